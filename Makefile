@@ -1,0 +1,56 @@
+# `make` lists the targets. Everything runs in .venv, which the first target that needs it creates: Python 3.11 or later is all a machine needs.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint types bench replay replay-update docs clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The stamps record what is installed; a change of pyproject.toml installs again.
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found; give another: make PYTHON=python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.dev ## make .venv with everything a developer needs
+
+demo: $(VENV)/.test ## compile ResNet-50, show what was fused and why, compare with onnxruntime
+	$(BIN)/python -m fuseline.cli.demo
+
+test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
+	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+test-all: $(VENV)/.dev ## run the slow tests too
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree" $(TESTS)
+
+lint: $(VENV)/.dev ## ruff (with C901) and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q tests/unit/test_import_layers.py
+
+types: $(VENV)/.dev ## pyright, strict
+	$(BIN)/pyright
+
+bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
+	$(BIN)/python benchmarks/models.py $(MODELS)
+
+replay: $(VENV)/.test ## diff the generated IR of all test models against main (BASE=commit)
+	$(BIN)/python benchmarks/replay.py --base $(or $(BASE),main)
+
+docs: $(VENV)/.test ## write the generated pages of docs/
+	$(BIN)/python docs/generate.py
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .replay build dist

@@ -1,0 +1,40 @@
+"""fuseline: a machine-learning graph compiler whose fusion decisions are rules you can read, query and change.
+
+Names load on first use: `import fuseline; fuseline.load("m.fuse")` imports the runtime and NumPy, and nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuseline.api import CompiledModel, compile, load
+    from fuseline.errors import FuselineError
+    from fuseline.interop import onnx_backend
+    from fuseline.interop.inference_session import InferenceSession
+
+__version__ = "0.1.0"
+__all__ = ["CompiledModel", "FuselineError", "InferenceSession", "compile", "load", "onnx_backend"]
+
+_HOMES = {
+    "CompiledModel": "fuseline.api",
+    "FuselineError": "fuseline.errors",
+    "InferenceSession": "fuseline.interop.inference_session",
+    "compile": "fuseline.api",
+    "load": "fuseline.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "onnx_backend":
+        return import_module("fuseline.interop.onnx_backend")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fuseline' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

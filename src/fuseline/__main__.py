@@ -1,0 +1,8 @@
+"""`python -m fuseline` is the `fuseline` command."""
+
+from __future__ import annotations
+
+from fuseline.cli.main import run
+
+if __name__ == "__main__":
+    run()

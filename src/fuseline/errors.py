@@ -1,0 +1,62 @@
+"""Coded errors: every failure a user can cause is one of these, and each code has a page in `docs/errors/`.
+
+This module imports nothing of fuseline, so that every layer, the runtime included, may raise from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+ERROR_TITLES: dict[str, str] = {
+    "E0101": "model file cannot be read",
+    "E0102": "not an ONNX model",
+    "E0103": "operator is unknown",
+    "E0104": "external data lies outside the model's folder",
+    "E0105": "model does not pass the ONNX checker",
+    "E0106": "operator or attribute is unsupported",
+    "E0107": "shape cannot be inferred",
+    "E0108": "shape option does not fit the model",
+    "E0201": "unknown feed name",
+    "E0202": "missing feed",
+    "E0203": "feed has the wrong shape",
+    "E0204": "feed has the wrong dtype",
+    "E0301": "IR does not parse",
+    "E0302": "IR does not verify",
+    "E0303": "unknown pass",
+    "E0304": "pass option is wrong",
+    "E0305": "IR cannot be executed",
+    "E0401": "artifact is damaged",
+    "E0402": "artifact has another format version",
+    "E0403": "artifact needs CPU features that this machine lacks",
+    "E0501": "option is wrong",
+    "E0502": "output cannot be written",
+    "E0503": "optional dependency is missing",
+    "E0601": "outputs differ from the reference",
+    "E0901": "internal error",
+}
+
+
+class FuselineError(Exception):
+    """A failure with a stable code, the place it happened, and what to do about it.
+
+    Args:
+        code: a key of `ERROR_TITLES`.
+        message: what went wrong, one sentence, with the values at fault.
+        node: the ONNX node, feed, pass or file concerned, as the user knows it.
+        hint: what the user can do next.
+    """
+
+    def __init__(self, code: str, message: str, *, node: str | None = None, hint: str | None = None) -> None:
+        if code not in ERROR_TITLES:
+            raise KeyError(code)
+        self.code, self.message, self.node, self.hint = code, message, node, hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = f" [{self.node}]" if self.node else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.code}{where}: {self.message}{hint}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The error as one JSON-ready mapping, as printed under `--json`."""
+        return {"code": self.code, "title": ERROR_TITLES[self.code], "message": self.message, "node": self.node, "hint": self.hint}

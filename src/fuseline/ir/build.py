@@ -1,0 +1,267 @@
+"""Building blocks for frontends and passes: structured ops, sizes and constants as IR.
+
+An `Emitter` inserts ops at one place and gives each the provenance it was made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
+from fuseline.ir.provenance import location_of
+
+_FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
+PARALLEL, REDUCTION = "parallel", "reduction"
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def element_type(dtype: np.dtype[Any]) -> Attribute:
+    """The (signless) MLIR element type of a NumPy dtype; raises KeyError for one that tensors cannot hold."""
+    if dtype.kind == "b":
+        return i1
+    if dtype.kind in "iu":
+        return IntegerType(dtype.itemsize * 8)
+    return _FLOATS[dtype.name]
+
+
+def numpy_dtype(type_: Attribute) -> np.dtype[Any]:
+    """The NumPy dtype that stores an element type (signed for integers, bool for i1, int64 for index)."""
+    if isinstance(type_, IndexType):
+        return np.dtype(np.int64)
+    if isinstance(type_, IntegerType):
+        width = type_.width.data
+        return np.dtype(bool) if width == 1 else np.dtype(f"int{max(width, 8)}")
+    for name, float_type in _FLOATS.items():
+        if type_ == float_type:
+            if name == "bfloat16":
+                import ml_dtypes
+
+                return np.dtype(ml_dtypes.bfloat16)
+            return np.dtype(name)
+    raise KeyError(str(type_))
+
+
+def tensor_type(element: Attribute, dims: Iterable[Dim]) -> TensorType[Any]:
+    """`tensor<dims x element>` with `?` for every size that is not a number."""
+    return TensorType(element, [dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims])
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The sizes in a tensor value's type; `DYNAMIC_INDEX` for unknown ones. Raises TypeError for a value that is no tensor."""
+    if not isinstance(value.type, TensorType):
+        raise TypeError(f"not a tensor: {value.type}")
+    return value.type.get_shape()
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """The element type of a tensor value, or the type of a scalar."""
+    return value.type.get_element_type() if isinstance(value.type, TensorType) else value.type
+
+
+def identity_map(rank: int) -> AffineMap:
+    """`(d0, ..) -> (d0, ..)`."""
+    return AffineMap.identity(rank)
+
+
+def dims_map(rank: int, dims: Sequence[int | None]) -> AffineMap:
+    """The map from `rank` loops to the loops in `dims`; None is the constant 0 (a size-1 dimension that is broadcast)."""
+    return AffineMap(rank, 0, tuple(AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim) for dim in dims))
+
+
+class Emitter:
+    """Inserts ops at one point, each with the provenance `nodes`."""
+
+    def __init__(self, point: InsertPoint, nodes: Iterable[str] = (), *, location: Attribute | None = None) -> None:
+        self.point = point
+        self.location: Any = location if location is not None else location_of(nodes)
+
+    @classmethod
+    def before(cls, op: Operation) -> Emitter:
+        """An emitter right before `op`, with its provenance."""
+        return cls(InsertPoint.before(op), location=op.location)
+
+    @classmethod
+    def after(cls, op: Operation) -> Emitter:
+        """An emitter right after `op`, with its provenance."""
+        return cls(InsertPoint.after(op), location=op.location)
+
+    @classmethod
+    def at_end(cls, block: Block, nodes: Iterable[str] = ()) -> Emitter:
+        """An emitter at the end of `block`."""
+        return cls(InsertPoint.at_end(block), nodes)
+
+    def add(self, op: OpT) -> OpT:
+        """Insert `op` here."""
+        op.location = self.location
+        Rewriter.insert_op(op, self.point)
+        return op
+
+    def index(self, value: int) -> SSAValue:
+        """An index constant."""
+        return self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
+
+    def scalar(self, value: float | int | bool, type_: Attribute) -> SSAValue:
+        """A scalar constant of `type_`."""
+        return self.add(arith.ConstantOp(scalar_attribute(value, type_))).result
+
+    def constant(self, array: np.ndarray[Any, Any], resources: Any, stem: str = "const") -> SSAValue:
+        """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context (`add_resource`)."""
+        type_ = TensorType(element_type(array.dtype), list(array.shape))
+        if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
+            attribute = DenseIntOrFPElementsAttr.from_list(type_, [array.reshape(-1)[0].item()])
+            return self.add(arith.ConstantOp(attribute, type_)).result
+        return self.add(arith.ConstantOp(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)).result
+
+    def dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """The size of `value` along `axis` as an index value."""
+        size = shape_of(value)[axis]
+        if size != DYNAMIC_INDEX:
+            return self.index(size)
+        return self.add(tensor.DimOp(value, self.index(axis))).result
+
+    def size(self, dim: Dim, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
+        """`dim` as an index value; `symbols` supplies the index value of a symbol."""
+        if isinstance(dim, int):
+            return self.index(dim)
+        return self._expression(dim, symbols)
+
+    def _expression(self, dim: Expr, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
+        total: SSAValue | None = None
+        for monomial, coefficient in dim.terms:
+            factors = [self._atom(atom, symbols) for atom in monomial]
+            if coefficient != 1 or not factors:
+                factors.append(self.index(coefficient))
+            term = factors[0]
+            for factor in factors[1:]:
+                term = self.add(arith.MuliOp(term, factor)).result
+            total = term if total is None else self.add(arith.AddiOp(total, term)).result
+        return total if total is not None else self.index(0)
+
+    def _atom(self, atom: Symbol | Quotient | Extreme, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
+        if isinstance(atom, Symbol):
+            return symbols(atom)
+        if isinstance(atom, Quotient):
+            return self.add(arith.FloorDivSIOp(self.size(atom.numerator, symbols), self.size(atom.denominator, symbols))).result
+        kind = arith.MaxSIOp if atom.kind == "max" else arith.MinSIOp
+        return self.add(kind(self.size(atom.lhs, symbols), self.size(atom.rhs, symbols))).result
+
+    def empty(self, element: Attribute, dims: Sequence[Dim], sizes: Callable[[int], SSAValue] | None = None) -> SSAValue:
+        """`tensor.empty`; `sizes(axis)` supplies the index value of each size that is not a number."""
+        dynamic = [sizes(axis) for axis, dim in enumerate(dims) if not isinstance(dim, int)] if sizes is not None else []
+        return self.add(tensor.EmptyOp(dynamic, tensor_type(element, dims))).tensor
+
+    def empty_like(self, value: SSAValue, element: Attribute | None = None) -> SSAValue:
+        """An empty tensor of the same sizes as `value`."""
+        return self.empty_from(value, range(len(shape_of(value))), element)
+
+    def empty_from(self, value: SSAValue, axes: Iterable[int], element: Attribute | None = None) -> SSAValue:
+        """An empty tensor whose sizes are those of `value` along `axes`."""
+        axes = list(axes)
+        shape = [shape_of(value)[axis] for axis in axes]
+        dynamic = [self.dim(value, axis) for axis, size in zip(axes, shape, strict=True) if size == DYNAMIC_INDEX]
+        return self.add(tensor.EmptyOp(dynamic, TensorType(element or element_of(value), shape))).tensor
+
+    def fill(self, value: float | int | bool, into: SSAValue) -> SSAValue:
+        """`into` (an empty tensor) filled with one value."""
+        scalar = self.scalar(value, element_of(into))
+        return self.add(linalg.ops.FillOp([scalar], [into], [into.type])).results[0]
+
+    def generic(
+        self,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        maps: Sequence[AffineMap],
+        iterators: Sequence[str],
+        body: Callable[[Body], Sequence[SSAValue]],
+    ) -> linalg.ops.GenericOp:
+        """`linalg.generic` over `inputs` into `outputs`; `body(b)` sees the elements as `b.args` and answers what to yield."""
+        block = Block(arg_types=[element_of(value) for value in (*inputs, *outputs)])
+        builder = Body(block, self.location)
+        builder.add(linalg.ops.YieldOp(*body(builder)))
+        op = linalg.ops.GenericOp(
+            list(inputs),
+            list(outputs),
+            Region(block),
+            [AffineMapAttr(map_) for map_ in maps],
+            [linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind)) for kind in iterators],
+            [value.type for value in outputs],
+        )
+        return self.add(op)
+
+    def elementwise(
+        self, inputs: Sequence[SSAValue], output: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap] | None = None
+    ) -> SSAValue:
+        """An all-parallel generic with one result over the space of `output` (an empty tensor); default maps are identities."""
+        rank = len(shape_of(output))
+        maps = maps if maps is not None else [identity_map(rank)] * len(inputs)
+        op = self.generic(inputs, [output], [*maps, identity_map(rank)], [PARALLEL] * rank, lambda b: [body(b)])
+        return op.results[0]
+
+
+class Body:
+    """The block of a structured op while it is written: `args` are the elements, `add` appends a scalar op."""
+
+    def __init__(self, block: Block, location: Any) -> None:
+        self.block, self.location = block, location
+        self.args: tuple[SSAValue, ...] = tuple(block.args)
+
+    def add(self, op: OpT) -> OpT:
+        """Append `op`."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def op(self, kind: Callable[..., Operation], *operands: Any, **options: Any) -> SSAValue:
+        """Append `kind(*operands)` and answer its result."""
+        return self.add(kind(*operands, **options)).results[0]
+
+    def constant(self, value: float | int | bool, type_: Attribute) -> SSAValue:
+        """A scalar constant inside the body."""
+        return self.add(arith.ConstantOp(scalar_attribute(value, type_))).result
+
+
+def scalar_attribute(value: float | int | bool, type_: Attribute) -> Attribute:
+    """The attribute of a scalar constant; integers wrap to the width of the type."""
+    if isinstance(type_, IntegerType | IndexType):
+        return IntegerAttr(_wrapped(int(value), type_), type_)
+    return FloatAttr(float(value), type_)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _wrapped(value: int, type_: IntegerType | IndexType) -> int:
+    if isinstance(type_, IndexType):
+        return value
+    width = type_.width.data
+    if width == 1:
+        return value & 1
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def text(value: str) -> StringAttr:
+    """A string attribute."""
+    return StringAttr(value)

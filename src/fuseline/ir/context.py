@@ -1,0 +1,55 @@
+"""The compiler's context: the dialects, and what travels beside the IR (weights, symbols, records, the target's description)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.dialects.linalg import Linalg
+from xdsl.dialects.math import Math
+from xdsl.dialects.scf import Scf
+from xdsl.dialects.tensor import Tensor
+
+from fuseline.ir.dim import Dim
+from fuseline.ir.flow import Flow
+from fuseline.ir.target_description import TargetDescription
+from fuseline.report.records import CompileRecord
+
+DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow)
+
+
+@dataclass
+class CompilerContext(Context):
+    """xDSL's context with the side tables of one compile.
+
+    `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
+    without need. `symbols`: the sizes that have names, with their bounds.
+    """
+
+    resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
+    records: CompileRecord = field(default_factory=CompileRecord)
+    target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
+
+    def add_resource(self, stem: str, array: NDArray[Any]) -> str:
+        """Store `array` under a fresh name that starts with `stem`; answers the name."""
+        name, count = stem, 0
+        while name in self.resources:
+            count += 1
+            name = f"{stem}_{count}"
+        self.resources[name] = np.asarray(array)
+        return name
+
+
+def new_context(*, allow_unregistered: bool = False) -> CompilerContext:
+    """A context that knows every dialect fuseline reads or writes."""
+    ctx = CompilerContext(allow_unregistered=allow_unregistered)
+    for dialect in DIALECTS:
+        ctx.load_dialect(dialect)
+    return ctx

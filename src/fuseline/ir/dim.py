@@ -1,0 +1,311 @@
+"""Sizes: a `Dim` is an int or a bounded symbolic integer expression with identity.
+
+A symbolic expression is a polynomial in canonical form, so equal sizes compare equal however they were computed:
+
+>>> n = symbol("n", 1, 512)
+>>> mul(add(n, 1), 2) == add(mul(2, n), 2)
+True
+>>> upper_bound(mul(n, 384))
+196608
+>>> evaluate(floor_div(add(n, 7), 8), {"n": 9})
+2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A named unknown size; `lo` and `hi` bound it inclusively (`hi` None: unbounded)."""
+
+    name: str
+    lo: int = 1
+    hi: int | None = None
+
+    def __lt__(self, other: object) -> bool:
+        return repr(self) < repr(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """`floor(numerator / denominator)` that does not simplify further."""
+
+    numerator: Dim
+    denominator: Dim
+
+    def __lt__(self, other: object) -> bool:
+        return repr(self) < repr(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """`max` or `min` of two sizes that cannot be ordered by their bounds."""
+
+    kind: str
+    lhs: Dim
+    rhs: Dim
+
+    def __lt__(self, other: object) -> bool:
+        return repr(self) < repr(other)
+
+
+Atom: TypeAlias = Symbol | Quotient | Extreme
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """A polynomial: sorted `(monomial, coefficient)` terms; a monomial is a sorted tuple of atoms, `()` the constant."""
+
+    terms: tuple[tuple[tuple[Atom, ...], int], ...]
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+
+Dim: TypeAlias = int | Expr
+
+
+def symbol(name: str, lo: int = 1, hi: int | None = None) -> Expr:
+    """The size called `name`, in `lo..hi`."""
+    return Expr((((Symbol(name, lo, hi),), 1),))
+
+
+def _terms(dim: Dim) -> dict[tuple[Atom, ...], int]:
+    if isinstance(dim, int):
+        return {(): dim} if dim else {}
+    return dict(dim.terms)
+
+
+def _make(terms: Mapping[tuple[Atom, ...], int]) -> Dim:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if set(kept) == {()}:
+        return kept[()]
+    return Expr(tuple(sorted(kept.items(), key=lambda item: (len(item[0]), repr(item[0])))))
+
+
+def add(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs + rhs`."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return lhs + rhs
+    out = _terms(lhs)
+    for monomial, coefficient in _terms(rhs).items():
+        out[monomial] = out.get(monomial, 0) + coefficient
+    return _make(out)
+
+
+def sub(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs - rhs`."""
+    return add(lhs, mul(rhs, -1))
+
+
+def mul(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs * rhs`."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return lhs * rhs
+    out: dict[tuple[Atom, ...], int] = {}
+    for left, a in _terms(lhs).items():
+        for right, b in _terms(rhs).items():
+            monomial = tuple(sorted(left + right, key=repr))
+            out[monomial] = out.get(monomial, 0) + a * b
+    return _make(out)
+
+
+def _exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
+    """`numerator / denominator` where the division leaves no rest for any value of the symbols, else None."""
+    divisor = _terms(denominator)
+    if len(divisor) != 1:
+        return 1 if numerator == denominator else None
+    (monomial, coefficient) = next(iter(divisor.items()))
+    out: dict[tuple[Atom, ...], int] = {}
+    for term, c in _terms(numerator).items():
+        rest = list(term)
+        for atom in monomial:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coefficient:
+            return None
+        out[tuple(rest)] = c // coefficient
+    return _make(out)
+
+
+def floor_div(numerator: Dim, denominator: Dim) -> Dim:
+    """`floor(numerator / denominator)`; raises ZeroDivisionError for a constant zero."""
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return numerator // denominator
+    if denominator == 0:
+        raise ZeroDivisionError("size divided by zero")
+    exact = _exact_quotient(numerator, denominator)
+    return exact if exact is not None else Expr((((Quotient(numerator, denominator),), 1),))
+
+
+def ceil_div(numerator: Dim, denominator: int) -> Dim:
+    """`ceil(numerator / denominator)`."""
+    return floor_div(add(numerator, denominator - 1), denominator)
+
+
+def _extreme(kind: str, lhs: Dim, rhs: Dim) -> Dim:
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return max(lhs, rhs) if kind == "max" else min(lhs, rhs)
+    if lhs == rhs:
+        return lhs
+    difference = sub(lhs, rhs)
+    low, high = lower_bound(difference), upper_bound(difference)
+    if low is not None and low >= 0:
+        return lhs if kind == "max" else rhs
+    if high is not None and high <= 0:
+        return rhs if kind == "max" else lhs
+    first, second = sorted((lhs, rhs), key=repr)
+    return Expr((((Extreme(kind, first, second),), 1),))
+
+
+def maximum(lhs: Dim, rhs: Dim) -> Dim:
+    """`max(lhs, rhs)`."""
+    return _extreme("max", lhs, rhs)
+
+
+def minimum(lhs: Dim, rhs: Dim) -> Dim:
+    """`min(lhs, rhs)`."""
+    return _extreme("min", lhs, rhs)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of all sizes; 1 for none."""
+    out: Dim = 1
+    for dim in dims:
+        out = mul(out, dim)
+    return out
+
+
+def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
+    if isinstance(atom, Symbol):
+        return atom.lo, atom.hi
+    if isinstance(atom, Quotient):
+        return _quotient_bounds(atom)
+    a, b = (lower_bound(atom.lhs), upper_bound(atom.lhs)), (lower_bound(atom.rhs), upper_bound(atom.rhs))
+    pick = max if atom.kind == "max" else min
+    lows = [x for x in (a[0], b[0]) if x is not None]
+    highs = [x for x in (a[1], b[1]) if x is not None]
+    low = pick(lows) if len(lows) == 2 else (lows[0] if lows and atom.kind == "max" else None)
+    high = pick(highs) if len(highs) == 2 else (highs[0] if highs and atom.kind == "min" else None)
+    return low, high
+
+
+def _quotient_bounds(atom: Quotient) -> tuple[int | None, int | None]:
+    low, high = lower_bound(atom.numerator), upper_bound(atom.numerator)
+    small, big = lower_bound(atom.denominator), upper_bound(atom.denominator)
+    if small is None or small <= 0:
+        return None, None
+    lowest = None if low is None else (low // small if low < 0 else (low // big if big is not None else 0))
+    highest = None if high is None else (high // small if high >= 0 else (high // big if big is not None else -1))
+    return lowest, highest
+
+
+def _term_bounds(monomial: tuple[Atom, ...], coefficient: int) -> tuple[int | None, int | None]:
+    low: int | None = 1
+    high: int | None = 1
+    for atom in monomial:
+        lo, hi = _atom_bounds(atom)
+        if lo is None or lo < 0:
+            return None, None
+        low = low * lo
+        high = None if high is None or hi is None else high * hi
+    ends = (low * coefficient, None if high is None else high * coefficient)
+    return ends if coefficient > 0 else (ends[1], ends[0])
+
+
+def _bound(dim: Dim, end: int) -> int | None:
+    total = 0
+    for monomial, coefficient in _terms(dim).items():
+        value = _term_bounds(monomial, coefficient)[end]
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def lower_bound(dim: Dim) -> int | None:
+    """The greatest known lower bound, None where there is none."""
+    return _bound(dim, 0)
+
+
+def upper_bound(dim: Dim) -> int | None:
+    """The least known upper bound, None where there is none."""
+    return _bound(dim, 1)
+
+
+def symbols(dim: Dim) -> set[Symbol]:
+    """Every symbol that occurs in `dim`."""
+    found: set[Symbol] = set()
+    for monomial, _ in _terms(dim).items():
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                found.add(atom)
+            elif isinstance(atom, Quotient):
+                found |= symbols(atom.numerator) | symbols(atom.denominator)
+            else:
+                found |= symbols(atom.lhs) | symbols(atom.rhs)
+    return found
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """`dim` with every symbol whose name is in `values` replaced."""
+    total: Dim = 0
+    for monomial, coefficient in _terms(dim).items():
+        term: Dim = coefficient
+        for atom in monomial:
+            term = mul(term, _substitute_atom(atom, values))
+        total = add(total, term)
+    return total
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
+    if isinstance(atom, Symbol):
+        return values.get(atom.name, Expr((((atom,), 1),)))
+    if isinstance(atom, Quotient):
+        return floor_div(substitute(atom.numerator, values), substitute(atom.denominator, values))
+    return _extreme(atom.kind, substitute(atom.lhs, values), substitute(atom.rhs, values))
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The number that `dim` is under `values`; raises KeyError for a symbol without a value."""
+    out = substitute(dim, values)
+    if not isinstance(out, int):
+        raise KeyError(sorted(s.name for s in symbols(out))[0])
+    return out
+
+
+def to_text(dim: Dim) -> str:
+    """A short readable form, as in tables: `2*n + 1`."""
+    if isinstance(dim, int):
+        return str(dim)
+    return " + ".join("*".join(([str(c)] if c != 1 or not m else []) + [_atom_text(a) for a in m]) for m, c in dim.terms)
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, Symbol):
+        return atom.name
+    if isinstance(atom, Quotient):
+        return f"(({to_text(atom.numerator)}) // ({to_text(atom.denominator)}))"
+    return f"{atom.kind}({to_text(atom.lhs)}, {to_text(atom.rhs)})"
+
+
+def to_json(dim: Dim) -> Any:
+    """The form the runtime reads: an int, or `["sum", [[coefficient, atom, ...], ...]]`; atoms `"name"`, `["div", a, b]`, `["max"|"min", a, b]`."""
+    if isinstance(dim, int):
+        return dim
+    return ["sum", [[c, *(_atom_json(a) for a in m)] for m, c in dim.terms]]
+
+
+def _atom_json(atom: Atom) -> Any:
+    if isinstance(atom, Symbol):
+        return atom.name
+    if isinstance(atom, Quotient):
+        return ["div", to_json(atom.numerator), to_json(atom.denominator)]
+    return [atom.kind, to_json(atom.lhs), to_json(atom.rhs)]

@@ -1,0 +1,23 @@
+"""What passes may know of a target: numbers only, no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STACK_LIMIT_BYTES = 32 * 1024
+"""What may lie on a thread's stack; IREE's limit too (`--iree-llvmcpu-stack-allocation-limit`, 32,768)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDescription:
+    """What passes may know of a target.
+
+    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind.
+    """
+
+    name: str
+    threads: int = 1
+    scratch_bytes_limit: int = 256 * 1024
+    binding_limit: int = 32
+    vector_bytes: int = 32
+    cache_bytes: int = 512 * 1024

@@ -1,0 +1,96 @@
+"""The typed, versioned records that a compile leaves behind; every report, table and diff reads these and nothing else.
+
+Imports nothing of fuseline: passes write records, reports read them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Verdict = Literal["fused", "missed", "superseded"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about one candidate merge, reported by the edge between its groups.
+
+    `producer` and `consumer` are structural node ids of the fusion graph; `*_nodes` the source nodes behind them. `numbers` holds what the
+    decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor, `gain` in bytes-equivalents.
+    """
+
+    rule: str
+    verdict: Verdict
+    producer: str
+    consumer: str
+    producer_op: str
+    consumer_op: str
+    producer_nodes: tuple[str, ...] = ()
+    consumer_nodes: tuple[str, ...] = ()
+    code: str = "fused"
+    detail: str = ""
+    at: str = ""
+    numbers: dict[str, float] = {}
+    dispatch: str = ""
+
+
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One op of a dispatch: its structural id, its kind (as in `analysis.structured`), its role and the source nodes it came from."""
+
+    id: str
+    kind: str
+    role: Literal["root", "prologue", "epilogue", "member"]
+    nodes: tuple[str, ...] = ()
+
+
+class DispatchRecord(msgspec.Struct, kw_only=True):
+    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes."""
+
+    name: str
+    executable: str
+    root: str
+    members: list[MemberRecord]
+    loops: tuple[str, ...] = ()
+    family: str = ""
+    flops: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    scratch_bytes: int = 0
+    workgroups: str = ""
+
+
+class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator that has no native lowering and runs through onnx.reference, and why."""
+
+    node: str
+    op_type: str
+    reason: str
+
+
+class CompileRecord(msgspec.Struct, kw_only=True):
+    """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`."""
+
+    version: int = SCHEMA_VERSION
+    model: str = ""
+    target: str = ""
+    threads: int = 1
+    dispatches: list[DispatchRecord] = msgspec.field(default_factory=list[DispatchRecord])
+    decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
+    host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
+    source_nodes: list[str] = msgspec.field(default_factory=list[str])
+    eliminated: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    statistics: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    phase_seconds: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    notes: list[str] = msgspec.field(default_factory=list[str])
+
+
+def encode(record: CompileRecord) -> bytes:
+    """The record as JSON bytes."""
+    return msgspec.json.encode(record)
+
+
+def decode(data: bytes) -> CompileRecord:
+    """The record from JSON bytes; raises msgspec.ValidationError for another schema."""
+    return msgspec.json.decode(data, type=CompileRecord)

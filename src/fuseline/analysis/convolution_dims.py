@@ -1,0 +1,153 @@
+"""The roles of the loops of a convolution or pooling, as in MLIR's `inferConvolutionDims`.
+
+    O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, input_channel, depth] * F[window, input_channel, channel, depth]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, used_dims
+
+
+@dataclass(frozen=True, slots=True)
+class WindowExpr:
+    """One spatial coordinate of the image: `loop * stride + window * dilation + offset`."""
+
+    loop: int
+    window: int
+    stride: int
+    dilation: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionDims:
+    """Loops by role. `image`/`filter` are positions among the inputs (`filter` is the window operand of a pooling).
+
+    `spatial[i]` describes the image dimension `spatial_axes[i]`; `image_loops`/`window_loops` are its loops in the same order.
+    """
+
+    batch: tuple[int, ...]
+    spatial: tuple[WindowExpr, ...]
+    spatial_axes: tuple[int, ...]
+    output_channel: tuple[int, ...]
+    input_channel: tuple[int, ...]
+    depth: tuple[int, ...]
+    image: int
+    filter: int | None
+
+    @property
+    def image_loops(self) -> tuple[int, ...]:
+        """The output's spatial loops."""
+        return tuple(expr.loop for expr in self.spatial)
+
+    @property
+    def window_loops(self) -> tuple[int, ...]:
+        """The filter's spatial loops."""
+        return tuple(expr.window for expr in self.spatial)
+
+
+def linear_terms(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
+    """`expr` as coefficients by loop and a constant; None where it is not linear."""
+    if isinstance(expr, AffineDimExpr):
+        return {expr.position: 1}, 0
+    if isinstance(expr, AffineConstantExpr):
+        return {}, expr.value
+    if isinstance(expr, AffineBinaryOpExpr):
+        return _linear_binary(expr)
+    return None
+
+
+def _linear_binary(expr: AffineBinaryOpExpr) -> tuple[dict[int, int], int] | None:
+    left, right = linear_terms(expr.lhs), linear_terms(expr.rhs)
+    if left is None or right is None:
+        return None
+    if expr.kind is AffineBinaryOpKind.Add:
+        merged = dict(left[0])
+        for loop, coefficient in right[0].items():
+            merged[loop] = merged.get(loop, 0) + coefficient
+        return merged, left[1] + right[1]
+    if expr.kind is AffineBinaryOpKind.Mul and not (left[0] and right[0]):
+        terms, factor = (left, right[1]) if left[0] else (right, left[1])
+        return {loop: c * factor for loop, c in terms[0].items()}, terms[1] * factor
+    return None
+
+
+def window_expr(expr: AffineExpr, view: StructuredOp) -> WindowExpr | None:
+    """`expr` as a window coordinate: one parallel and one reduction loop; None for any other form."""
+    linear = linear_terms(expr)
+    if linear is None or len(linear[0]) != 2:
+        return None
+    parallel = [loop for loop in linear[0] if view.iterators[loop] == "parallel"]
+    reduced = [loop for loop in linear[0] if view.iterators[loop] == "reduction"]
+    if len(parallel) != 1 or len(reduced) != 1:
+        return None
+    return WindowExpr(parallel[0], reduced[0], linear[0][parallel[0]], linear[0][reduced[0]], linear[1])
+
+
+def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
+    """The roles of the loops of a convolution, depthwise convolution or windowed pooling; None for any other op."""
+    if kind(view.op) not in (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING):
+        return None
+    windowed = [i for i, map_ in enumerate(view.input_maps) if not is_projected_permutation(map_)]
+    if len(windowed) != 1 or len(view.inputs) > 2:
+        return None
+    image = windowed[0]
+    filter_ = next((i for i in range(len(view.inputs)) if i != image), None)
+    spatial: list[WindowExpr] = []
+    axes: list[int] = []
+    for axis, expr in enumerate(view.input_maps[image].results):
+        if isinstance(expr, AffineDimExpr) or (isinstance(expr, AffineConstantExpr) and expr.value == 0):
+            continue
+        window = window_expr(expr, view)
+        if window is None:
+            return None
+        spatial.append(window)
+        axes.append(axis)
+    return _by_role(view, image, filter_, tuple(spatial), tuple(axes))
+
+
+def _by_role(
+    view: StructuredOp, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]
+) -> ConvolutionDims | None:
+    taken = {loop for expr in spatial for loop in (expr.loop, expr.window)}
+    in_image = used_dims(view.input_maps[image])
+    in_filter: set[int] = used_dims(view.input_maps[filter_]) if filter_ is not None else set()
+    in_output = used_dims(view.output_maps[0])
+    roles: dict[str, list[int]] = {"batch": [], "output_channel": [], "input_channel": [], "depth": []}
+    for loop in range(view.rank):
+        if loop in taken:
+            continue
+        role = _role(loop in in_image, loop in in_filter, loop in in_output)
+        if role is None:
+            return None
+        roles[role].append(loop)
+    return ConvolutionDims(
+        tuple(roles["batch"]),
+        spatial,
+        axes,
+        tuple(roles["output_channel"]),
+        tuple(roles["input_channel"]),
+        tuple(roles["depth"]),
+        image,
+        filter_,
+    )
+
+
+def _role(in_image: bool, in_filter: bool, in_output: bool) -> str | None:
+    match in_image, in_filter, in_output:
+        case True, True, True:
+            return "depth"
+        case True, False, True:
+            return "batch"
+        case False, True, True:
+            return "output_channel"
+        case True, True, False:
+            return "input_channel"
+        case True, False, False:
+            return "input_channel"
+        case _:
+            return None

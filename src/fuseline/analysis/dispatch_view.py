@@ -1,0 +1,83 @@
+"""What a target sees of one outlined dispatch: arguments, runtime sizes, ops in order, the root, results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+
+ROOT_ATTRIBUTE = "fuseline.root"
+"""Marks the op whose loops a dispatch tiles; set when the region is formed."""
+
+_COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
+_FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
+
+
+@dataclass(frozen=True)
+class DispatchView:
+    """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors returned."""
+
+    entry: func.FuncOp
+
+    @cached_property
+    def shapes(self) -> ShapeAnalysis:
+        """Sizes of all values in terms of the names of the index arguments."""
+        return ShapeAnalysis()
+
+    @cached_property
+    def tensors(self) -> tuple[BlockArgument, ...]:
+        """The tensor arguments, in binding order."""
+        return tuple(arg for arg in self.entry.body.block.args if isinstance(arg.type, TensorType))
+
+    @cached_property
+    def sizes(self) -> tuple[BlockArgument, ...]:
+        """The index arguments, in the order of the kernel's `sizes` array."""
+        return tuple(arg for arg in self.entry.body.block.args if isinstance(arg.type, IndexType))
+
+    @cached_property
+    def size_names(self) -> tuple[str, ...]:
+        """The symbol behind each index argument."""
+        found = [argument_attribute(self.entry, arg.index, "fuseline.name") for arg in self.sizes]
+        return tuple(name.data if isinstance(name, StringAttr) else f"arg{arg.index}" for name, arg in zip(found, self.sizes, strict=True))
+
+    def is_constant(self, argument: BlockArgument) -> bool:
+        """Whether every call site passes a constant for `argument`, so that its bytes may be laid out at compile time."""
+        attributes = self.entry.arg_attrs
+        return attributes is not None and isinstance(attributes.data[argument.index].data.get("fuseline.constant"), UnitAttr)
+
+    @cached_property
+    def results(self) -> tuple[SSAValue, ...]:
+        """The tensors that the dispatch writes, in binding order after the arguments."""
+        last = self.entry.body.block.last_op
+        return tuple(last.operands) if isinstance(last, func.ReturnOp) else ()
+
+    @cached_property
+    def members(self) -> tuple[Operation, ...]:
+        """The ops that do something, in order: no empties, fills, constants, index arithmetic or the return."""
+        return tuple(op for op in self.entry.body.block.ops if not isinstance(op, func.ReturnOp | arith.ConstantOp) and kind(op) not in _FREE)
+
+    @cached_property
+    def root(self) -> Operation | None:
+        """The op whose loops the dispatch tiles: the marked one, else the last that reduces, else the last generic, else the last op."""
+        marked = [op for op in self.members if ROOT_ATTRIBUTE in op.attributes]
+        computing = [op for op in self.members if kind(op) in _COMPUTE]
+        generics = [op for op in self.members if is_generic(op)]
+        for candidates in (marked, computing, generics, self.members):
+            if candidates:
+                return candidates[-1]
+        return None
+
+    @cached_property
+    def root_view(self) -> StructuredOp | None:
+        """The root as a structured op, None where it is not a generic."""
+        return StructuredOp(self.root) if is_generic(self.root) else None
+
+    def structured(self, op: Operation) -> StructuredOp | None:
+        """A member as a structured op, None where it is not a generic."""
+        return StructuredOp(op) if is_generic(op) else None

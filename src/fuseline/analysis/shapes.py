@@ -1,0 +1,231 @@
+"""Sizes of tensor values as `Dim`s, recomputed from the IR at any time.
+
+Every unknown size (`?`) in the IR has an index value behind it: an operand of `tensor.empty`, an `output_shape`, a `tensor.dim`. This
+analysis follows those down to the symbols that a function's arguments carry (`fuseline.dims`), so that equal sizes are equal `Dim`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.ir.flow import DispatchOp, DispatchRegionOp
+
+Dims = tuple[Dim, ...]
+
+_BINARY: dict[type[Operation], Callable[[Dim, Dim], Dim]] = {
+    arith.AddiOp: d.add,
+    arith.SubiOp: d.sub,
+    arith.MuliOp: d.mul,
+    arith.FloorDivSIOp: d.floor_div,
+    arith.DivSIOp: d.floor_div,
+    arith.DivUIOp: d.floor_div,
+    arith.MaxSIOp: d.maximum,
+    arith.MinSIOp: d.minimum,
+    arith.MaxUIOp: d.maximum,
+    arith.MinUIOp: d.minimum,
+}
+
+
+def argument_attribute(function: FuncOp, index: int, name: str) -> StringAttr | ArrayAttr[StringAttr] | None:
+    """The attribute `name` of the function's argument `index`, None where it has none."""
+    attributes = function.arg_attrs
+    if attributes is None or index >= len(attributes.data):
+        return None
+    entry = attributes.data[index]
+    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
+    return found if isinstance(found, StringAttr | ArrayAttr) else None
+
+
+class ShapeAnalysis:
+    """Sizes of the values of one module or function; `symbols` gives bounds to symbol names (default: at least 1).
+
+    Answers are cached by value: make a new one after a rewrite.
+    """
+
+    def __init__(self, symbols: Mapping[str, Dim] | None = None) -> None:
+        self.symbols = dict(symbols or {})
+        self._dims: dict[SSAValue, Dims] = {}
+        self._index: dict[SSAValue, Dim] = {}
+        self._fresh = 0
+
+    def symbol(self, name: str) -> Dim:
+        """The size called `name` with its bounds, or the number that the text is."""
+        if name.isdecimal():
+            return int(name)
+        return self.symbols.setdefault(name, d.symbol(name))
+
+    def fresh(self, stem: str) -> Dim:
+        """A size of which nothing is known."""
+        self._fresh += 1
+        return self.symbol(f"{stem}{self._fresh}")
+
+    def dims(self, value: SSAValue) -> Dims:
+        """The sizes of a tensor value; `()` for a scalar."""
+        found = self._dims.get(value)
+        if found is None:
+            found = self._dims[value] = self._compute(value)
+        return found
+
+    def index(self, value: SSAValue) -> Dim:
+        """What an index value is."""
+        found = self._index.get(value)
+        if found is None:
+            found = self._index[value] = self._compute_index(value)
+        return found
+
+    def _compute(self, value: SSAValue) -> Dims:
+        if not isinstance(value.type, TensorType):
+            return ()
+        shape = value.type.get_shape()
+        if DYNAMIC_INDEX not in shape:
+            return tuple(shape)
+        if isinstance(value, BlockArgument):
+            return self._argument(value, shape)
+        assert isinstance(value, OpResult)
+        dynamic = self._result(value)
+        return tuple(known if known != DYNAMIC_INDEX else size for known, size in zip(shape, dynamic, strict=True))
+
+    def _argument(self, value: BlockArgument, shape: Sequence[int]) -> Dims:
+        parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
+        names = argument_attribute(parent, value.index, "fuseline.dims") if isinstance(parent, FuncOp) else None
+        if isinstance(names, ArrayAttr):
+            return tuple(size if size != DYNAMIC_INDEX else self.symbol(name.data) for size, name in zip(shape, names.data, strict=True))
+        stem = value.name_hint or f"arg{value.index}"
+        return tuple(size if size != DYNAMIC_INDEX else self.symbol(f"{stem}_{axis}") for axis, size in enumerate(shape))
+
+    def _result(self, value: OpResult) -> Dims:
+        op = value.op
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            return rule(self, op, value)
+        if isinstance(op, linalg.abstract_ops.LinalgStructuredOperation):
+            return self.dims(op.outputs[value.index])
+        annotated = op.attributes.get("fuseline.dims")
+        if isinstance(annotated, ArrayAttr):
+            return tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr))
+        return tuple(self.fresh(f"{op.name.replace('.', '_')}_d") for _ in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+
+    def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> Dims:
+        """Sizes given partly as numbers and partly as index values, in MLIR's mixed form."""
+        rest = iter(dynamic)
+        return tuple(self.index(next(rest)) if size == DYNAMIC_INDEX else size for size in static)
+
+    def _compute_index(self, value: SSAValue) -> Dim:
+        if isinstance(value, BlockArgument):
+            return self._index_argument(value)
+        assert isinstance(value, OpResult)
+        op = value.op
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+            return op.value.value.data
+        if isinstance(op, tensor.DimOp):
+            axis = self.index(op.index)
+            return self.dims(op.source)[axis] if isinstance(axis, int) else self.fresh("dim")
+        if isinstance(op, arith.IndexCastOp):
+            return self.index(op.input)
+        binary = _BINARY.get(type(op))
+        if binary is not None:
+            return binary(self.index(op.operands[0]), self.index(op.operands[1]))
+        if isinstance(op, arith.CeilDivSIOp | arith.CeilDivUIOp):
+            numerator, denominator = self.index(op.operands[0]), self.index(op.operands[1])
+            return d.floor_div(d.sub(d.add(numerator, denominator), 1), denominator)
+        return self.fresh("size")
+
+    def _index_argument(self, value: BlockArgument) -> Dim:
+        parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
+        name = argument_attribute(parent, value.index, "fuseline.name") if isinstance(parent, FuncOp) else None
+        if isinstance(name, StringAttr) and isinstance(value.type, IndexType):
+            return self.symbol(name.data)
+        return self.symbol(value.name_hint or f"arg{value.index}")
+
+
+def _static(op: Operation, name: str) -> list[int]:
+    attribute = op.properties[name]
+    return [int(size) for size in attribute.get_values()]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _empty(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    assert isinstance(op, tensor.EmptyOp) and isinstance(value.type, TensorType)
+    return shapes.mixed(value.type.get_shape(), op.dynamic_sizes)
+
+
+def _expand(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    assert isinstance(op, tensor.ExpandShapeOp)
+    return shapes.mixed(_static(op, "static_output_shape"), op.dynamic_output_shape)
+
+
+def _collapse(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    assert isinstance(op, tensor.CollapseShapeOp)
+    source = shapes.dims(op.src)
+    return tuple(d.product(source[axis.value.data] for axis in group.data) for group in op.reassociation.data)
+
+
+def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    assert isinstance(op, tensor.PadOp)
+    low = shapes.mixed(_static(op, "static_low"), op.low)
+    high = shapes.mixed(_static(op, "static_high"), op.high)
+    return tuple(d.add(size, d.add(before, after)) for size, before, after in zip(shapes.dims(op.source), low, high, strict=True))
+
+
+def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    assert isinstance(op, tensor.ExtractSliceOp) and isinstance(value.type, TensorType)
+    sizes = shapes.mixed(_static(op, "static_sizes"), op.sizes)
+    if len(sizes) == len(value.type.get_shape()):
+        return sizes
+    return tuple(size for size in sizes if size != 1)
+
+
+def _concat(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    assert isinstance(op, tensor.ConcatOp)
+    axis = op.dim.value.data
+    parts = [shapes.dims(part) for part in op.inputs]
+    total: Dim = 0
+    for part in parts:
+        total = d.add(total, part[axis])
+    return (*parts[0][:axis], total, *parts[0][axis + 1 :])
+
+
+def _same_as_first(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    return shapes.dims(op.operands[0])
+
+
+def _insert_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    del value
+    assert isinstance(op, tensor.InsertSliceOp)
+    return shapes.dims(op.dest)
+
+
+def _of_region(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
+    assert isinstance(op, DispatchRegionOp | DispatchOp)
+    rest = iter(op.result_dims)
+    for result in op.results:
+        assert isinstance(result.type, TensorType)
+        sizes = tuple(shapes.index(next(rest)) if size == DYNAMIC_INDEX else size for size in result.type.get_shape())
+        if result is value:
+            return sizes
+    raise AssertionError("a result of another op")
+
+
+_RULES: dict[type[Operation], Callable[[ShapeAnalysis, Operation, OpResult], Dims]] = {
+    tensor.EmptyOp: _empty,
+    tensor.ExpandShapeOp: _expand,
+    tensor.CollapseShapeOp: _collapse,
+    tensor.PadOp: _pad,
+    tensor.ExtractSliceOp: _extract_slice,
+    tensor.InsertSliceOp: _insert_slice,
+    tensor.ConcatOp: _concat,
+    tensor.CastOp: _same_as_first,
+    DispatchRegionOp: _of_region,
+    DispatchOp: _of_region,
+}

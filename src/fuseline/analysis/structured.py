@@ -1,0 +1,357 @@
+"""What a structured op is, inferred from its maps, iterators and body, never from a name.
+
+Answers are values; nothing here changes the IR. Every question about a `linalg.generic` that passes, rules and kernel families ask in common
+is asked here, so that they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeGuard
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.dim import Dim
+
+
+class Kind(Enum):
+    """What an op does, as far as fusion and code generation care."""
+
+    ELEMENTWISE = "elementwise"
+    COPY = "copy"
+    TRANSPOSE = "transpose"
+    BROADCAST = "broadcast"
+    GATHER = "gather"
+    CONTRACTION = "contraction"
+    CONVOLUTION = "convolution"
+    DEPTHWISE = "depthwise"
+    POOLING = "pooling"
+    REDUCTION = "reduction"
+    FILL = "fill"
+    PAD = "pad"
+    RESHAPE = "reshape"
+    SLICE = "slice"
+    CONCAT = "concat"
+    CONSTANT = "constant"
+    EMPTY = "empty"
+    SCALAR = "scalar"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class StructuredOp:
+    """A view of a `linalg.generic`: loops, iterator kinds and the map of each operand (inputs, then outputs).
+
+    `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`.
+    """
+
+    op: linalg.ops.GenericOp
+
+    @cached_property
+    def iterators(self) -> tuple[str, ...]:
+        """`"parallel"` or `"reduction"` per loop."""
+        return tuple(it.data.value for it in self.op.iterator_types)
+
+    @cached_property
+    def maps(self) -> tuple[AffineMap, ...]:
+        """All operand maps in operand order."""
+        return tuple(attr.data for attr in self.op.indexing_maps)
+
+    @property
+    def rank(self) -> int:
+        """How many loops there are."""
+        return len(self.iterators)
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        """The tensors that are read."""
+        return tuple(self.op.inputs)
+
+    @property
+    def outputs(self) -> tuple[SSAValue, ...]:
+        """The tensors that results start from (inits)."""
+        return tuple(self.op.outputs)
+
+    @property
+    def input_maps(self) -> tuple[AffineMap, ...]:
+        """Maps of the inputs."""
+        return self.maps[: len(self.op.inputs)]
+
+    @property
+    def output_maps(self) -> tuple[AffineMap, ...]:
+        """Maps of the results."""
+        return self.maps[len(self.op.inputs) :]
+
+    @cached_property
+    def parallel(self) -> tuple[int, ...]:
+        """The parallel loops, in order."""
+        return tuple(i for i, kind in enumerate(self.iterators) if kind == "parallel")
+
+    @cached_property
+    def reduction(self) -> tuple[int, ...]:
+        """The reduction loops, in order."""
+        return tuple(i for i, kind in enumerate(self.iterators) if kind == "reduction")
+
+    @property
+    def body(self) -> Block:
+        """The scalar computation; one argument per operand."""
+        return self.op.body.block
+
+    def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
+        """The extent of every loop, read off the first operand that spells it as a plain dimension; raises ValueError if none does."""
+        found: list[Dim | None] = [None] * self.rank
+        for value, map_ in zip((*self.inputs, *self.outputs), self.maps, strict=True):
+            for expr, size in zip(map_.results, shapes.dims(value), strict=True):
+                if isinstance(expr, AffineDimExpr) and found[expr.position] is None:
+                    found[expr.position] = size
+        if None in found:
+            raise ValueError(f"loop {found.index(None)} of {self.op.name} has no extent")
+        return tuple(size for size in found if size is not None)
+
+
+def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
+    """Whether `op` is a `linalg.generic`."""
+    return isinstance(op, linalg.ops.GenericOp)
+
+
+def producer_of(value: SSAValue) -> Operation | None:
+    """The op that makes `value`, None for an argument."""
+    return value.op if isinstance(value, OpResult) else None
+
+
+def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> bool:
+    """Whether every result is a different loop (or, if allowed, the constant 0)."""
+    seen: set[int] = set()
+    for expr in map_.results:
+        if isinstance(expr, AffineDimExpr):
+            if expr.position in seen:
+                return False
+            seen.add(expr.position)
+        elif not (allow_zero and isinstance(expr, AffineConstantExpr) and expr.value == 0):
+            return False
+    return True
+
+
+def is_identity(map_: AffineMap) -> bool:
+    """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
+    return len(map_.results) == map_.num_dims and all(isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map_.results))
+
+
+def is_permutation(map_: AffineMap) -> bool:
+    """Whether the results are all loops, each once."""
+    return len(map_.results) == map_.num_dims and is_projected_permutation(map_, allow_zero=False)
+
+
+def dims_of(expr: AffineExpr) -> set[int]:
+    """The loops that occur in `expr`."""
+    if isinstance(expr, AffineDimExpr):
+        return {expr.position}
+    if isinstance(expr, AffineBinaryOpExpr):
+        return dims_of(expr.lhs) | dims_of(expr.rhs)
+    return set()
+
+
+def used_dims(map_: AffineMap) -> set[int]:
+    """The loops that occur in any result of `map_`."""
+    return {dim for expr in map_.results for dim in dims_of(expr)}
+
+
+def captured(op: Operation) -> list[SSAValue]:
+    """Values defined outside `op` that its regions use, in first-use order (tensor.extract sources, scalar constants)."""
+    inside = {id(inner) for inner in op.walk()}
+    found: dict[SSAValue, None] = {}
+    for region in op.regions:
+        for inner in region.walk():
+            for operand in inner.operands:
+                if not _defined_inside(operand, op, inside):
+                    found[operand] = None
+    return list(found)
+
+
+def _defined_inside(value: SSAValue, op: Operation, inside: set[int]) -> bool:
+    if isinstance(value, OpResult):
+        return id(value.op) in inside
+    assert isinstance(value, BlockArgument)
+    parent = value.owner.parent_op()
+    while parent is not None:
+        if parent is op:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def captured_tensors(op: Operation) -> list[SSAValue]:
+    """The tensors among `captured(op)`."""
+    return [value for value in captured(op) if isinstance(value.type, TensorType)]
+
+
+def tensor_operands(op: Operation) -> list[SSAValue]:
+    """Every tensor that `op` reads: operands, then captured ones."""
+    found = dict.fromkeys(value for value in op.operands if isinstance(value.type, TensorType))
+    for value in captured_tensors(op) if op.regions else ():
+        found[value] = None
+    return list(found)
+
+
+def yielded(op: linalg.ops.GenericOp) -> tuple[SSAValue, ...]:
+    """The values that the body of `op` yields."""
+    last = op.body.block.last_op
+    return tuple(last.operands) if last is not None else ()
+
+
+def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
+    """Whether the body reads the init of output `index`."""
+    return bool(op.body.block.args[len(op.inputs) + index].uses)
+
+
+def body_ops(op: linalg.ops.GenericOp) -> Iterator[Operation]:
+    """The scalar ops of the body, without the yield and without constants."""
+    for inner in op.body.block.ops:
+        if not isinstance(inner, linalg.ops.YieldOp | arith.ConstantOp):
+            yield inner
+
+
+def _strip_casts(value: SSAValue) -> SSAValue:
+    casts = (arith.ExtSIOp, arith.ExtUIOp, arith.ExtFOp, arith.SIToFPOp, arith.UIToFPOp)
+    while isinstance(value, OpResult) and isinstance(value.op, casts):
+        value = value.op.operands[0]
+    return value
+
+
+def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
+    """The positions of the two inputs in a body `out + a * b` (either order, widening casts and zero-point subtractions of
+    inputs looked through); None for any other body."""
+    if len(op.outputs) != 1 or len(op.res) != 1:
+        return None
+    total = yielded(op)[0]
+    if not isinstance(total, OpResult) or not isinstance(total.op, arith.AddfOp | arith.AddiOp):
+        return None
+    accumulator = op.body.block.args[-1]
+    terms = list(total.op.operands)
+    if accumulator not in terms:
+        return None
+    term = terms[1] if terms[0] is accumulator else terms[0]
+    if not isinstance(term, OpResult) or not isinstance(term.op, arith.MulfOp | arith.MuliOp):
+        return None
+    sides = [_strip_casts(side) for side in term.op.operands]
+    if all(isinstance(side, BlockArgument) and side.owner is op.body.block and side.index < len(op.inputs) for side in sides):
+        first, second = (side.index for side in sides if isinstance(side, BlockArgument))
+        return first, second
+    return None
+
+
+def _reduction_kind(view: StructuredOp) -> Kind:
+    sides = multiply_add_operands(view.op)
+    windowed = any(not is_projected_permutation(map_) for map_ in view.input_maps)
+    if sides is not None and sides[0] != sides[1] and len(view.op.inputs) == 2:
+        if not windowed:
+            return Kind.CONTRACTION if _shares_reduction(view) else Kind.REDUCTION
+        return _convolution_kind(view)
+    if windowed or _has_window_operand(view):
+        return Kind.POOLING
+    return Kind.REDUCTION
+
+
+def _shares_reduction(view: StructuredOp) -> bool:
+    first, second = (used_dims(map_) for map_ in view.input_maps)
+    return any(loop in first and loop in second for loop in view.reduction)
+
+
+def _has_window_operand(view: StructuredOp) -> bool:
+    return any(not view.body.args[i].uses and isinstance(producer_of(v), tensor.EmptyOp) for i, v in enumerate(view.inputs))
+
+
+def _convolution_kind(view: StructuredOp) -> Kind:
+    image, filter_ = sorted(view.input_maps, key=is_projected_permutation)
+    out = used_dims(view.output_maps[0])
+    only_filter = (used_dims(filter_) & out) - used_dims(image)
+    channels = {loop for loop in view.reduction if any(isinstance(e, AffineDimExpr) and e.position == loop for e in image.results)}
+    return Kind.CONVOLUTION if only_filter or channels else Kind.DEPTHWISE
+
+
+def _parallel_kind(view: StructuredOp) -> Kind:
+    if any(isinstance(inner, tensor.ExtractOp) for inner in view.body.ops):
+        return Kind.GATHER
+    results = yielded(view.op)
+    if len(results) == 1 and isinstance(results[0], BlockArgument) and results[0].index < len(view.op.inputs) and results[0].owner is view.body:
+        read, written = view.input_maps[results[0].index], view.output_maps[0]
+        if len(read.results) < len(written.results) or not is_projected_permutation(read, allow_zero=False):
+            return Kind.BROADCAST
+        return Kind.COPY if read == written else Kind.TRANSPOSE
+    return Kind.ELEMENTWISE
+
+
+_BY_TYPE: dict[type[Operation], Kind] = {
+    linalg.ops.FillOp: Kind.FILL,
+    linalg.ops.TransposeOp: Kind.TRANSPOSE,
+    linalg.ops.BroadcastOp: Kind.BROADCAST,
+    tensor.PadOp: Kind.PAD,
+    tensor.ExpandShapeOp: Kind.RESHAPE,
+    tensor.CollapseShapeOp: Kind.RESHAPE,
+    tensor.CastOp: Kind.RESHAPE,
+    tensor.ExtractSliceOp: Kind.SLICE,
+    tensor.InsertSliceOp: Kind.SLICE,
+    tensor.ConcatOp: Kind.CONCAT,
+    tensor.EmptyOp: Kind.EMPTY,
+    tensor.DimOp: Kind.SCALAR,
+}
+
+
+def kind(op: Operation) -> Kind:
+    """What `op` does."""
+    if is_generic(op):
+        view = StructuredOp(op)
+        return _reduction_kind(view) if view.reduction else _parallel_kind(view)
+    if isinstance(op, arith.ConstantOp):
+        return Kind.CONSTANT if isinstance(op.result.type, TensorType) else Kind.SCALAR
+    found = _BY_TYPE.get(type(op))
+    if found is not None:
+        return found
+    scalar = bool(op.results) and not any(isinstance(result.type, TensorType) for result in op.results)
+    return Kind.SCALAR if scalar and not op.regions else Kind.OTHER
+
+
+def splat_value(value: SSAValue) -> float | int | None:
+    """The number that every element of `value` is, where it is a scalar or splat constant, a fill of one, or a reshape of one."""
+    op = producer_of(value)
+    if isinstance(op, arith.ConstantOp):
+        return _splat_attribute(op)
+    if isinstance(op, linalg.ops.FillOp):
+        return splat_value(op.inputs[0])
+    if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+        return splat_value(op.src)
+    return None
+
+
+def _splat_attribute(op: arith.ConstantOp) -> float | int | None:
+    attribute = op.value
+    if isinstance(attribute, FloatAttr | IntegerAttr):
+        return attribute.value.data
+    if isinstance(attribute, DenseIntOrFPElementsAttr) and attribute.is_splat():
+        return attribute.get_values()[0]  # pyright: ignore[reportReturnType]
+    return None
+
+
+def resource_name(value: SSAValue) -> str | None:
+    """The name of the `dense_resource` that `value` is, None where it is anything else."""
+    op = producer_of(value)
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseResourceAttr):
+        return op.value.resource_handle.data
+    return None
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether `value` is a constant (of any form)."""
+    return isinstance(producer_of(value), arith.ConstantOp)
+
+
+def loops_of(exprs: Sequence[AffineExpr]) -> list[int | None]:
+    """For each result the loop it is, or None for anything but a plain loop."""
+    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in exprs]

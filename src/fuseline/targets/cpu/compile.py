@@ -1,0 +1,172 @@
+"""Kernels to object code: LLVM text, code generation without IR passes, parallel processes, a cache by content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import platformdirs
+
+from fuseline.errors import FuselineError
+from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.kernel_ir.types import Kernel
+
+PARALLEL_THRESHOLD = 4
+"""Fewer kernels than this are compiled in this process: a fork costs about as much as compiling one (10 ms)."""
+
+_FORMAT = 1  # of cached objects; raised when what is stored changes meaning
+
+
+def compile_kernels(kernels: Sequence[Kernel], machine: Machine, *, use_cache: bool = True, processes: int | None = None) -> list[bytes]:
+    """One relocatable ELF object per kernel, in order; each exports the kernel's symbol and needs no other.
+
+    Args:
+        processes: how many may compile at a time; None for one per CPU this process may run on.
+        use_cache: look up and keep objects in the user's cache folder.
+    """
+    return compile_texts([print_llvm([kernel], machine) for kernel in kernels], machine, use_cache=use_cache, processes=processes)
+
+
+def compile_texts(texts: Sequence[str], machine: Machine, *, use_cache: bool = True, processes: int | None = None) -> list[bytes]:
+    """`compile_kernels` for LLVM text that is already printed. Equal texts are compiled once."""
+    keys = {text: object_key(text, machine) for text in texts}
+    objects = {key: cached for key in keys.values() if use_cache and (cached := _read(key)) is not None}
+    missing = {key: text for text, key in keys.items() if key not in objects}
+    made = _compile_all(list(missing.values()), machine, processes or len(os.sched_getaffinity(0)))
+    for key, object_code in zip(missing, made, strict=True):
+        objects[key] = object_code
+        if use_cache:
+            _write(key, object_code)
+    return [objects[keys[text]] for text in texts]
+
+
+def object_key(text: str, machine: Machine) -> str:
+    """The content address of an object: its text, its machine and the LLVM that makes it."""
+    parts = (str(_FORMAT), llvmlite.__version__, machine.triple, machine.cpu, ",".join(machine.features), text)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+# code generation -----------------------------------------------------------------------------------------------------------------------
+
+
+def emit_object(text: str, machine: Machine) -> bytes:
+    """LLVM text to an ELF object in this process. Raises E0901 when LLVM rejects the text, which is our fault."""
+    target_machine = _target_machine(machine)
+    try:
+        module = llvm.parse_assembly(text)
+    except RuntimeError as error:
+        raise FuselineError("E0901", f"LLVM rejects a kernel: {error}") from error
+    module.triple = machine.triple
+    module.data_layout = str(target_machine.target_data)
+    return target_machine.emit_object(module)
+
+
+def emit_assembly(text: str, machine: Machine) -> str:
+    """LLVM text to assembly, for people."""
+    return _target_machine(machine).emit_assembly(llvm.parse_assembly(text))
+
+
+@cache
+def _target_machine(machine: Machine) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(machine.triple)
+    return target.create_target_machine(cpu=machine.cpu, features=",".join(machine.features), opt=2, reloc="pic", codemodel="small")
+
+
+def _compile_all(texts: Sequence[str], machine: Machine, processes: int) -> list[bytes]:
+    if len(texts) < PARALLEL_THRESHOLD or processes < 2 or not hasattr(os, "fork"):
+        return [emit_object(text, machine) for text in texts]
+    _target_machine(machine)  # initialised once, before the fork
+    groups = _balanced(texts, min(processes, len(texts)))
+    children = [_Child(group, texts, machine) for group in groups[1:]]
+    objects: dict[int, bytes] = {i: emit_object(texts[i], machine) for i in groups[0]}
+    for child in children:
+        objects.update(child.join())
+    return [objects[i] if i in objects else emit_object(texts[i], machine) for i in range(len(texts))]
+
+
+def _balanced(texts: Sequence[str], count: int) -> list[list[int]]:
+    """Indices in `count` groups of about equal text, longest first (code generation is about linear in it)."""
+    groups: list[list[int]] = [[] for _ in range(count)]
+    weights = [0] * count
+    for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
+        lightest = weights.index(min(weights))
+        groups[lightest].append(i)
+        weights[lightest] += len(texts[i])
+    return groups
+
+
+class _Child:
+    """A forked process that compiles a group and writes the objects to a file. What it fails to make, the parent makes."""
+
+    def __init__(self, group: list[int], texts: Sequence[str], machine: Machine) -> None:
+        self.group = group
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._run(texts, machine)
+
+    def _run(self, texts: Sequence[str], machine: Machine) -> None:
+        status = 1
+        try:
+            for i in self.group:
+                object_code = emit_object(texts[i], machine)
+                self.file.write(i.to_bytes(8, "little") + len(object_code).to_bytes(8, "little") + object_code)
+            self.file.flush()
+            status = 0
+        finally:
+            os._exit(status)  # no cleanup: handlers and buffers belong to the parent
+
+    def join(self) -> dict[int, bytes]:
+        """The objects by index, once the child has ended; empty if it failed."""
+        _, status = os.waitpid(self.pid, 0)
+        with self.file:
+            if status != 0:
+                return {}
+            self.file.seek(0)
+            data, at, objects = self.file.read(), 0, dict[int, bytes]()
+            while at < len(data):
+                index, size = (int.from_bytes(data[at + k : at + k + 8], "little") for k in (0, 8))
+                objects[index] = data[at + 16 : at + 16 + size]
+                at += 16 + size
+            return objects
+
+
+# cache ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Where objects are kept: `$FUSELINE_CACHE_DIR`, or the user's cache folder."""
+    chosen = os.environ.get("FUSELINE_CACHE_DIR")
+    return Path(chosen or platformdirs.user_cache_dir("fuseline")) / "objects"
+
+
+def _read(key: str) -> bytes | None:
+    """The cached object, or None when there is none or it is damaged: it starts with the digest of the rest."""
+    try:
+        data = (cache_folder() / key).read_bytes()
+    except OSError:
+        return None
+    digest, object_code = data[:32], data[32:]
+    return object_code if hashlib.sha256(object_code).digest() == digest else None
+
+
+def _write(key: str, object_code: bytes) -> None:
+    """Keep an object; a full or read-only disk only means that it is not kept. The rename is atomic, so readers see all or nothing."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(hashlib.sha256(object_code).digest() + object_code)
+        os.replace(file.name, folder / key)
+    except OSError:
+        return

@@ -1,0 +1,63 @@
+"""The builder of kernels: straight-line operations from its bases, the kernel's parameters here.
+
+>>> from fuseline.targets.cpu.isa import machine
+>>> k = KernelBuilder("twice", machine("avx2"))
+>>> x, y = k.binding(0, "f32", 64), k.binding(1, "f32", 64, writable=True)
+>>> def body(i, *_):
+...     v = k.load(x, k.mul(i, 8), lanes=8)
+...     k.store(y, k.mul(i, 8), k.add(v, v))
+...     return ()
+>>> k.loop(k.begin, k.end, 1, body)
+()
+>>> kernel = k.finish()
+"""
+
+from __future__ import annotations
+
+from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.kernel_ir.memory import Memory
+from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, Value
+
+
+class KernelBuilder(Memory):
+    """Builds one kernel: `void symbol(ptr bindings, ptr sizes, i64 begin, i64 end, ptr scratch)`.
+
+    Args:
+        symbol: the name the object code exports.
+        machine: what the kernel may use.
+    """
+
+    def __init__(self, symbol: str, machine: Machine) -> None:
+        super().__init__()
+        self.symbol, self.machine = symbol, machine
+        self.begin, self.end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")
+        self._sizes: list[Value] = []
+        self._size_upper_bounds: dict[int, int] = {}
+
+    def size(self, i: int, upper_bound: int | None = None) -> Value:
+        """The `i`-th runtime size (i64, not negative)."""
+        while len(self._sizes) <= i:
+            self._sizes.append(self._fresh("size", I64, attr=len(self._sizes)))
+        if upper_bound is not None:
+            self._size_upper_bounds[i] = upper_bound
+        return self._sizes[i]
+
+    def lanes_of(self, dtype: str) -> int:
+        """Elements of `dtype` in one vector register."""
+        return self.machine.lanes(dtype)
+
+    def finish(self) -> Kernel:
+        """The kernel; the builder is spent."""
+        bindings = tuple(self._bindings[i] for i in sorted(self._bindings))
+        return Kernel(
+            symbol=self.symbol,
+            body=self._blocks[0],
+            begin=self.begin,
+            end=self.end,
+            sizes=tuple(self._sizes),
+            bindings=bindings,
+            scratch=tuple(self._scratch),
+            tables=tuple(self._tables),
+            scratch_bytes=self.scratch_bytes,
+            size_upper_bounds=self._size_upper_bounds,
+        )

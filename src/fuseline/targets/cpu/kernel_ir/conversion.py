@@ -1,0 +1,94 @@
+"""Value conversions between element types, down to what every ISA can do without a library call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseline.targets.cpu.kernel_ir.arithmetic import Arithmetic
+from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Type, Value
+
+
+class Conversion(Arithmetic):
+    """`cast` and its parts."""
+
+    def cast(self, a: Any, dtype: str, *, unsigned: bool = False) -> Any:
+        """`a` as `dtype`: the same number where it fits, rounded or wrapped otherwise; to i1, whether it differs from 0.
+
+        `unsigned` reads an integer source, or makes an integer result, as unsigned. Floats become integers by truncation; those out of
+        range wrap or give the lowest integer, as on x86.
+        """
+        if isinstance(a, int):
+            return a if dtype == "i64" else self.const(float(a) if Type(dtype).is_float else a, dtype)
+        source: Type = a.type
+        if source.dtype == dtype:
+            return a
+        if dtype == "i1":
+            zero = 0.0 if source.is_float else 0
+            return self.compare("ne", a, self.const(zero, *source))
+        if source.is_float:
+            return self._from_float(a, dtype, unsigned)
+        return self._from_int(a, dtype, unsigned or source.dtype == "i1")
+
+    def _convert(self, name: str, a: Value, dtype: str) -> Value:
+        return self.pure("cast", Type(dtype, a.type.lanes), (a,), name)
+
+    def _from_float(self, a: Value, dtype: str, unsigned: bool) -> Value:
+        if a.type.dtype == "bf16":
+            return self.cast(self._widen_bf16(a), dtype, unsigned=unsigned)
+        if dtype == "bf16":
+            return self._narrow_to_bf16(self.cast(a, "f32"))
+        if not Type(dtype).is_float:
+            return self._float_to_int(a, dtype, unsigned)
+        if (a.type.dtype, dtype) == ("f64", "f16"):  # no ISA does it in one step; by way of an f32 rounded to odd the result is right
+            return self.cast(self._round_to_odd(a), "f16")
+        return self._convert("fpext" if BITS[dtype] > BITS[a.type.dtype] else "fptrunc", a, dtype)
+
+    def _float_to_int(self, a: Value, dtype: str, unsigned: bool) -> Value:
+        if a.type.dtype == "f16":
+            a = self.cast(a, "f32")
+        if BITS[dtype] < 32:
+            return self.cast(self._convert("fptosi", a, "i32"), dtype)
+        if unsigned and dtype == "i32":
+            return self.cast(self._convert("fptosi", a, "i64"), dtype)
+        return self._convert("fptoui" if unsigned else "fptosi", a, dtype)
+
+    def _from_int(self, a: Value, dtype: str, unsigned: bool) -> Value:
+        source = a.type.dtype
+        if dtype == "bf16" or (dtype == "f16" and BITS[source] > 8):
+            return self.cast(self.cast(a, "f32", unsigned=unsigned), dtype)
+        if Type(dtype).is_float:
+            return self._int_to_float(a, dtype, unsigned)
+        if BITS[dtype] < BITS[source]:
+            return self._convert("trunc", a, dtype)
+        return self._convert("zext" if unsigned else "sext", a, dtype)
+
+    def _int_to_float(self, a: Value, dtype: str, unsigned: bool) -> Value:
+        if BITS[a.type.dtype] < 32:  # widened first, since no ISA converts small integers
+            return self.cast(self.cast(self.cast(a, "i32", unsigned=unsigned), "f32"), dtype)
+        return self._convert("uitofp" if unsigned else "sitofp", a, dtype)
+
+    def _widen_bf16(self, a: Value) -> Value:
+        bits = self.cast(self.bitcast(a, "i16"), "i32", unsigned=True)
+        return self.bitcast(self.shl(bits, self.const(16, *bits.type)), "f32")
+
+    def _narrow_to_bf16(self, a: Value) -> Value:
+        """Rounds to nearest, ties to even; NaN stays NaN."""
+        bits = self.bitcast(a, "i32")
+        odd = self.bitand(self.lshr(bits, 16), 1)
+        rounded = self.lshr(self.add(self.add(bits, odd), 0x7FFF), 16)
+        quiet = self.bitor(self.lshr(bits, 16), 0x40)
+        return self.bitcast(self.cast(self.select(self.compare("uno", a, a), quiet, rounded), "i16"), "bf16")
+
+    def _round_to_odd(self, a: Value) -> Value:
+        """f64 to f32, where an inexact result gets its last bit set, so that rounding once more is exact."""
+        near = self._convert("fptrunc", a, "f32")
+        back = self._convert("fpext", near, "f64")
+        bits = self.bitcast(near, "i32")
+        away = self.compare("gt", self.abs(back), self.abs(a))
+        truncated = self.select(self.cast_mask(away, bits.type), self.sub(bits, 1), bits)
+        inexact = self.compare("one", back, a)
+        return self.bitcast(self.select(inexact, self.bitor(truncated, 1), bits), "f32")
+
+    def cast_mask(self, condition: Value, like: Type) -> Value:
+        """`condition` with the lanes of `like`."""
+        return self.splat(condition, like.lanes) if condition.type.lanes == 1 and like.lanes > 1 and like != I64 else condition

@@ -1,0 +1,96 @@
+"""Where operations are placed: scopes, sharing of equal pure operations, and hoisting of index arithmetic.
+
+No IR pass runs after us, so the builder itself keeps code tidy: an operation equal to one already visible is that one, and scalar index
+arithmetic goes to the outermost block where its operands exist. `x + constant` is the exception: it stays where it is used, since it folds
+into the displacement of a memory operand and would otherwise hold a register across the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseline.targets.cpu.kernel_ir.types import I64, Block, Loop, Operand, Type, Value, When, depth_of
+
+HOISTED = frozenset({"mul", "sub", "add", "min", "max", "compare", "select", "cast", "splat", "iota", "mask", "and", "or", "xor", "select_address"})
+
+
+class Emitter:
+    """The scope stack of a kernel under construction."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = [Block()]
+        self._seen: list[dict[Any, Value]] = [{}]
+        self._constants: dict[Any, Value] = {}
+        self._count = 0
+
+    @property
+    def depth(self) -> int:
+        """Nesting of the current block; 0 is the kernel's body."""
+        return len(self._blocks) - 1
+
+    def _fresh(self, op: str, type: Type, args: tuple[Any, ...] = (), attr: Any = None, depth: int = 0) -> Value:
+        self._count += 1
+        return Value(op, type, args, attr, self._count, depth)
+
+    def effect(self, op: str, type: Type, args: tuple[Any, ...], attr: Any = None) -> Value:
+        """An operation that reads or writes memory: placed here, never shared."""
+        value = self._fresh(op, type, args, attr, self.depth)
+        self._blocks[-1].ops.append(value)
+        return value
+
+    def pure(self, op: str, type: Type, args: tuple[Any, ...], attr: Any = None, *, safe: bool = True) -> Value:
+        """An operation without effects: shared with an equal one, hoisted when it is index arithmetic and cannot trap (`safe`)."""
+        key = (op, type, args, attr)
+        lowest = max(map(depth_of, args), default=0)
+        if safe and op in HOISTED and _is_index_work(op, type, args):
+            return self._place(key, lowest)
+        for depth in range(self.depth, lowest - 1, -1):
+            found = self._seen[depth].get(key)
+            if found is not None:
+                return found
+        return self._place(key, self.depth)
+
+    def _place(self, key: tuple[str, Type, tuple[Any, ...], Any], depth: int) -> Value:
+        found = self._seen[depth].get(key)
+        if found is None:
+            op, type, args, attr = key
+            found = self._fresh(op, type, args, attr, depth)
+            self._seen[depth][key] = found
+            self._blocks[depth].ops.append(found)
+        return found
+
+    def open(self, block: Block) -> None:
+        """Start to fill `block`, nested in the current one."""
+        self._blocks.append(block)
+        self._seen.append({})
+
+    def close(self) -> None:
+        """Return to the enclosing block."""
+        self._blocks.pop()
+        self._seen.pop()
+
+    def append(self, op: Loop | When) -> None:
+        """Add a finished loop or branch to the current block."""
+        self._blocks[-1].ops.append(op)
+
+    def fresh_number(self) -> int:
+        """A number no value has."""
+        self._count += 1
+        return self._count
+
+
+def _is_index_work(op: str, type: Type, args: tuple[Any, ...]) -> bool:
+    if op in ("splat", "mask", "iota"):
+        return True
+    if type.lanes != 1 or type.is_float:
+        return False
+    return not (op == "add" and isinstance(args[1], int))
+
+
+def split(operand: Operand) -> tuple[Operand, int]:
+    """`operand` as `(base, constant)` with `base` 0 or free of an outer constant term."""
+    if isinstance(operand, int):
+        return 0, operand
+    if operand.op == "add" and operand.type == I64 and isinstance(operand.args[1], int):
+        return operand.args[0], operand.args[1]
+    return operand, 0

@@ -1,0 +1,335 @@
+"""Kernel IR as LLVM text. This is the only place that writes LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, suffix, typed
+from fuseline.targets.cpu.kernel_ir.types import BYTES, I1, Address, Block, Kernel, Loop, MemRef, Operand, Type, Value, When, type_of
+
+_FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "fdiv": "fdiv"}
+_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc"}
+_INT_EXTREMES = {"min": "smin", "max": "smax", "umin": "umin", "umax": "umax"}
+_NO_WRAP = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
+
+
+def print_llvm(kernels: Sequence[Kernel], machine: Machine) -> str:
+    """One LLVM module with the kernels as exported functions."""
+    declarations: set[str] = set()
+    bodies = [_Printer(kernel, machine, declarations).text() for kernel in kernels]
+    attributes = _attributes(machine)
+    header = f'target triple = "{machine.triple}"\n'
+    return "\n".join([header, *bodies, *sorted(declarations), "", attributes])
+
+
+def _attributes(machine: Machine) -> str:
+    pairs = (("target-cpu", machine.cpu), ("target-features", ",".join(machine.features)), ("frame-pointer", "none"), *machine.attributes)
+    return "attributes #0 = { nounwind " + " ".join(f'"{name}"="{value}"' for name, value in pairs) + " }\n"
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, machine: Machine, declarations: set[str]) -> None:
+        self.kernel, self.machine, self.declarations = kernel, machine, declarations
+        self.lines: list[str] = []
+        self.label = "entry"
+        self.temporaries = 0
+        self.pointers: dict[Any, str] = {}
+
+    def text(self) -> str:
+        kernel = self.kernel
+        head = f"define void @{kernel.symbol}(ptr noalias %bindings, ptr noalias %sizes, i64 %v{kernel.begin.number}, i64 %v{kernel.end.number}, "
+        self._prologue()
+        self._block(kernel.body)
+        tables = "".join(_table(kernel.symbol, t) for t in kernel.tables)
+        return tables + head + "ptr noalias %scratch) #0 {\nentry:\n" + "\n".join(self.lines) + "\n  ret void\n}\n"
+
+    # parts ---------------------------------------------------------------------------------------------------------------------------
+
+    def _prologue(self) -> None:
+        out = self.lines.append
+        for memory in self.kernel.bindings:
+            slot = self._offset("%bindings", memory.position * 8)
+            out(f"  %{memory.name} = load ptr, ptr {slot}, align 8, !invariant.load !{{}}")
+        for memory in self.kernel.scratch:
+            out(f"  %{memory.name} = getelementptr i8, ptr %scratch, i64 {memory.position}")
+        for i, size in enumerate(self.kernel.sizes):
+            out(f"  %v{size.number} = load i64, ptr {self._offset('%sizes', i * 8)}, align 8, !invariant.load !{{}}")
+
+    def _offset(self, pointer: str, byte_offset: int) -> str:
+        if byte_offset == 0:
+            return pointer
+        name = self._temporary()
+        self.lines.append(f"  {name} = getelementptr i8, ptr {pointer}, i64 {byte_offset}")
+        return name
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f"%t{self.temporaries}"
+
+    def _block(self, block: Block) -> None:
+        handlers = _HANDLERS
+        for op in block.ops:
+            if isinstance(op, Value):
+                handlers[op.op](self, op)
+            elif isinstance(op, Loop):
+                self._loop(op)
+            else:
+                self._when(op)
+
+    def _enter(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.label = label
+        self.pointers = {}
+
+    def _loop(self, loop: Loop) -> None:
+        head, done = f"loop{loop.number}", f"done{loop.number}"
+        before = self._loop_guard(loop, head, done)
+        saved = self.pointers
+        self._enter(head)
+        at = len(self.lines)
+        self._block(loop.body)
+        latch = self.label
+        self.lines[at:at] = self._phis(loop, before, latch)
+        self.lines.append(f"  %next{loop.number} = add nsw i64 %v{loop.index.number}, {loop.step}")
+        self.lines.append(f"  %more{loop.number} = icmp slt i64 %next{loop.number}, {reference(loop.hi)}")
+        self.lines.append(f"  br i1 %more{loop.number}, label %{head}, label %{done}")
+        self._enter(done)
+        self.pointers = dict(saved)
+        self._loop_results(loop, before, latch)
+
+    def _loop_guard(self, loop: Loop, head: str, done: str) -> str:
+        before = self.label
+        if _surely_runs(loop):
+            self.lines.append(f"  br label %{head}")
+        else:
+            self.lines.append(f"  %any{loop.number} = icmp slt i64 {reference(loop.lo)}, {reference(loop.hi)}")
+            self.lines.append(f"  br i1 %any{loop.number}, label %{head}, label %{done}")
+        return before
+
+    def _phis(self, loop: Loop, before: str, latch: str) -> list[str]:
+        number = loop.number
+        lines = [f"  %v{loop.index.number} = phi i64 [ {reference(loop.lo)}, %{before} ], [ %next{number}, %{latch} ]"]
+        for parameter, init, after in zip(loop.carried, loop.inits, loop.yields, strict=True):
+            ends = f"[ {reference(init)}, %{before} ], [ {reference(after)}, %{latch} ]"
+            lines.append(f"  %v{parameter.number} = phi {llvm_type(parameter.type)} {ends}")
+        return lines
+
+    def _loop_results(self, loop: Loop, before: str, latch: str) -> None:
+        skipped = not _surely_runs(loop)
+        for result, init, after in zip(loop.results, loop.inits, loop.yields, strict=True):
+            ends = f"[ {reference(after)}, %{latch} ]" + (f", [ {reference(init)}, %{before} ]" if skipped else "")
+            self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} {ends}")
+
+    def _when(self, when: When) -> None:
+        names = [f"{part}{when.number}" for part in ("then", "else", "join")]
+        otherwise = names[1] if when.otherwise.ops or when.results else names[2]
+        self.lines.append(f"  br i1 {reference(when.condition)}, label %{names[0]}, label %{otherwise}")
+        saved = self.pointers
+        ends = [self._branch(names[0], when.then, names[2], saved)]
+        if otherwise == names[1]:
+            ends.append(self._branch(names[1], when.otherwise, names[2], saved))
+        self._enter(names[2])
+        self.pointers = dict(saved)
+        for i, result in enumerate(when.results):
+            a, b = reference(when.then_yields[i]), reference(when.otherwise_yields[i])
+            self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]")
+
+    def _branch(self, label: str, block: Block, join: str, pointers: dict[Any, str]) -> str:
+        self._enter(label)
+        self.pointers = dict(pointers)
+        self._block(block)
+        self.lines.append(f"  br label %{join}")
+        return self.label
+
+    # addresses -----------------------------------------------------------------------------------------------------------------------
+
+    def pointer(self, address: Address) -> str:
+        """The LLVM pointer of an address: base and index once per block, the constant offset last so that it becomes a displacement."""
+        root = address.root
+        base = self._root(root)
+        if isinstance(address.index, Value):
+            key = (base, address.index)
+            found = self.pointers.get(key)
+            if found is None:
+                found = self.pointers[key] = self._temporary()
+                element = "i8" if address.dtype == "i1" else llvm_type(Type(address.dtype))
+                self.lines.append(f"  {found} = getelementptr {element}, ptr {base}, i64 {reference(address.index)}")
+            base = found
+        elif address.index:
+            return self._offset(base, (address.index + address.offset) * BYTES[address.dtype])
+        return self._offset(base, address.offset * BYTES[address.dtype])
+
+    def _root(self, root: MemRef | Value) -> str:
+        if isinstance(root, Value):
+            return f"%v{root.number}"
+        return f"@{self.kernel.symbol}_{root.name}" if root.kind == "table" else f"%{root.name}"
+
+    # operations ----------------------------------------------------------------------------------------------------------------------
+
+    def out(self, value: Value, text: str) -> None:
+        self.lines.append(f"  %v{value.number} = {text}")
+
+    def call(self, name: str, result: Type, operands: Sequence[Operand]) -> str:
+        """A call of an intrinsic, declared on the way."""
+        types = ", ".join(llvm_type(type_of(o)) for o in operands)
+        self.declarations.add(f"declare {llvm_type(result)} @{name}({types})")
+        return f"call {llvm_type(result)} @{name}({', '.join(typed(o) for o in operands)})"
+
+    def binary(self, v: Value) -> None:
+        op, (a, b) = v.op, v.args
+        if v.type.is_float:
+            name = _FLOAT_BINARY[op]
+        else:
+            name = _NO_WRAP.get(op, op) if v.type.dtype == "i64" and v.type.lanes == 1 and not isinstance(b, Value) else op
+        self.out(v, f"{name} {typed(a)}, {reference(b)}")
+
+    def extreme(self, v: Value) -> None:
+        a, b = v.args
+        if not v.type.is_float:
+            self.out(v, self.call(f"llvm.{_INT_EXTREMES[v.op]}.{suffix(v.type)}", v.type, (a, b)))
+            return
+        mask = self._temporary()
+        self.lines.append(f"  {mask} = fcmp {'olt' if v.op == 'min' else 'ogt'} {typed(a)}, {reference(b)}")
+        self.out(v, f"select {llvm_type(Type('i1', v.type.lanes))} {mask}, {typed(a)}, {typed(b)}")
+
+    def fma(self, v: Value) -> None:
+        a, b, c = v.args
+        if self.machine.fma:
+            self.out(v, self.call(f"llvm.fma.{suffix(v.type)}", v.type, (a, b, c)))
+            return
+        product = self._temporary()
+        self.lines.append(f"  {product} = fmul {typed(a)}, {reference(b)}")
+        self.out(v, f"fadd {llvm_type(v.type)} {product}, {reference(c)}")
+
+    def neg(self, v: Value) -> None:
+        self.out(v, f"fneg {typed(v.args[0])}")
+
+    def abs(self, v: Value) -> None:
+        if v.type.is_float:
+            self.out(v, self.call(f"llvm.fabs.{suffix(v.type)}", v.type, v.args))
+        else:
+            self.out(v, self.call(f"llvm.abs.{suffix(v.type)}", v.type, (v.args[0], Value("const", I1, (), 0, 0, 0))))
+
+    def unary(self, v: Value) -> None:
+        self.out(v, self.call(f"llvm.{_INTRINSICS[v.op]}.{suffix(v.type)}", v.type, v.args))
+
+    def compare(self, v: Value) -> None:
+        a, b = v.args
+        self.out(v, f"{'fcmp' if type_of(a).is_float else 'icmp'} {v.attr} {typed(a)}, {reference(b)}")
+
+    def select(self, v: Value) -> None:
+        self.out(v, "select " + ", ".join(typed(a) for a in v.args))
+
+    def cast(self, v: Value) -> None:
+        self.out(v, f"{v.attr} {typed(v.args[0])} to {llvm_type(v.type)}")
+
+    def bitcast(self, v: Value) -> None:
+        self.out(v, f"bitcast {typed(v.args[0])} to {llvm_type(v.type)}")
+
+    def splat(self, v: Value) -> None:
+        vector, lanes = llvm_type(v.type), v.type.lanes
+        first = self._temporary()
+        self.lines.append(f"  {first} = insertelement {vector} poison, {typed(v.args[0])}, i64 0")
+        self.out(v, f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+    def mask(self, v: Value) -> None:
+        """Compared in i32 lanes: an `active` count is small, and a 64-bit compare would need twice the registers."""
+        lanes = v.type.lanes
+        vector, one, first, wide = f"<{lanes} x i32>", *(self._temporary() for _ in range(3))
+        self.lines.append(f"  {one} = trunc {typed(v.args[0])} to i32")
+        self.lines.append(f"  {first} = insertelement {vector} poison, i32 {one}, i64 0")
+        self.lines.append(f"  {wide} = shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
+        steps = ", ".join(f"i32 {i}" for i in range(lanes))
+        self.out(v, f"icmp sgt {vector} {wide}, <{steps}>")
+
+    def extract(self, v: Value) -> None:
+        self.out(v, f"extractelement {typed(v.args[0])}, i64 {v.attr}")
+
+    def insert(self, v: Value) -> None:
+        self.out(v, f"insertelement {typed(v.args[0])}, {typed(v.args[1])}, i64 {v.attr}")
+
+    def shuffle(self, v: Value) -> None:
+        mask = ", ".join(f"i32 {i}" for i in v.attr)
+        self.out(v, f"shufflevector {typed(v.args[0])}, {typed(v.args[1])}, <{len(v.attr)} x i32> <{mask}>")
+
+    def select_address(self, v: Value) -> None:
+        condition, a, b = v.args
+        self.out(v, f"select {typed(condition)}, ptr {self.pointer(a)}, ptr {self.pointer(b)}")
+
+    # memory --------------------------------------------------------------------------------------------------------------------------
+
+    def load(self, v: Value) -> None:
+        address, _, mask = v.args
+        pointer, type = self.pointer(address), llvm_type(v.type)
+        if mask is None:
+            self.out(v, f"load {type}, ptr {pointer}, align {v.attr}")
+        else:
+            name = f"llvm.masked.load.{suffix(v.type)}.p0"
+            self.declarations.add(f"declare {type} @{name}(ptr, {llvm_type(mask.type)}, {type})")
+            self.out(v, f"call {type} @{name}(ptr align {v.attr} {pointer}, {typed(mask)}, {type} zeroinitializer)")
+
+    def store(self, v: Value) -> None:
+        address, _, mask, value = v.args
+        pointer = self.pointer(address)
+        if mask is None:
+            self.lines.append(f"  store {typed(value)}, ptr {pointer}, align {v.attr}")
+            return
+        name = f"llvm.masked.store.{suffix(value.type)}.p0"
+        self.declarations.add(f"declare void @{name}({llvm_type(value.type)}, ptr, {llvm_type(mask.type)})")
+        self.lines.append(f"  call void @{name}({typed(value)}, ptr align {v.attr} {pointer}, {typed(mask)})")
+
+    def _pointers(self, address: Address, indices: Value) -> tuple[str, str]:
+        vector = f"<{indices.type.lanes} x ptr>"
+        name = self._temporary()
+        element = llvm_type(Type(address.dtype)) if address.dtype != "i1" else "i8"
+        self.lines.append(f"  {name} = getelementptr {element}, ptr {self.pointer(address)}, {typed(indices)}")
+        return vector, name
+
+    def _mask_text(self, mask: Value | None, lanes: int) -> tuple[str, str]:
+        type = f"<{lanes} x i1>"
+        return type, f"{type} splat (i1 true)" if mask is None else typed(mask)
+
+    def gather(self, v: Value) -> None:
+        address, _, mask, indices = v.args
+        vector, pointers = self._pointers(address, indices)
+        mask_type, mask_text = self._mask_text(mask, v.type.lanes)
+        type = llvm_type(v.type)
+        name = f"llvm.masked.gather.{suffix(v.type)}.v{v.type.lanes}p0"
+        self.declarations.add(f"declare {type} @{name}({vector}, {mask_type}, {type})")
+        self.out(v, f"call {type} @{name}({vector} align {BYTES[v.type.dtype]} {pointers}, {mask_text}, {type} zeroinitializer)")
+
+    def scatter(self, v: Value) -> None:
+        address, _, mask, indices, value = v.args
+        vector, pointers = self._pointers(address, indices)
+        mask_type, mask_text = self._mask_text(mask, value.type.lanes)
+        name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.lanes}p0"
+        self.declarations.add(f"declare void @{name}({llvm_type(value.type)}, {vector}, {mask_type})")
+        self.lines.append(f"  call void @{name}({typed(value)}, {vector} align {BYTES[value.type.dtype]} {pointers}, {mask_text})")
+
+    def prefetch(self, v: Value) -> None:
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {self.pointer(v.args[0])}, i32 0, i32 {v.attr}, i32 1)")
+
+
+def _surely_runs(loop: Loop) -> bool:
+    return isinstance(loop.lo, int) and isinstance(loop.hi, int) and loop.lo < loop.hi
+
+
+def _table(symbol: str, table: MemRef) -> str:
+    numbers = ", ".join(f"i64 {n}" for n in table.data)
+    return f"@{symbol}_{table.name} = private unnamed_addr constant [{len(table.data)} x i64] [{numbers}], align 8\n"
+
+
+_HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
+    **dict.fromkeys(("add", "sub", "mul", "fdiv", "udiv", "urem", "sdiv", "srem", "and", "or", "xor", "shl", "lshr", "ashr"), _Printer.binary),
+    **dict.fromkeys(("min", "max", "umin", "umax"), _Printer.extreme),
+    **dict.fromkeys(("sqrt", "floor", "ceil", "rint", "trunc"), _Printer.unary),
+    **{
+        name: getattr(_Printer, name)
+        for name in (
+            "fma neg abs compare select cast bitcast splat mask extract insert shuffle select_address load store gather scatter prefetch".split()
+        )
+    },
+}

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import platformdirs
 
 from fuseline.errors import FuselineError
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 

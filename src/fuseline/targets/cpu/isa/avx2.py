@@ -1,6 +1,6 @@
 """x86-64 with AVX2, FMA and F16C (Haswell, Zen and later)."""
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 
 MACHINE = Machine(
     name="avx2",

@@ -1,6 +1,6 @@
 """x86-64 with AVX-512 (Skylake-SP, Zen 4 and later); 512-bit registers are used throughout."""
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 
 MACHINE = Machine(
     name="avx512",

@@ -1,6 +1,6 @@
 """x86-64 with SSE4.2 (x86-64-v2): every 64-bit x86 CPU of the last fifteen years."""
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 
 MACHINE = Machine(
     name="baseline",

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from fuseline.errors import FuselineError
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 
 ISA_NAMES = ("avx512", "avx2", "baseline", "neon")
 """Best first; the order of detection."""

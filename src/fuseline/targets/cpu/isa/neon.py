@@ -1,6 +1,6 @@
 """64-bit Arm with NEON: every ARMv8-A CPU."""
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 
 MACHINE = Machine(
     name="neon",

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.memory import Memory
 from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuseline.targets.cpu.isa.machine import Machine
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, suffix, typed
 from fuseline.targets.cpu.kernel_ir.types import BYTES, I1, Address, Block, Kernel, Loop, MemRef, Operand, Type, Value, When, type_of
 

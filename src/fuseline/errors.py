@@ -32,6 +32,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0502": "output cannot be written",
     "E0503": "optional dependency is missing",
     "E0601": "outputs differ from the reference",
+    "E0602": "outputs do not depend on the inputs",
     "E0901": "internal error",
 }
 

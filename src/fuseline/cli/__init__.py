@@ -1,0 +1,1 @@
+"""The `fuseline` command: one file per subcommand, found by its name; `main.py` is the door."""

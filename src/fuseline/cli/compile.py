@@ -1,0 +1,57 @@
+"""`fuseline compile`: a model to an artifact, or one stage of it as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fuseline.cli.console import emit, progress, say
+from fuseline.cli.files import write_atomically
+from fuseline.cli.models import compiled, require_model
+from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.report.statistics import statistics_json, statistics_table
+from fuseline.report.units import plural
+
+
+@click.command()
+@model_argument
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for --emit: stdout.")
+@click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage instead of compiling to the end; an unknown one lists them.")
+@click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
+@compile_options
+@threads_option
+@json_option
+def compile(model: Path, output: Path | None, stage: str | None, with_stats: bool, as_json: bool, **options: Any) -> None:
+    """Compile MODEL to an artifact that `fuseline run` and `fuseline.load` take."""
+    require_model(model, "compile")
+    if stage is not None:
+        _emit_stage(model, stage, output, as_json, options)
+        return
+    program = compiled(model, options)
+    path = output or model.with_suffix(".fuse")
+    program.save(path)
+    if as_json:
+        emit("compile", {"model": str(model), "output": str(path), "bytes": path.stat().st_size, **statistics_json(program.record)})
+        return
+    if with_stats:
+        say(statistics_table(program.record))
+    say(f"{path}: {plural(len(program.record.dispatches), 'dispatch')}")
+
+
+def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+    import fuseline.api
+
+    with progress(f"compiling {model.name}") as report:
+        text = fuseline.api.emit(model, stage, progress=report, **options)
+    if output is not None and str(output) != "-":
+        write_atomically(output, lambda file: _write(file, text))
+    elif as_json:
+        emit("compile", {"model": str(model), "stage": stage, "text": text})
+    else:
+        click.echo(text, nl=not text.endswith("\n"))
+
+
+def _write(file: Any, text: str) -> None:
+    file.write(text.encode())

@@ -1,0 +1,85 @@
+"""Where text goes: results to standard output, progress and errors to standard error; plain under a pipe or NO_COLOR."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from fuseline.errors import ERROR_TITLES, FuselineError
+
+SCHEMA_VERSION = 1
+_PIPE_WIDTH = 1000  # a table in a pipe is never cut to a terminal's width
+
+
+class Progress(Protocol):
+    """What a long piece of work reports to: `phase` is a few words, `done` of `total` steps."""
+
+    def __call__(self, phase: str, done: int, total: int) -> None: ...
+
+
+def out() -> Console:
+    """The console for results."""
+    return Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def err() -> Console:
+    """The console for progress and errors."""
+    return Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
+
+
+def say(content: RenderableType | list[str] | tuple[str, ...]) -> None:
+    """Prints text lines or a table to standard output."""
+    if isinstance(content, list | tuple):
+        content = "\n".join(content)
+    out().print(content, soft_wrap=isinstance(content, str))
+
+
+def emit(command: str, content: Mapping[str, Any]) -> None:
+    """Prints one JSON document in the envelope that every command shares."""
+    document = {"version": SCHEMA_VERSION, "command": command, **content}
+    sys.stdout.write(json.dumps(document, indent=2, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value)
+
+
+def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
+    """One block: code and title, where, why, what to do; or the same as JSON."""
+    if as_json:
+        emit(command, {"error": error.to_json()})
+        return
+    block = Text(f"error {error.code}", style="bold red")
+    block.append(f": {ERROR_TITLES[error.code]}", style="bold")
+    rows = (("at", error.node), ("why", error.message), ("try", error.hint), ("more", f"fuseline errors {error.code}"))
+    for label, text in rows:
+        if text:
+            block.append(f"\n  {label:<5}", style="cyan")
+            block.append(text.replace("\n", "\n       "), style="not bold")
+    err().print(block)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """A status line on standard error while work is under way; silent when that is not a terminal."""
+    console = err()
+    if not console.is_terminal:
+        yield lambda phase, done, total: None
+        return
+    with console.status(title) as status:
+
+        def report(phase: str, done: int, total: int) -> None:
+            status.update(f"{title}: {phase} [{done}/{total}]" if total else f"{title}: {phase}")
+
+        yield report

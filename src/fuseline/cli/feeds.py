@@ -1,0 +1,69 @@
+"""Feeds from the command line: `--input name=@x.npy`, `-` for standard input; what is not given is generated."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from fuseline.errors import FuselineError
+
+Feeds = dict[str, np.ndarray]
+
+
+def parse_feeds(texts: Iterable[str], names: list[str]) -> Feeds:
+    """The arrays of `--input` options. `names` are the model's inputs: with one input its name may be left out.
+
+    Raises E0201 for a name the model does not have, E0501 for text that is not `name=@file.npy`, E0101 for a file that is no array.
+    """
+    feeds: Feeds = {}
+    for text in texts:
+        name, value = _split(text, names)
+        if name not in names:
+            raise FuselineError("E0201", f"the model has no input {name!r}", node=name, hint=f"its inputs: {', '.join(names)}")
+        feeds[name] = _read(name, value)
+    return feeds
+
+
+def _split(text: str, names: list[str]) -> tuple[str, str]:
+    name, sign, value = text.rpartition("=")
+    if not sign and len(names) == 1:
+        name, value = names[0], text
+    if (value != "-" and not value.startswith("@")) or not name:
+        raise FuselineError("E0501", f"--input does not understand {text!r}", hint="write name=@file.npy, or name=- for standard input")
+    return name, value
+
+
+def _read(name: str, value: str) -> np.ndarray:
+    source = io.BytesIO(sys.stdin.buffer.read()) if value in ("-", "@-") else Path(value[1:])
+    try:
+        array = np.load(source, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as problem:
+        raise FuselineError("E0101", f"{value} holds no .npy array: {problem}", node=name, hint="save it with numpy.save") from problem
+    if not isinstance(array, np.ndarray):
+        raise FuselineError("E0101", f"{value} is an archive of several arrays", node=name, hint="give one .npy file per input")
+    return array
+
+
+def file_name(output: str) -> str:
+    """A file name for an output, safe in any folder.
+
+    >>> file_name("encoder/layer:0")
+    'encoder_layer_0.npy'
+    """
+    kept = "".join(char if char.isalnum() or char in "._-" else "_" for char in output).lstrip(".") or "output"
+    return f"{kept}.npy"
+
+
+def output_files(folder: Path, outputs: Mapping[str, np.ndarray]) -> dict[Path, np.ndarray]:
+    """Where each output goes; a number is put before the suffix where two names would meet."""
+    files: dict[Path, np.ndarray] = {}
+    for name, array in outputs.items():
+        path, count = folder / file_name(name), 1
+        while path in files:
+            path, count = folder / file_name(f"{name}.{count}"), count + 1
+        files[path] = array
+    return files

@@ -1,0 +1,118 @@
+"""The door: finds the subcommand by file name, and turns every failure into one coded block and an exit code (0, 1 failed, 2 usage)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+import fuseline
+from fuseline.errors import FuselineError
+
+COMMANDS = {
+    "compile": "Compile a model to an artifact, or print a stage of it.",
+    "run": "Run a model or an artifact on given or generated inputs.",
+    "bench": "Measure against onnxruntime and OpenVINO, interleaved in one run.",
+    "stats": "Count dispatches, bytes, fused and missed edges.",
+    "explain": "Say where a node went and why two nodes are fused or not.",
+    "diff": "Compare two compiles: statistics, dispatches, decisions.",
+    "report": "Write one offline HTML page about a compile.",
+    "opt": "Run passes on MLIR text.",
+    "errors": "List the error codes, or explain one.",
+}
+
+# What the user typed is at fault, not the work: these exit 2.
+USAGE_CODES = frozenset({"E0108", "E0201", "E0202", "E0203", "E0204", "E0303", "E0304", "E0501"})
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """A group that imports a subcommand only when it is used, so that `fuseline run x.fuse` never loads the compiler."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The subcommands in the order of a session, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of `cli/<name>.py`."""
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(import_module(f"fuseline.cli.{cmd_name}"), cmd_name)
+        assert isinstance(found, click.Command), f"cli/{cmd_name}.py must define the click command {cmd_name!r}"
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of subcommands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(fuseline.__version__, prog_name="fuseline")
+@click.option("--debug", is_flag=True, help="Show the Python traceback of a failure (works after the command, too).")
+def cli(debug: bool) -> None:
+    """fuseline compiles machine-learning models to fused native dispatches and says why.
+
+    Every command takes --json. Exit codes: 0 fine, 1 the work failed, 2 usage.
+    """
+    del debug  # read from the arguments in `main`, so that it works in any place
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; no exception leaves."""
+    debug = "--debug" in arguments
+    words = [word for word in arguments if word != "--debug"]
+    as_json = "--json" in words
+    command = next((word for word in words if word in COMMANDS), "fuseline")
+    try:
+        cli.main(args=words, prog_name="fuseline", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as problem:
+        return _usage(problem, command, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our pipe has left; keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as problem:  # noqa: BLE001 - the one place where everything ends: no traceback ever reaches the user
+        return _failed(problem, command, as_json, debug)
+    return 0
+
+
+def _usage(problem: click.ClickException, command: str, as_json: bool) -> int:
+    from fuseline.cli.console import show_error
+
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    path = context.command_path if context else "fuseline"
+    show_error(FuselineError("E0501", problem.format_message(), hint=f"see `{path} --help`"), as_json=as_json, command=command)
+    return 2
+
+
+def _failed(problem: Exception, command: str, as_json: bool, debug: bool) -> int:
+    from fuseline.cli.console import show_error
+
+    if debug:
+        traceback.print_exception(problem)
+    error = problem if isinstance(problem, FuselineError) else _internal(problem)
+    show_error(error, as_json=as_json, command=command)
+    return 2 if error.code in USAGE_CODES else 1
+
+
+def _internal(problem: Exception) -> FuselineError:
+    frames = traceback.extract_tb(problem.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+    hint = "this is a bug in fuseline: run again with --debug and report the traceback with the model or its smallest part"
+    return FuselineError("E0901", f"{type(problem).__name__}: {problem}", node=place, hint=hint)
+
+
+def run() -> NoReturn:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""`fuseline run`: one run of a model or artifact, with a check against onnxruntime if wanted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from fuseline.cli.console import emit, say
+from fuseline.cli.feeds import Feeds, output_files, parse_feeds
+from fuseline.cli.files import write_all_atomically
+from fuseline.cli.models import compiled, is_artifact, require_model
+from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+
+if TYPE_CHECKING:
+    from fuseline.api import CompiledModel
+    from fuseline.verify.compare import Comparison
+    from fuseline.verify.inputs import Hints
+
+
+@click.command()
+@model_argument
+@click.option("--input", "inputs", multiple=True, metavar="NAME=@FILE.npy", help="A feed; NAME=- reads standard input. Others are generated.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder for one .npy per output; - writes the first to standard output.")
+@click.option("--check", "peer", metavar="PEER", help="Compare with onnxruntime or openvino on the same feeds.")
+@click.option("--tolerance", type=float, default=None, help="Largest difference, as a part of the largest magnitude (default 1e-4).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
+@compile_options
+@threads_option
+@json_option
+def run(
+    model: Path, inputs: tuple[str, ...], output: Path | None, peer: str | None, tolerance: float | None, seed: int, as_json: bool, **options: Any
+) -> None:
+    """Run MODEL (an ONNX file or a .fuse artifact) once and show, save or check its outputs."""
+    if peer is not None:
+        require_model(model, "--check")
+    program = compiled(model, options)
+    given = parse_feeds(inputs, [item.name for item in program.inputs])
+    hints = model_hints(model)
+    feeds = complete_feeds(program, given, hints, seed)
+    outputs = program.run(feeds)
+    comparisons: list[Comparison] = []
+    if peer is not None:
+        other = complete_feeds(program, {}, hints, seed + 1, like=feeds)
+        comparisons = check(model, program, (feeds, outputs), other, peer, tolerance)
+    _save(output, outputs)
+    if output is None or str(output) != "-":
+        _show(model, outputs, comparisons, as_json)
+
+
+def model_hints(model: Path) -> Hints:
+    """What an ONNX file says of its inputs; nothing for an artifact."""
+    from fuseline.verify.inputs import Hints
+
+    if is_artifact(model):
+        return Hints()
+    import onnx
+
+    from fuseline.verify.inputs import hints_of
+
+    return hints_of(onnx.load(model, load_external_data=False))
+
+
+def complete_feeds(program: CompiledModel, given: Feeds, hints: Hints, seed: int, like: Feeds | None = None) -> Feeds:
+    """`given`, and generated arrays for the other inputs; extents that `given` or `like` fixes by name are kept."""
+    from fuseline.verify.inputs import Hints, generate
+
+    known = dict(hints.sizes) | program.default_sizes
+    for item in program.inputs:
+        array = given.get(item.name, (like or {}).get(item.name))
+        if array is not None:
+            known |= {extent: size for extent, size in zip(item.shape, array.shape, strict=False) if isinstance(extent, str)}
+    missing = [item for item in program.inputs if item.name not in given]
+    return {**generate(missing, seed=seed, hints=Hints(hints.ranges, known)), **given}
+
+
+def check(
+    model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other: Feeds, peer: str, tolerance: float | None
+) -> list[Comparison]:
+    """Every output against the peer's; first makes sure that the outputs depend on the inputs. Raises E0601, E0602, E0503."""
+    from fuseline.interop.peers import load_peer
+    from fuseline.verify.compare import TOLERANCE, compare, dependent_outputs, require_agreement
+
+    feeds, outputs = first
+    dependent = dependent_outputs(outputs, program.run(other))
+    comparisons = compare(outputs, load_peer(peer, model, program.threads).run(feeds), dependent)
+    require_agreement(comparisons, TOLERANCE if tolerance is None else tolerance, peer)
+    return comparisons
+
+
+def _save(output: Path | None, outputs: Feeds) -> None:
+    if output is None:
+        return
+    if str(output) == "-":
+        np.save(sys.stdout.buffer, next(iter(outputs.values())), allow_pickle=False)
+        sys.stdout.buffer.flush()
+        return
+    files = output_files(output, outputs)
+    write_all_atomically({path: _writer(array) for path, array in files.items()})
+
+
+def _writer(array: np.ndarray) -> Any:
+    return lambda file: np.save(file, array, allow_pickle=False)
+
+
+def _show(model: Path, outputs: Feeds, comparisons: list[Comparison], as_json: bool) -> None:
+    if as_json:
+        emit("run", {"model": str(model), "outputs": [_summary(name, array) for name, array in outputs.items()], "check": _checks(comparisons)})
+        return
+    for name, array in outputs.items():
+        say(f"{name}: {array.dtype}[{'x'.join(map(str, array.shape))}] {np.array2string(array.ravel()[:6], precision=5, separator=', ')}")
+    for item in comparisons:
+        note = "" if item.depends_on_input else "  (does not depend on the input)"
+        say(f"check {item.output}: error {item.error:.2e} of the largest magnitude {item.magnitude:.4g}{note}")
+
+
+def _checks(comparisons: list[Comparison]) -> list[dict[str, Any]]:
+    return [{"output": c.output, "error": c.error, "magnitude": c.magnitude, "depends_on_input": c.depends_on_input} for c in comparisons]
+
+
+def _summary(name: str, array: np.ndarray) -> dict[str, Any]:
+    numbers = array.astype(np.float64).ravel() if array.dtype.kind in "fiub" else np.zeros(0)
+    return {
+        "name": name,
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "first": numbers[:6].tolist(),
+        "mean": float(numbers.mean()) if numbers.size else None,
+    }

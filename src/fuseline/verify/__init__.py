@@ -1,0 +1,1 @@
+"""Checking compiled programs: generated inputs, comparison with a reference."""

@@ -1,0 +1,137 @@
+"""The import layers of docs/map.md, enforced: every module's imports, read with ast, against the table below."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+_LOW = ("errors", "report.records")
+_MIDDLE = (*_LOW, "ir", "analysis", "targets.target")
+_HIGH = (*_MIDDLE, "frontends", "passes", "targets", "runtime", "pipeline")
+
+# What each part may import besides itself. The longest prefix of a module's name picks its row.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "errors": (),
+    "report.records": (),
+    "report": ("errors",),
+    "runtime": ("errors",),
+    "ir": _LOW,
+    "analysis": (*_LOW, "ir"),
+    "targets.target": (*_LOW, "ir", "analysis"),
+    "frontends": _MIDDLE,
+    "passes": _MIDDLE,
+    "targets.cpu": _MIDDLE,
+    "targets.interpreter": _MIDDLE,
+    "targets.null": _MIDDLE,
+    "targets": _MIDDLE,
+    "pipeline": _HIGH,
+    "tuning": (*_HIGH, "report"),
+    "verify": (*_HIGH, "report"),
+    "interop": (*_HIGH, "report"),
+    "api": (*_HIGH, "report", "tuning", "verify", "interop"),
+    "cli": (*_HIGH, "report", "tuning", "verify", "interop", "api"),
+    "__main__": ("cli",),
+}
+
+# Parts that may use only these third-party packages (besides the standard library).
+THIRD_PARTY: dict[str, tuple[str, ...]] = {
+    "errors": (),
+    "runtime": ("numpy",),
+    "report": ("msgspec", "rich", "jinja2"),
+}
+
+
+def _under(module: str, part: str) -> bool:
+    return module == part or module.startswith(part + ".")
+
+
+def _part_of(module: str) -> str | None:
+    return max((part for part in ALLOWED if _under(module, part)), key=len, default=None)
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _inside_problem(module: str, part: str, imported: str) -> str | None:
+    target = _part_of(imported)
+    if target is None:
+        return None
+    allowed = (part, *ALLOWED[part])
+    if any(_under(imported, name) for name in allowed):
+        return None
+    return f"{module} imports fuseline.{imported}: {part} may import only {', '.join(sorted(allowed))}"
+
+
+def problems(module: str, source: str) -> list[str]:
+    """Every import of `module` (a dotted name inside fuseline) that its row of the tables does not allow."""
+    part = _part_of(module)
+    if part is None:
+        return [f"{module} belongs to no layer"]
+    found: list[str] = []
+    outside = next((THIRD_PARTY[name] for name in THIRD_PARTY if _under(module, name)), None)
+    for name in _imports(ast.parse(source)):
+        top = name.partition(".")[0]
+        if top == "fuseline":
+            problem = _inside_problem(module, part, name.partition(".")[2])
+            found += [problem] if problem else []
+        elif outside is not None and top not in sys.stdlib_module_names and top not in outside:
+            found.append(f"{module} imports {top}: {part} may use only {', '.join(outside) or 'the standard library'}")
+    return found
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    root = SOURCE / "fuseline"
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            yield name, path
+
+
+def test_every_module_keeps_to_its_layer():
+    found = [problem for name, path in _modules() for problem in problems(name, path.read_text())]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "reason"),
+    [
+        ("passes.layout.fold_unit_dims", "from fuseline.targets.cpu import compile", "passes may import only"),
+        ("passes.layout.fold_unit_dims", "def f():\n    import fuseline.pipeline", "passes may import only"),
+        ("analysis.liveness", "from fuseline.passes import registry", "analysis may import only"),
+        ("ir.build", "from fuseline.report import text", "ir may import only"),
+        ("report.text", "import numpy", "report may use only"),
+        ("report.text", "from fuseline.ir.dim import Dim", "report may import only"),
+        ("runtime.loader", "import llvmlite.binding", "runtime may use only numpy"),
+        ("runtime.loader", "from fuseline.report.records import decode", "runtime may import only"),
+        ("targets.interpreter.target", "from fuseline.targets.cpu.isa import avx2", "targets.interpreter may import only"),
+        ("surprise", "", "belongs to no layer"),
+    ],
+)
+def test_a_forbidden_import_is_named(module: str, source: str, reason: str):
+    assert any(reason in problem for problem in problems(module, source)), problems(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("passes.layout.fold_unit_dims", "from fuseline.targets.target import TargetDescription"),
+        ("ir.context", "from fuseline.report.records import CompileRecord"),
+        ("targets.cpu.compile", "from fuseline.targets.cpu.isa import avx2"),
+        ("runtime.loader", "import mmap, numpy as np\nfrom fuseline.errors import FuselineError"),
+        ("cli.run", "from fuseline.api import load"),
+    ],
+)
+def test_a_downward_import_passes(module: str, source: str):
+    assert problems(module, source) == []

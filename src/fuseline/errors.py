@@ -28,6 +28,8 @@ ERROR_TITLES: dict[str, str] = {
     "E0401": "artifact is damaged",
     "E0402": "artifact has another format version",
     "E0403": "artifact needs CPU features that this machine lacks",
+    "E0404": "object code cannot be linked",
+    "E0405": "memory or threads cannot be had",
     "E0501": "option is wrong",
     "E0502": "output cannot be written",
     "E0503": "optional dependency is missing",

@@ -10,6 +10,8 @@ A run on one thread touches no atomics. Layouts: `fuseline.runtime.abi`.
 
 from __future__ import annotations
 
+from functools import cache
+
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
 
@@ -454,8 +456,9 @@ def scheduler_text(triple: str) -> str:
     return text
 
 
-def compile_scheduler(triple: str) -> bytes:
-    """Object code of the scheduler (ELF, position-independent) for `triple`."""
+@cache
+def scheduler_object(triple: str) -> bytes:
+    """Object code of the scheduler (ELF, position-independent, baseline instructions) for `triple`."""
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()

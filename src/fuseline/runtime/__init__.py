@@ -1,0 +1,9 @@
+"""The runtime: loads artifacts and runs them. Needs NumPy and the standard library only; no compiler part is imported."""
+
+from __future__ import annotations
+
+from fuseline.runtime.artifact import Artifact, read_artifact
+from fuseline.runtime.program import TensorSpec
+from fuseline.runtime.session import Session, load
+
+__all__ = ["Artifact", "Session", "TensorSpec", "load", "read_artifact"]

@@ -1,0 +1,48 @@
+"""Memory layouts shared by the native scheduler (written by `targets/cpu/scheduler.py`) and the Python runtime.
+
+All structures are little-endian with natural alignment. A change here changes what saved artifacts mean: raise `FORMAT_VERSION`.
+
+Run context (one per shape-instantiated program), bytes:
+
+    0 commands*   8 first   16 last   24 threads   32 scratch*   40 scratch stride   48 generation
+    56 patches*   64 patch count   72 segments*
+
+Command (`COMMAND` bytes): kernel*, bindings*, sizes*, workgroups, quotient, remainder, flags, participants, first thread, 0.
+The grid of `workgroups` is cut into `participants` ranges of `quotient` or `quotient + 1`; range `r` is run by thread
+`(first thread + r) mod threads`. Flag bit 0: a barrier stands before the command.
+
+Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset` (the caller's inputs and outputs move from run to run).
+"""
+
+from __future__ import annotations
+
+FORMAT_VERSION = 1
+"""Version of the artifact file and of every layout in this module."""
+
+ALIGNMENT = 64
+"""Alignment of every tensor a kernel sees, bytes: one cache line and one AVX-512 vector."""
+
+COMMAND_BYTES = 64
+FLAG_BARRIER = 1
+
+CONTEXT_BYTES = 128
+CONTEXT_COMMANDS, CONTEXT_FIRST, CONTEXT_LAST, CONTEXT_THREADS = 0, 8, 16, 24
+CONTEXT_SCRATCH, CONTEXT_STRIDE, CONTEXT_GENERATION = 32, 40, 48
+CONTEXT_PATCHES, CONTEXT_PATCH_COUNT, CONTEXT_SEGMENTS = 56, 64, 72
+
+PATCH_BYTES = 24
+
+MAX_THREADS = 256
+"""Most threads one run may use."""
+
+LINE_BYTES = 128
+"""Distance of words that different threads write: two cache lines, since adjacent lines are prefetched in pairs."""
+
+TEAM_GENERATION, TEAM_PAUSES, TEAM_YIELDS = 0, 8, 16
+TEAM_SYSCALL, TEAM_YIELD, TEAM_GETCPU, TEAM_WORKERS = 24, 32, 40, 48
+TEAM_SLEEPERS = 128
+TEAM_FLAGS = 256
+TEAM_LINES = TEAM_FLAGS + MAX_THREADS * LINE_BYTES
+TEAM_BYTES = TEAM_LINES + (MAX_THREADS + 1) * LINE_BYTES
+
+WORKER_GO, WORKER_CONTEXT, WORKER_THREAD, WORKER_SLEEPING, WORKER_CPU, WORKER_TEAM = 0, 8, 16, 24, 32, 40

@@ -1,0 +1,95 @@
+"""Feeds: what a caller passes by name, checked against the program's inputs. Every refusal names the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.errors import FuselineError
+from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
+
+Array = NDArray[Any]
+
+
+def admit(inputs: Sequence[TensorSpec], feeds: Mapping[str, Any]) -> list[Array]:
+    """The feeds in the order of `inputs` as arrays of the right dtype.
+
+    Raises FuselineError: E0201 for a name that is no input, E0202 for a missing one, E0204 for a dtype.
+    """
+    known = {spec.name for spec in inputs}
+    for name in feeds:
+        if name not in known:
+            raise FuselineError("E0201", "the model has no such input", node=str(name), hint=f"inputs: {', '.join(s.name for s in inputs) or 'none'}")
+    return [_admit_one(spec, feeds) for spec in inputs]
+
+
+def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
+    if spec.name not in feeds:
+        raise FuselineError("E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.dims)}", node=spec.name)
+    array = as_array(feeds[spec.name], spec.name)
+    wanted = dtype_named(spec.dtype)
+    if array.dtype != wanted:
+        raise FuselineError("E0204", f"dtype is {array.dtype}, must be {wanted}", node=spec.name, hint=f"convert it: x.astype({str(wanted)!r})")
+    return array
+
+
+def as_array(feed: Any, name: str) -> Array:
+    """A NumPy view of an array, a DLPack exporter, a scalar or a nested list; raises FuselineError (E0204) for anything else."""
+    if isinstance(feed, np.ndarray):
+        return feed  # pyright: ignore[reportUnknownVariableType]
+    try:
+        array = np.from_dlpack(feed) if hasattr(feed, "__dlpack__") else np.asarray(feed)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise FuselineError("E0204", f"{type(feed).__name__} cannot be read as an array: {error}", node=name) from error
+    return array
+
+
+def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The values of the symbols under the inputs' `shapes`.
+
+    Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, or a value outside its bounds.
+    """
+    values: dict[str, int] = {}
+    bound_by: dict[str, str] = {}
+    for spec, shape in zip(program.inputs, shapes, strict=True):
+        if len(shape) != len(spec.dims):
+            raise FuselineError("E0203", f"shape is {shape}, must have {len(spec.dims)} dimensions: {_shape_text(spec.dims)}", node=spec.name)
+        for axis, (size, actual) in enumerate(zip(spec.dims, shape, strict=True)):
+            _bind_axis(program, values, bound_by, spec, axis, size, actual)
+    _check_expressions(program, shapes, values)
+    return values
+
+
+def _bind_axis(
+    program: Program, values: dict[str, int], bound_by: dict[str, str], spec: TensorSpec, axis: int, size: Size, actual: int
+) -> None:
+    name = symbol_of(size)
+    if name is None:
+        if isinstance(size, int) and size != actual:
+            raise FuselineError("E0203", f"size of axis {axis} is {actual}, must be {size}", node=spec.name)
+        return
+    if values.setdefault(name, actual) != actual:
+        detail = f"size of axis {axis} ({name}) is {actual}, but {values[name]} in feed {bound_by[name]!r}"
+        raise FuselineError("E0203", detail, node=spec.name)
+    bound_by.setdefault(name, spec.name)
+    low, high = program.symbols.get(name, (1, None))
+    if actual < low or (high is not None and actual > high):
+        bounds = f"at least {low}" if high is None else f"in {low}..{high}"
+        raise FuselineError("E0203", f"size of axis {axis} ({name}) is {actual}, must be {bounds}", node=spec.name)
+
+
+def _check_expressions(program: Program, shapes: Sequence[tuple[int, ...]], values: Mapping[str, int]) -> None:
+    evaluate = SizeEvaluator(values)
+    for spec, shape in zip(program.inputs, shapes, strict=True):
+        for axis, (size, actual) in enumerate(zip(spec.dims, shape, strict=True)):
+            if symbols_of(size) <= values.keys() and evaluate(size) != actual:
+                raise FuselineError("E0203", f"size of axis {axis} is {actual}, must be {evaluate(size)}", node=spec.name)
+
+
+def _shape_text(dims: Sequence[Size]) -> str:
+    return "[" + ", ".join(str(size) if isinstance(size, int) else symbol_of(size) or "?" for size in dims) + "]"

@@ -1,0 +1,177 @@
+"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes still symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+from fuseline.runtime.sizes import Size, size_from_json
+
+Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
+SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies: `offset` bytes into the arena, constant, input or output number `index` (0 for the arena)."""
+
+    segment: Segment
+    index: int = 0
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor that crosses the border to Python: name, NumPy dtype name, sizes."""
+
+    name: str
+    dtype: str
+    dims: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time.
+
+    `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that share the grid.
+    """
+
+    kernel: int
+    bindings: tuple[Place, ...]
+    sizes: tuple[Size, ...]
+    workgroups: Size
+    barrier: bool = False
+    cost_ns: Size = 0
+    max_threads: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTensor:
+    """An operand or result of a host call: where it lies and what it is."""
+
+    place: Place
+    dtype: str
+    dims: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
+
+    An operand that is None was left out in the model.
+    """
+
+    executor: str
+    node: bytes
+    inputs: tuple[HostTensor | None, ...]
+    outputs: tuple[HostTensor | None, ...]
+    label: str = ""
+
+
+Step: TypeAlias = Command | HostCall
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Inputs, outputs, steps in order, and what memory and threads they need.
+
+    `symbols` gives inclusive bounds by symbol name (None: unbounded). `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below
+    `serial_below_ns` stay on the calling thread; a command below `split_above_ns` stays on one thread.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    steps: tuple[Step, ...]
+    arena_bytes: Size = 0
+    scratch_bytes: int = 0
+    threads: int = 1
+    symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
+    serial_below_ns: int = 0
+    split_above_ns: int = 0
+
+
+def program_to_json(program: Program) -> dict[str, Any]:
+    """The JSON form that artifacts hold; `program_from_json` reads it back."""
+    return {
+        "inputs": [_spec_to_json(spec) for spec in program.inputs],
+        "outputs": [_spec_to_json(spec) for spec in program.outputs],
+        "steps": [_command_to_json(s) if isinstance(s, Command) else _host_to_json(s) for s in program.steps],
+        "arena_bytes": program.arena_bytes,
+        "scratch_bytes": program.scratch_bytes,
+        "threads": program.threads,
+        "symbols": {name: list(bounds) for name, bounds in program.symbols.items()},
+        "serial_below_ns": program.serial_below_ns,
+        "split_above_ns": program.split_above_ns,
+    }
+
+
+def program_from_json(data: Mapping[str, Any]) -> Program:
+    """The program behind `data`; raises KeyError, TypeError or ValueError where it is not one."""
+    return Program(
+        inputs=tuple(_spec_from_json(spec) for spec in data["inputs"]),
+        outputs=tuple(_spec_from_json(spec) for spec in data["outputs"]),
+        steps=tuple(_step_from_json(step) for step in data["steps"]),
+        arena_bytes=size_from_json(data["arena_bytes"]),
+        scratch_bytes=int(data["scratch_bytes"]),
+        threads=int(data["threads"]),
+        symbols={str(name): (int(low), None if high is None else int(high)) for name, (low, high) in data["symbols"].items()},
+        serial_below_ns=int(data["serial_below_ns"]),
+        split_above_ns=int(data["split_above_ns"]),
+    )
+
+
+def _spec_to_json(spec: TensorSpec) -> list[Any]:
+    return [spec.name, spec.dtype, spec.dims]
+
+
+def _spec_from_json(data: list[Any]) -> TensorSpec:
+    name, dtype, dims = data
+    return TensorSpec(str(name), str(dtype), _sizes(dims))
+
+
+def _place_to_json(place: Place) -> list[Any]:
+    return [SEGMENTS.index(place.segment), place.index, place.offset]
+
+
+def _place_from_json(data: list[Any]) -> Place:
+    segment, index, offset = data
+    return Place(SEGMENTS[segment], int(index), size_from_json(offset))
+
+
+def _command_to_json(step: Command) -> list[Any]:
+    places = [_place_to_json(place) for place in step.bindings]
+    return ["launch", step.kernel, places, step.sizes, step.workgroups, step.barrier, step.cost_ns, step.max_threads, step.label]
+
+
+def _host_to_json(step: HostCall) -> list[Any]:
+    return ["host", step.executor, step.node.hex(), [_operand_to_json(t) for t in step.inputs], [_operand_to_json(t) for t in step.outputs], step.label]
+
+
+def _operand_to_json(tensor: HostTensor | None) -> list[Any] | None:
+    return None if tensor is None else [_place_to_json(tensor.place), tensor.dtype, tensor.dims]
+
+
+def _operand_from_json(data: list[Any] | None) -> HostTensor | None:
+    if data is None:
+        return None
+    place, dtype, dims = data
+    return HostTensor(_place_from_json(place), str(dtype), _sizes(dims))
+
+
+def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
+    return tuple(size_from_json(size) for size in data)
+
+
+def _step_from_json(data: list[Any]) -> Step:
+    kind = cast(str, data[0])
+    if kind == "host":
+        _, executor, node, inputs, outputs, label = data
+        operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
+        return HostCall(str(executor), bytes.fromhex(node), *operands, str(label))
+    if kind != "launch":
+        raise ValueError(f"unknown step {kind!r}")
+    _, kernel, places, sizes, workgroups, barrier, cost, threads, label = data
+    bindings = tuple(_place_from_json(place) for place in places)
+    return Command(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), bool(barrier), size_from_json(cost), int(threads), str(label))

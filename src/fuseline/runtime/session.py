@@ -1,0 +1,178 @@
+"""A loaded model that can be run from any thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fuseline.errors import FuselineError
+from fuseline.runtime.abi import MAX_THREADS
+from fuseline.runtime.artifact import Artifact, read_artifact
+from fuseline.runtime.cpu import check_machine
+from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.execution import Array, LoadedCode, Shapes, Table, Workspace, native_run
+from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.memory import CodePages
+from fuseline.runtime.program import TensorSpec
+from fuseline.runtime.team import shared_team
+
+TABLES_KEPT = 16
+"""Command tables a workspace remembers, one per combination of input shapes; the least recently used goes first."""
+
+
+class Session:
+    """An artifact mapped into memory, ready to run.
+
+    `run` may be called from many threads: with one thread per run, runs go side by side on memory of their own (as many as there are
+    processors); with more, they queue for the process's one team.
+
+    Args:
+        artifact: what to run.
+        threads: threads per run; None: what the artifact was compiled for.
+        pin: pin the team's workers to processors of this process's affinity mask.
+
+    Raises FuselineError: E0403 for another machine, E0501 for a thread count outside 1..256, E0405 without memory.
+    """
+
+    def __init__(self, artifact: Artifact, *, threads: int | None = None, pin: bool = True) -> None:
+        self.threads = artifact.program.threads if threads is None else threads
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
+        check_machine(artifact.machine, artifact.cpu_features)
+        self._artifact, self._program, self._pin = artifact, artifact.program, pin
+        pages = CodePages(artifact.code, artifact.fixups)
+        self._code = LoadedCode(pages, tuple(artifact.constants), native_run(pages, artifact.entries["run"]))
+        self._launch_alone: Callable[[int], None] = partial(self._code.run, 0)
+        self._wanted = [(spec.name, dtype_named(spec.dtype)) for spec in self._program.inputs]
+        self._output_names = [spec.name for spec in self._program.outputs]
+        self._reset()
+        _sessions.add(self)
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and sizes of the feeds."""
+        return self._program.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and sizes of the results."""
+        return self._program.outputs
+
+    @property
+    def records(self) -> bytes:
+        """The compiler's records, as it wrote them."""
+        return self._artifact.records
+
+    @property
+    def artifact(self) -> Artifact:
+        """The artifact behind this session."""
+        return self._artifact
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Outputs by name for `feeds` by name: arrays, or anything that speaks DLPack.
+
+        Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and 64-byte aligned.
+        Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0405 memory, E0503 missing host executor.
+        """
+        return dict(zip(self._output_names, self.run_arrays(self._admit(feeds)), strict=True))
+
+    def run_arrays(self, arrays: Sequence[Array]) -> list[Array]:
+        """Outputs in order for inputs in order, whose dtypes must already be right (see `run` for what else may be raised)."""
+        shapes = tuple([array.shape for array in arrays])
+        workspace = self._check_out()
+        try:
+            table = workspace.tables.get(shapes)
+            if table is None:
+                table = self._instantiate(workspace, shapes)
+            elif len(workspace.tables) > 1:
+                workspace.tables.move_to_end(shapes)
+            return table.run(self._launch_alone if table.threads == 1 else self._launch_team, arrays)
+        finally:
+            self._idle.append(workspace)
+            if self._waiting:
+                self._wake_one()
+
+    def _admit(self, feeds: Mapping[str, Any]) -> list[Array]:
+        """The short way for feeds that are plainly right; everything else goes to `feeds.admit`."""
+        arrays: list[Array] = []
+        for name, dtype in self._wanted:
+            array = feeds.get(name)
+            if type(array) is not np.ndarray or array.dtype is not dtype:
+                return admit(self._program.inputs, feeds)
+            arrays.append(array)
+        return arrays if len(feeds) == len(arrays) else admit(self._program.inputs, feeds)
+
+    def _launch_team(self, context: int) -> None:
+        team = shared_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
+        with team.lock:
+            team.ensure(self.threads)
+            self._code.run(team.address, context)
+
+    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Table:
+        values = bind_sizes(self._program, shapes)
+        table = Table(self._program, self._code, workspace, values, self.threads)
+        while len(workspace.tables) >= TABLES_KEPT:
+            workspace.tables.popitem(last=False)
+        workspace.tables[shapes] = table
+        return table
+
+    def _reset(self) -> None:
+        self._idle: list[Workspace] = []
+        self._made = self._waiting = 0
+        self._most = 1 if self.threads > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._changed = threading.Condition()
+
+    def _check_out(self) -> Workspace:
+        """A workspace nobody else uses; list operations are atomic, so that the usual case takes no lock."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._make_or_wait()
+
+    def _make_or_wait(self) -> Workspace:
+        with self._changed:
+            if self._made < self._most:
+                self._made += 1
+                return Workspace()
+            self._waiting += 1
+            try:
+                while True:
+                    try:
+                        return self._idle.pop()
+                    except IndexError:
+                        self._changed.wait()
+            finally:
+                self._waiting -= 1
+
+    def _wake_one(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def _after_fork(self) -> None:
+        """Runs that other threads of the parent were in do not exist here: start with fresh memory."""
+        self._reset()
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for session in list(_sessions):
+        session._after_fork()  # pyright: ignore[reportPrivateUsage]
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None, pin: bool = True, verify: bool = False) -> Session:
+    """The artifact at `path`, ready to run; `verify` also checks the digest of every constant.
+
+    Raises FuselineError: E0401 damaged, E0402 other format version, E0403 other machine or missing CPU features.
+    """
+    return Session(read_artifact(path, verify=verify), threads=threads, pin=pin)

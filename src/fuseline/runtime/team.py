@@ -1,0 +1,128 @@
+"""The team: the process's native worker threads and the state they share with the scheduler. Layouts: `fuseline.runtime.abi`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fuseline.errors import FuselineError
+from fuseline.runtime import abi
+from fuseline.runtime.memory import Bytes, CodePages, address_of, libc_address, reserve
+
+PAUSES = 1000
+"""Pauses before a waiting thread starts to yield: about 20 to 40 us, the time Python needs between two runs."""
+
+YIELDS = 100
+"""Yields before a waiting thread sleeps; a wake from sleep costs about 28 us."""
+
+_STACK_BYTES = 2 << 20
+
+_libc = ctypes.CDLL(None)
+
+
+class Team:
+    """Workers that help the calling thread. `lock` must be held around a run of more than one thread.
+
+    Args:
+        code: the image whose scheduler the workers run; it stays mapped for good.
+        worker: offset of the worker entry in that image (bytes).
+        pin: give each worker one processor of the process's affinity mask. The caller is never pinned: a run leaves out the worker that
+            shares the caller's processor (there is one more worker than needed).
+    """
+
+    def __init__(self, code: CodePages, worker: int, *, pin: bool) -> None:
+        self.lock = threading.Lock()
+        self.pin = pin and hasattr(os, "sched_getaffinity")
+        code.keep()
+        self._entry = code.base + worker
+        self._state: Bytes = reserve(abi.TEAM_BYTES)
+        self._workers = 0
+        self.address = address_of(self._state)
+        self._write(abi.TEAM_PAUSES, PAUSES)
+        self._write(abi.TEAM_YIELDS, YIELDS)
+        self._write(abi.TEAM_SYSCALL, libc_address("syscall"))
+        self._write(abi.TEAM_YIELD, libc_address("sched_yield"))
+        self._write(abi.TEAM_GETCPU, libc_address("sched_getcpu") if self.pin else 0)
+
+    def _write(self, offset: int, value: int) -> None:
+        struct.pack_into("<q", self._state.data, offset, value)
+
+    def ensure(self, threads: int) -> None:
+        """Have enough workers for runs of `threads` threads; call with `lock` held. Raises FuselineError (E0405) if none can be made."""
+        wanted = threads if self.pin else threads - 1
+        if wanted <= self._workers:
+            return
+        with _signals_blocked():
+            while self._workers < wanted:
+                self._start(self._workers)
+                self._workers += 1
+        self._write(abi.TEAM_WORKERS, self._workers)
+
+    def _start(self, number: int) -> None:
+        line = abi.TEAM_LINES + number * abi.LINE_BYTES
+        cpus = sorted(os.sched_getaffinity(0)) if self.pin else [-1]
+        cpu = cpus[number % len(cpus)]
+        self._write(line + abi.WORKER_CPU, cpu)
+        self._write(line + abi.WORKER_TEAM, self.address)
+        handle = ctypes.c_ulong()
+        with _small_stack() as attributes:
+            status = _libc.pthread_create(ctypes.byref(handle), attributes, ctypes.c_void_p(self._entry), ctypes.c_void_p(self.address + line))
+        if status:
+            raise FuselineError("E0405", f"a worker thread cannot be created: {os.strerror(status)}", hint="run with fewer threads")
+        if self.pin:
+            _pin(handle, cpu)
+
+
+def _pin(handle: ctypes.c_ulong, cpu: int) -> None:
+    """Best effort: a container may forbid it, and then the thread merely floats."""
+    mask = (1 << cpu).to_bytes(max(128, cpu // 64 * 8 + 8), "little")
+    _libc.pthread_setaffinity_np(handle, ctypes.c_size_t(len(mask)), mask)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Threads inherit the mask: workers must leave every signal to Python's threads."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+@contextmanager
+def _small_stack() -> Iterator[ctypes.Array[ctypes.c_char]]:
+    attributes = ctypes.create_string_buffer(256)
+    _libc.pthread_attr_init(attributes)
+    _libc.pthread_attr_setdetachstate(attributes, 1)
+    _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK_BYTES))
+    try:
+        yield attributes
+    finally:
+        _libc.pthread_attr_destroy(attributes)
+
+
+_shared: Team | None = None
+_sharing = threading.Lock()
+
+
+def shared_team(code: CodePages, worker: int, *, pin: bool) -> Team:
+    """The process's one team; the first caller's image and `pin` shape it."""
+    global _shared
+    with _sharing:
+        if _shared is None:
+            _shared = Team(code, worker, pin=pin)
+        return _shared
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads: the next run makes a new team."""
+    global _shared, _sharing
+    _shared, _sharing = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

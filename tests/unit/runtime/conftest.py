@@ -1,0 +1,123 @@
+"""Tiny hand-written kernels, linked with the scheduler into artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fuseline.runtime.artifact import Artifact
+from fuseline.runtime.cpu import machine_name
+from fuseline.runtime.memory import aligned_empty
+from fuseline.runtime.program import Command, Program, Step
+from fuseline.targets.cpu.image import Image, link_image
+from fuseline.targets.cpu.scheduler import COPY_SYMBOL, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+
+ROW = 16
+"""Elements one workgroup of the test kernels covers."""
+
+_LOOP = """
+define void @{name}(ptr %bindings, ptr %sizes, i64 %begin, i64 %end, ptr %scratch) nounwind {{
+entry:
+  %ap = load ptr, ptr %bindings, align 8
+  %bs = getelementptr ptr, ptr %bindings, i64 1
+  %bp = load ptr, ptr %bs, align 8
+  %cs = getelementptr ptr, ptr %bindings, i64 {last}
+  %cp = load ptr, ptr %cs, align 8
+  %n = load i64, ptr %sizes, align 8
+  %from = mul i64 %begin, {row}
+  %to0 = mul i64 %end, {row}
+  %clip = icmp slt i64 %to0, %n
+  %to = select i1 %clip, i64 %to0, i64 %n
+  br label %head
+head:
+  %i = phi i64 [%from, %entry], [%i1, %body]
+  %more = icmp slt i64 %i, %to
+  br i1 %more, label %body, label %exit
+body:
+  %ai = getelementptr float, ptr %ap, i64 %i
+  %a = load float, ptr %ai, align 4
+  {second}
+  %ci = getelementptr float, ptr %cp, i64 %i
+  store float %v, ptr %ci, align 4
+  %i1 = add i64 %i, 1
+  br label %head
+exit:
+  ret void
+}}
+"""
+_ADD = "%bi = getelementptr float, ptr %bp, i64 %i\n  %b = load float, ptr %bi, align 4\n  %v = fadd float %a, %b"
+_TEXTS = {
+    "add": _LOOP.format(name="add", last=2, row=ROW, second=_ADD),
+    "double": _LOOP.format(name="double", last=1, row=ROW, second="%v = fmul float %a, 2.0"),
+    "increment": _LOOP.format(name="increment", last=1, row=ROW, second="%v = fadd float %a, 1.0"),
+    "nothing": "define void @nothing(ptr %b, ptr %s, i64 %begin, i64 %end, ptr %scratch) { ret void }",
+    # element i of the result: element n-1-i of the operand plus one; so a thread reads what another one wrote
+    "mirror": _LOOP.format(
+        name="mirror",
+        last=1,
+        row=ROW,
+        second="%last = sub i64 %n, 1\n  %j = sub i64 %last, %i\n  %mi = getelementptr float, ptr %ap, i64 %j\n"
+        "  %m = load float, ptr %mi, align 4\n  %v = fadd float %m, 1.0",
+    ),
+}
+
+
+def compile_text(text: str, triple: str | None = None) -> bytes:
+    """Object code of LLVM text for `triple` (default: this machine)."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = triple or llvm.get_default_triple()
+    module = llvm.parse_assembly(text)
+    module.triple = triple
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
+    return machine.emit_object(module)
+
+
+@cache
+def _image() -> Image:
+    return link_image([scheduler_object(llvm.get_default_triple()), *(compile_text(text) for text in _TEXTS.values())])
+
+
+class Kit:
+    """What tests build artifacts from; `kernel` answers a kernel's offset in the image."""
+
+    row = ROW
+
+    def kernel(self, name: str) -> int:
+        if name == "copy":
+            return _image().symbols[0][COPY_SYMBOL]
+        return _image().symbols[1 + list(_TEXTS).index(name)][name]
+
+    def command(self, name: str, bindings: Sequence[Any], elements: Any, workgroups: Any = None, **more: Any) -> Command:
+        grid = -(-elements // ROW) if workgroups is None else workgroups
+        return Command(self.kernel(name), tuple(bindings), (elements,), grid, **more)
+
+    def artifact(self, inputs: Sequence[Any], outputs: Sequence[Any], steps: Sequence[Step], constants: Sequence[Any] = (), **more: Any) -> Artifact:
+        image = _image()
+        entries = {"run": image.symbols[0][RUN_SYMBOL], "worker": image.symbols[0][WORKER_SYMBOL]}
+        records = more.pop("records", b"")
+        program = Program(tuple(inputs), tuple(outputs), tuple(steps), **more)
+        fixups = tuple((f.offset, f.target) for f in image.fixups)
+        return Artifact(program, image.code, entries, machine_name(), fixups, (), tuple(as_bytes(c) for c in constants), records)
+
+
+def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    out = aligned_empty((array.nbytes,), np.dtype(np.uint8))
+    out[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return out
+
+
+@pytest.fixture(scope="session")
+def kit() -> Kit:
+    return Kit()
+
+
+@pytest.fixture(scope="session")
+def compile_llvm() -> Callable[..., bytes]:
+    return compile_text

@@ -11,9 +11,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.ir.dim import Dim, symbol
 
 ROOT_ATTRIBUTE = "fuseline.root"
 """Marks the op whose loops a dispatch tiles; set when the region is formed."""
+
+BOUNDS_ATTRIBUTE = "fuseline.bounds"
+"""On an index argument: what the size can be, `lo..hi` or `lo..`."""
 
 _COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 _FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
@@ -28,7 +32,12 @@ class DispatchView:
     @cached_property
     def shapes(self) -> ShapeAnalysis:
         """Sizes of all values in terms of the names of the index arguments."""
-        return ShapeAnalysis()
+        symbols: dict[str, Dim] = {}
+        for argument, name in zip(self.sizes, self.size_names, strict=True):
+            bounds = argument_attribute(self.entry, argument.index, BOUNDS_ATTRIBUTE)
+            low, _, high = bounds.data.partition("..") if isinstance(bounds, StringAttr) else ("1", "", "")
+            symbols[name] = symbol(name, int(low), int(high) if high else None)
+        return ShapeAnalysis(symbols)
 
     @cached_property
     def tensors(self) -> tuple[BlockArgument, ...]:

@@ -53,18 +53,31 @@ class ShapeAnalysis:
         self.symbols = dict(symbols or {})
         self._dims: dict[SSAValue, Dims] = {}
         self._index: dict[SSAValue, Dim] = {}
+        self.origins: dict[str, tuple[SSAValue, int | None]] = {}
+        """Where a symbol can be read off: a tensor value and an axis, or an index value and None."""
         self._fresh = 0
 
     def symbol(self, name: str) -> Dim:
         """The size called `name` with its bounds, or the number that the text is."""
         if name.isdecimal():
             return int(name)
+        if name.startswith("["):
+            return d.from_name(name, self.symbols)
         return self.symbols.setdefault(name, d.symbol(name))
 
-    def fresh(self, stem: str) -> Dim:
-        """A size of which nothing is known."""
+    def fresh(self, stem: str, value: SSAValue, axis: int | None = None) -> Dim:
+        """A size of which nothing is known but where it stands."""
         self._fresh += 1
-        return self.symbol(f"{stem}{self._fresh}")
+        name = f"{stem}{self._fresh}"
+        self.origins[name] = (value, axis)
+        return self.symbol(name)
+
+    def _seen(self, value: SSAValue, sizes: Dims) -> Dims:
+        for axis, size in enumerate(sizes):
+            name = d.to_name(size)
+            if not isinstance(size, int) and not name.startswith("["):
+                self.origins.setdefault(name, (value, axis))
+        return sizes
 
     def dims(self, value: SSAValue) -> Dims:
         """The sizes of a tensor value; `()` for a scalar."""
@@ -96,9 +109,9 @@ class ShapeAnalysis:
         parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
         names = argument_attribute(parent, value.index, "fuseline.dims") if isinstance(parent, FuncOp) else None
         if isinstance(names, ArrayAttr):
-            return tuple(size if size != DYNAMIC_INDEX else self.symbol(name.data) for size, name in zip(shape, names.data, strict=True))
+            return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(n.data) for size, n in zip(shape, names.data, strict=True)))
         stem = value.name_hint or f"arg{value.index}"
-        return tuple(size if size != DYNAMIC_INDEX else self.symbol(f"{stem}_{axis}") for axis, size in enumerate(shape))
+        return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(f"{stem}_{axis}") for axis, size in enumerate(shape)))
 
     def _result(self, value: OpResult) -> Dims:
         op = value.op
@@ -109,8 +122,9 @@ class ShapeAnalysis:
             return self.dims(op.outputs[value.index])
         annotated = op.attributes.get("fuseline.dims")
         if isinstance(annotated, ArrayAttr):
-            return tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr))
-        return tuple(self.fresh(f"{op.name.replace('.', '_')}_d") for _ in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+            return self._seen(value, tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr)))
+        shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
+        return tuple(self.fresh("unknown", value, axis) for axis in range(len(shape)))
 
     def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> Dims:
         """Sizes given partly as numbers and partly as index values, in MLIR's mixed form."""
@@ -126,7 +140,7 @@ class ShapeAnalysis:
             return op.value.value.data
         if isinstance(op, tensor.DimOp):
             axis = self.index(op.index)
-            return self.dims(op.source)[axis] if isinstance(axis, int) else self.fresh("dim")
+            return self.dims(op.source)[axis] if isinstance(axis, int) else self.fresh("size", value)
         if isinstance(op, arith.IndexCastOp):
             return self.index(op.input)
         binary = _BINARY.get(type(op))
@@ -135,14 +149,14 @@ class ShapeAnalysis:
         if isinstance(op, arith.CeilDivSIOp | arith.CeilDivUIOp):
             numerator, denominator = self.index(op.operands[0]), self.index(op.operands[1])
             return d.floor_div(d.sub(d.add(numerator, denominator), 1), denominator)
-        return self.fresh("size")
+        return self.fresh("size", value)
 
     def _index_argument(self, value: BlockArgument) -> Dim:
         parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
         name = argument_attribute(parent, value.index, "fuseline.name") if isinstance(parent, FuncOp) else None
-        if isinstance(name, StringAttr) and isinstance(value.type, IndexType):
-            return self.symbol(name.data)
-        return self.symbol(value.name_hint or f"arg{value.index}")
+        text = name.data if isinstance(name, StringAttr) and isinstance(value.type, IndexType) else (value.name_hint or f"arg{value.index}")
+        self.origins.setdefault(text, (value, None))
+        return self.symbol(text)
 
 
 def _static(op: Operation, name: str) -> list[int]:

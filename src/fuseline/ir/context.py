@@ -11,13 +11,13 @@ from xdsl.context import Context
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
-from xdsl.dialects.linalg import Linalg
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.dialects.tensor import Tensor
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
+from fuseline.ir.linalg_named import Linalg
 from fuseline.ir.target_description import TargetDescription
 from fuseline.report.records import CompileRecord
 

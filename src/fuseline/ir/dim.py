@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -309,3 +310,42 @@ def _atom_json(atom: Atom) -> Any:
     if isinstance(atom, Quotient):
         return ["div", to_json(atom.numerator), to_json(atom.denominator)]
     return [atom.kind, to_json(atom.lhs), to_json(atom.rhs)]
+
+
+def from_json(data: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:
+    """The size that `to_json` wrote; `symbols` gives the symbols by name (default: unbounded ones).
+
+    >>> from_json(to_json(mul(symbol("n"), 3))) == mul(3, symbol("n"))
+    True
+    """
+    known = symbols or {}
+    if isinstance(data, int):
+        return data
+    if isinstance(data, str):
+        return known.get(data, symbol(data))
+    if data[0] == "sum":
+        total: Dim = 0
+        for coefficient, *atoms in data[1]:
+            term: Dim = coefficient
+            for atom in atoms:
+                term = mul(term, from_json(atom, known))
+            total = add(total, term)
+        return total
+    operation = {"div": floor_div, "max": maximum, "min": minimum}[data[0]]
+    return operation(from_json(data[1], known), from_json(data[2], known))
+
+
+def to_name(dim: Dim) -> str:
+    """The entry of a `fuseline.dims` attribute: decimal text, a symbol's name, or the JSON of an expression."""
+    if isinstance(dim, int):
+        return str(dim)
+    if len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1 and isinstance(dim.terms[0][0][0], Symbol):
+        return dim.terms[0][0][0].name
+    return json.dumps(to_json(dim), separators=(",", ":"))
+
+
+def from_name(name: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
+    """The size that `to_name` wrote."""
+    if name.startswith("["):
+        return from_json(json.loads(name), symbols)
+    return int(name) if name.isdecimal() else (symbols or {}).get(name, symbol(name))

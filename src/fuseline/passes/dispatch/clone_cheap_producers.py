@@ -1,0 +1,95 @@
+"""clone-cheap-producers: copy into each dispatch region what costs nothing to repeat.
+
+Scalar constants, one-element and splat tensor constants, `tensor.empty` and fills are copied to where they are used; what is left outside is
+dead and removed. Large constants stay outside: they are bindings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.structured import Kind, captured, kind, splat_value
+from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.nesting import within
+
+
+@dataclass(frozen=True)
+class CloneCheapProducersPass(ModulePass):
+    """Has no options."""
+
+    name = "clone-cheap-producers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        del ctx
+        for region in [inner for inner in op.walk() if isinstance(inner, DispatchRegionOp)]:
+            _clone_into(region)
+
+
+def _clone_into(region: DispatchRegionOp) -> None:
+    copies: dict[SSAValue, SSAValue] = {}
+    body = region.body.block
+    cheap = [value for value in captured(region) if _is_cheap(value)]
+    for value in cheap:
+        copy = _clone(value, body, copies)
+        value.replace_uses_with_if(copy, lambda use: within(use.operation, body))
+    for value in cheap:
+        _erase_if_dead(value)
+
+
+def _is_cheap(value: SSAValue) -> bool:
+    if not isinstance(value, OpResult):
+        return False
+    op = value.op
+    if isinstance(op, tensor.EmptyOp):
+        return True
+    if isinstance(op, linalg.ops.FillOp):
+        return all(_is_cheap(operand) for operand in op.operands)
+    if isinstance(op, arith.ConstantOp):
+        return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or splat_value(value) is not None)
+    return False
+
+
+def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SSAValue:
+    """A copy of the op behind `value` at the start of `body`, after copies of its own cheap operands."""
+    found = copies.get(value)
+    if found is not None:
+        return found
+    assert isinstance(value, OpResult)
+    copy = value.op.clone()
+    for i, operand in enumerate(value.op.operands):
+        if _is_cheap(operand):
+            copy.operands[i] = _clone(operand, body, copies)
+    last = _last_copy(body, copies)
+    if last is not None:
+        body.insert_op_after(copy, last)
+    elif body.first_op is not None:
+        body.insert_op_before(copy, body.first_op)
+    else:
+        body.add_op(copy)
+    copies[value] = copy.results[0]
+    return copies[value]
+
+
+def _last_copy(body: Block, copies: dict[SSAValue, SSAValue]) -> Operation | None:
+    last = next(reversed(copies.values()), None)
+    return last.owner if last is not None and isinstance(last.owner, Operation) and last.owner.parent is body else None
+
+
+def _erase_if_dead(value: SSAValue) -> None:
+    if not isinstance(value, OpResult) or value.op.parent is None or any(result.uses for result in value.op.results):
+        return
+    operands = list(value.op.operands)
+    value.op.detach()
+    value.op.erase()
+    for operand in operands:
+        if _is_cheap(operand):
+            _erase_if_dead(operand)
+
+
+EXPORT = CloneCheapProducersPass

@@ -1,0 +1,223 @@
+"""form-dispatch-regions: partition the fusion graph and wrap each group in a `flow.dispatch.region`.
+
+    %m = linalg.generic {matmul} ...            %r = flow.dispatch.region -> (tensor<..>) {
+    %r = linalg.generic {bias + relu} %m   =>     %m = linalg.generic {matmul} ...
+                                                  %y = linalg.generic {bias + relu} %m
+                                                  flow.return %y
+                                                }
+Decisions go to `ctx.records.decisions`. Ops that are in a region already stay there, so the pass may run again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.dispatch_view import ROOT_ATTRIBUTE
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import captured
+from fuseline.errors import FuselineError
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.flow import DispatchRegionOp, ReturnOp
+from fuseline.ir.nesting import within
+from fuseline.ir.provenance import carry
+from fuseline.passes.dispatch.sizes import SizeBuilder
+from fuseline.passes.fusion.driver import Partition, partition
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
+
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+
+
+@dataclass(frozen=True)
+class FormDispatchRegionsPass(ModulePass):
+    """`fusion`: `default`, or `none` for one op per dispatch."""
+
+    name = "form-dispatch-regions"
+    fusion: str = "default"
+    rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert isinstance(ctx, CompilerContext)
+        if self.fusion not in ("none", "default"):
+            raise FuselineError("E0304", f"fusion is {self.fusion!r}", node=self.name, hint="use none or default")
+        rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" else []
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.body.blocks:
+                _form(ctx, function, rules)
+
+
+def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule]) -> None:
+    shapes = ShapeAnalysis(ctx.symbols)
+    graph = FusionGraph(function.body.block, shapes)
+    result = partition(graph, rules, ctx.target)
+    ctx.records.decisions.extend(result.decisions)
+    sizes = SizeBuilder(function, shapes)
+    for unit in _ordered_units(function.body.block, result):
+        if isinstance(unit, Group):
+            _wrap(unit, sizes)
+        else:
+            _move_to_end(unit)
+    _put_terminator_last(function.body.block)
+    _erase_dead_reshapes(function.body.block)
+
+
+def _erase_dead_reshapes(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if isinstance(op, RESHAPES) and not any(result.uses for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _move_to_end(op: Operation) -> None:
+    block = op.parent
+    assert block is not None
+    op.detach()
+    block.add_op(op)
+
+
+def _put_terminator_last(block: Block) -> None:
+    for op in block.ops:
+        if not op.results and op.name.endswith(".return"):
+            _move_to_end(op)
+            return
+
+
+def _ordered_units(block: Block, result: Partition) -> list[Operation | Group]:
+    """Groups and single ops so that each comes after what it reads, as near to program order as that allows."""
+    unit_of: dict[Operation, Operation | Group] = {}
+    for node, group in result.group_of.items():
+        unit_of[node.op] = group if group.fusable and not isinstance(node.op, DispatchRegionOp) else node.op
+    units: dict[Operation | Group, int] = {}
+    for position, op in enumerate(block.ops):
+        if op.results or op.name != "func.return":
+            units.setdefault(unit_of.setdefault(op, op), position)
+    needs = {unit: _needs(unit, unit_of) for unit in units}
+    return _topological(units, needs)
+
+
+def _needs(unit: Operation | Group, unit_of: dict[Operation, Operation | Group]) -> set[Operation | Group]:
+    ops = [node.op for node in unit.members] if isinstance(unit, Group) else [unit]
+    found: set[Operation | Group] = set()
+    for op in ops:
+        for value in (*op.operands, *(captured(op) if op.regions else ())):
+            if isinstance(value, OpResult):
+                found.update(_origins(value.op, unit, unit_of))
+    found.discard(unit)
+    return found
+
+
+def _origins(op: Operation, unit: Operation | Group, unit_of: dict[Operation, Operation | Group]) -> list[Operation | Group]:
+    """The units that must come first for `op` to be read by `unit`: a reshape of the unit's own value moves inside and asks for nothing."""
+    own = unit_of.get(op)
+    if own is None:
+        return []
+    if isinstance(op, RESHAPES) and _base_unit(op, unit_of) is unit:
+        return []
+    return [own]
+
+
+def _base_unit(op: Operation, unit_of: dict[Operation, Operation | Group]) -> Operation | Group | None:
+    while isinstance(op, RESHAPES):
+        source = op.operands[0]
+        if not isinstance(source, OpResult):
+            return None
+        op = source.op
+    return unit_of.get(op)
+
+
+def _topological(units: dict[Operation | Group, int], needs: dict[Operation | Group, set[Operation | Group]]) -> list[Operation | Group]:
+    users: dict[Operation | Group, list[Operation | Group]] = {}
+    missing = {unit: len(required) for unit, required in needs.items()}
+    for unit, required in needs.items():
+        for other in required:
+            users.setdefault(other, []).append(unit)
+    by_position = {position: unit for unit, position in units.items()}
+    ready = [position for unit, position in units.items() if not missing[unit]]
+    heapq.heapify(ready)
+    order: list[Operation | Group] = []
+    while ready:
+        unit = by_position[heapq.heappop(ready)]
+        order.append(unit)
+        for user in users.get(unit, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, units[user])
+    if len(order) != len(units):
+        raise FuselineError("E0901", "the partition has a cycle")
+    return order
+
+
+def _wrap(group: Group, sizes: SizeBuilder) -> None:
+    """Move the members of `group` into a region at the end of their block."""
+    block = group.members[0].op.parent
+    assert block is not None
+    group.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
+    inside = {node.op for node in group.members}
+    results = [value for node in group.members for value in node.op.results if _read_outside(value, inside)]
+    dims = [size for value in results for size in sizes.dynamic(value)]
+    body = Block()
+    for node in group.members:
+        _pull_reshapes(node.op, inside, body)
+        node.op.detach()
+        body.add_op(node.op)
+    region = DispatchRegionOp([value.type for value in results], dims, Region(body))
+    block.add_op(region)
+    carry([node.op for node in group.members], [region])
+    for value, result in zip(results, region.res, strict=True):
+        value.replace_uses_with_if(result, lambda use: not within(use.operation, body))
+    end = ReturnOp(results)
+    end.location = region.location
+    body.add_op(end)
+
+
+def _read_outside(value: SSAValue, inside: set[Operation]) -> bool:
+    return any(not _in_any(use.operation, inside) and not _only_read_inside(use.operation, inside) for use in value.uses)
+
+
+def _only_read_inside(op: Operation, inside: set[Operation]) -> bool:
+    """Whether `op` is a reshape that nobody outside the group reads: a copy of it goes inside."""
+    return isinstance(op, RESHAPES) and not any(_read_outside(result, inside) for result in op.results)
+
+
+def _in_any(op: Operation | None, ops: set[Operation]) -> bool:
+    while op is not None:
+        if op in ops:
+            return True
+        op = op.parent_op()
+    return False
+
+
+def _pull_reshapes(op: Operation, inside: set[Operation], body: Block) -> None:
+    """Copy into `body` the reshapes between a member and `op`."""
+    for value in dict.fromkeys((*op.operands, *(captured(op) if op.regions else ()))):
+        copy = _copied_reshape(value, inside, body)
+        if copy is not None:
+            value.replace_uses_with_if(copy, lambda use, op=op: _in_any(use.operation, {op}))
+
+
+def _copied_reshape(value: SSAValue, inside: set[Operation], body: Block) -> SSAValue | None:
+    chain: list[Operation] = []
+    while isinstance(value, OpResult) and isinstance(value.op, RESHAPES):
+        chain.append(value.op)
+        value = value.op.operands[0]
+    if not chain or not isinstance(value, OpResult) or value.op not in inside:
+        return None
+    source: SSAValue = value
+    for reshape in reversed(chain):
+        copy = reshape.clone()
+        copy.operands[0] = source
+        body.add_op(copy)
+        source = copy.results[0]
+    return source
+
+
+EXPORT = FormDispatchRegionsPass

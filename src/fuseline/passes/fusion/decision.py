@@ -1,0 +1,59 @@
+"""Answers of fusion rules: values, never exceptions and never a bare False."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WHY_NOT_CODES: dict[str, str] = {
+    "binding-limit": "the merged dispatch would bind more buffers than the target allows",
+    "broadcast": "the consumer's space is larger than the root's: each root value would be written many times",
+    "consumer-reduces": "an epilogue must be all-parallel",
+    "cycle": "a path from the producer to the consumer leaves the merged group",
+    "forbidden": "the plan forbids this merge",
+    "host-op": "one side runs on the host",
+    "indexing-map": "the reads of the intermediate do not map loops to loops one to one",
+    "multi-use": "the producer is read in place and has other readers",
+    "no-rule": "no fusion rule covers this pair of ops",
+    "no-shared-loops": "the two sides share no parallel loop",
+    "parallelism": "too few parallel iterations would be left for the target's threads",
+    "recompute": "elements of the producer would be computed more than once",
+    "reshape-between": "a reshape that regroups dimensions lies between the two",
+    "root-loops": "a parallel loop of the root would have to become serial",
+    "scratch": "the fused dispatch needs more scratch than the target allows",
+    "strided-inner": "the serial inner loop would not run over contiguous memory",
+    "target": "the target cannot emit the merged dispatch",
+    "two-roots": "both sides already have a root op",
+    "unbounded-size": "the scratch depends on a size without an upper bound",
+    "unprofitable": "the merge would cost more time than it saves",
+}
+"""Every reason, one line each; `docs/why-not.md` explains them one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legal:
+    """The merge keeps the meaning of the program. `numbers` go into the decision record."""
+
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why a merge is refused: a stable code, the ops or numbers at fault, and the node where it was seen."""
+
+    code: str
+    detail: str
+    at: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        if self.code not in WHY_NOT_CODES:
+            raise KeyError(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """The rule is about other kinds of ops."""
+
+
+Answer = Legal | WhyNot | NotApplicable

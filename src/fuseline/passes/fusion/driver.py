@@ -1,0 +1,195 @@
+"""The driver: starts with one group per node and merges until no candidate is both legal and profitable.
+
+Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the program. An answer stays valid
+until one of its groups changes; a merge re-examines the neighbours of the new group only. Every edge ends with one decision record.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.profit import loses_parallelism, weigh
+from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.report.records import Decision
+
+Pair = tuple[Group, Group]
+
+
+@dataclass
+class Outcome:
+    """The last word on a pair of groups: the rule that spoke and what it said."""
+
+    rule: str
+    answer: Legal | WhyNot
+    group: Group | None = None
+    bytes_saved: int = 0
+
+
+@dataclass
+class Partition:
+    """The groups in canonical order, the group of each node, and a record for every edge."""
+
+    groups: list[Group]
+    group_of: dict[Node, Group]
+    decisions: list[Decision] = field(default_factory=list[Decision])
+
+
+class Driver:
+    """Partitions one fusion graph under `rules` for `target`."""
+
+    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription) -> None:
+        self.graph, self.rules, self.target = graph, rules, target
+        self.group_of = {node: Group.of(node) for node in graph.nodes}
+        self.alive = set(self.group_of.values())
+        self.edge_words: dict[tuple[Node, Node], Outcome] = {}
+        self.queue: list[tuple[int, int, str, str, int, Pair, Outcome]] = []
+        self.ticket = 0
+
+    def run(self) -> Partition:
+        """Merge to the fixed point."""
+        for node in self.graph.nodes:
+            self._examine_consumers(self.group_of[node])
+        while self.queue:
+            *_, pair, outcome = heapq.heappop(self.queue)
+            if pair[0] in self.alive and pair[1] in self.alive:
+                self._apply(pair, outcome)
+        groups = sorted(self.alive, key=lambda group: group.key)
+        return Partition(groups, self.group_of, self._records())
+
+    def _examine_consumers(self, group: Group) -> None:
+        for other in self._neighbours(group, consumers=True):
+            self._examine(group, other)
+
+    def _neighbours(self, group: Group, *, consumers: bool) -> list[Group]:
+        found: dict[Group, None] = {}
+        for node in group.members:
+            for read in node.readers if consumers else node.reads:
+                other = read.consumer if consumers else read.producer
+                if other is not None and self.group_of[other] is not group:
+                    found[self.group_of[other]] = None
+        return list(found)
+
+    def _examine(self, producer: Group, consumer: Group) -> None:
+        outcome = self._judge(Merge(producer, consumer, self.target))
+        for read in consumer.reads_from(producer):
+            assert read.producer is not None
+            self.edge_words[read.producer, read.consumer] = outcome
+        if outcome.group is not None:
+            self.ticket += 1
+            order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
+            heapq.heappush(self.queue, (-outcome.bytes_saved, order, producer.key, consumer.key, self.ticket, (producer, consumer), outcome))
+
+    def _judge(self, merge: Merge) -> Outcome:
+        """The first rule that finds the merge legal, structure and target permitting; else the most telling refusal."""
+        refusal = self._structural(merge)
+        if refusal is not None:
+            return Outcome("structure", refusal)
+        told: Outcome | None = None
+        for rule in self.rules:
+            answer = rule.matches(merge, self.graph)
+            if isinstance(answer, NotApplicable):
+                continue
+            if isinstance(answer, Legal):
+                accepted = self._accept(merge, rule, answer)
+                if accepted.group is not None:
+                    return accepted
+                answer = accepted.answer
+            told = told or Outcome(rule.name, answer)
+        return told or Outcome("none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name))
+
+    def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
+        group = merge.pulled if rule.shape is Shape.PULLED else merge.shared
+        refusal = loses_parallelism(group, merge, self.target) or self._too_many_bindings(group)
+        if refusal is not None:
+            return Outcome(rule.name, refusal)
+        return Outcome(rule.name, answer, group, weigh(merge, self.graph).bytes_saved)
+
+    def _too_many_bindings(self, group: Group) -> WhyNot | None:
+        count, limit = group.bindings(), self.target.binding_limit
+        if count <= limit:
+            return None
+        return WhyNot("binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)})
+
+    def _structural(self, merge: Merge) -> WhyNot | None:
+        producer, consumer = merge.producer, merge.consumer
+        if not producer.fusable or not consumer.fusable:
+            at = producer if not producer.fusable else consumer
+            return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
+        if producer.heavy and consumer.heavy:
+            return WhyNot("two-roots", f"{producer.root.name} and {consumer.root.name} are both roots", consumer.root.name)
+        between = self._path_outside(producer, consumer)
+        if between is not None:
+            return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
+        return None
+
+    def _path_outside(self, producer: Group, consumer: Group) -> Node | None:
+        """A node outside both groups on a path from the producer to the consumer; program positions bound the search."""
+        last = max(node.position for node in consumer.members)
+        seen: set[Group] = {producer, consumer}
+        stack = [(group, group) for group in self._neighbours(producer, consumers=True) if group is not consumer]
+        while stack:
+            group, first = stack.pop()
+            if group in seen or min(node.position for node in group.members) > last:
+                continue
+            seen.add(group)
+            for after in self._neighbours(group, consumers=True):
+                if after is consumer:
+                    return group.root
+                stack.append((after, first))
+        return None
+
+    def _apply(self, pair: Pair, outcome: Outcome) -> None:
+        group = outcome.group
+        assert group is not None
+        if self._path_outside(*pair) is not None:
+            self._examine(*pair)
+            return
+        for read in pair[1].reads_from(pair[0]):
+            assert read.producer is not None
+            self.edge_words[read.producer, read.consumer] = outcome
+        self.alive -= set(pair)
+        self.alive.add(group)
+        for node in group.members:
+            self.group_of[node] = group
+        for other in self._neighbours(group, consumers=False):
+            self._examine(other, group)
+        self._examine_consumers(group)
+
+    def _records(self) -> list[Decision]:
+        records: list[Decision] = []
+        for node in self.graph.nodes:
+            for consumer in dict.fromkeys(read.consumer for read in node.readers):
+                records.append(self._record(node, consumer))
+        return sorted(records, key=lambda record: (record.producer, record.consumer))
+
+    def _record(self, producer: Node, consumer: Node) -> Decision:
+        together = self.group_of[producer] is self.group_of[consumer]
+        outcome = self.edge_words[producer, consumer]
+        answer = outcome.answer
+        missed = isinstance(answer, WhyNot)
+        code = answer.code if isinstance(answer, WhyNot) else ("fused" if together else "superseded")
+        return Decision(
+            rule=outcome.rule,
+            verdict="fused" if together else ("missed" if missed else "superseded"),
+            producer=producer.name,
+            consumer=consumer.name,
+            producer_op=producer.kind.value,
+            consumer_op=consumer.kind.value,
+            producer_nodes=producer.nodes,
+            consumer_nodes=consumer.nodes,
+            code="fused" if together else code,
+            detail=answer.detail if isinstance(answer, WhyNot) and not together else "",
+            at=answer.at if isinstance(answer, WhyNot) and not together else "",
+            numbers={**answer.numbers, "bytes_saved": float(outcome.bytes_saved)} if outcome.bytes_saved else dict(answer.numbers),
+        )
+
+
+def partition(graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription) -> Partition:
+    """Partition `graph`; equal graphs written in another order give equal partitions."""
+    return Driver(graph, rules, target).run()

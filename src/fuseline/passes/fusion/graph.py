@@ -1,0 +1,267 @@
+"""The fusion graph: the ops of a function frozen as nodes with structural ids, and who reads whom through which loops.
+
+Nodes are the ops that cost something. What is free to repeat (constants, fills, empties, index arithmetic) is not a node, and a reshape that only
+adds or drops unit dimensions is looked through: a `Read` speaks of the dimensions of the value that a node wrote.
+
+    node conv ──value──> [expand_shape] ──> node relu        Read(producer=conv, coordinates=(d0, d1, d2, d3))
+
+The ids are canonical: a hash of what a node is, what it reads and who reads it; names, weights and the order of ops do not enter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind
+from fuseline.ir.dim import Dim, product, to_text
+from fuseline.ir.provenance import provenance
+from fuseline.passes.fusion.plain_reads import Coordinate, plain_reads
+
+FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
+"""Cloned into every dispatch that uses them."""
+
+HEAVY = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
+"""Ops whose loops a dispatch tiles; a dispatch has at most one."""
+
+PARALLEL_KINDS = frozenset({Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER})
+MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
+"""Ops that compute nothing: reading through them costs no arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions."""
+
+    value: SSAValue
+    producer: Node | None
+    consumer: Node
+    coordinates: tuple[Coordinate, ...]
+    regrouped: bool = False
+
+
+@dataclass(eq=False)
+class Node:
+    """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`."""
+
+    op: Operation
+    kind: Kind
+    position: int
+    loops: tuple[Dim, ...]
+    iterators: tuple[str, ...]
+    written: tuple[tuple[int | None, ...], ...]
+    reads: list[Read] = field(default_factory=list[Read])
+    readers: list[Read] = field(default_factory=list[Read])
+    escapes: bool = False
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id with the kind, as reports print it."""
+        return f"{self.kind.value}.{self.id}"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The source nodes behind the op."""
+        return provenance(self.op)
+
+    @cached_property
+    def parallel(self) -> tuple[int, ...]:
+        """The parallel loops."""
+        return tuple(i for i, iterator in enumerate(self.iterators) if iterator == "parallel")
+
+    @property
+    def heavy(self) -> bool:
+        """Whether this is an op that a dispatch is built around."""
+        return self.kind in HEAVY
+
+    @property
+    def reduces(self) -> bool:
+        """Whether any loop is a reduction."""
+        return "reduction" in self.iterators
+
+    @property
+    def moves(self) -> bool:
+        """Whether the op only moves data."""
+        return self.kind in MOVEMENT
+
+    @property
+    def fusable(self) -> bool:
+        """Whether rules may speak about the op at all."""
+        return self.kind is not Kind.OTHER
+
+    def result_index(self, value: SSAValue) -> int:
+        """Which result `value` is."""
+        return next(i for i, result in enumerate(self.op.results) if result is value)
+
+
+class FusionGraph:
+    """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built."""
+
+    def __init__(self, block: Block, shapes: ShapeAnalysis) -> None:
+        self.block, self.shapes = block, shapes
+        self.nodes: list[Node] = []
+        self._by_op: dict[Operation, Node] = {}
+        self._bytes: dict[SSAValue, Dim] = {}
+        for op in block.ops:
+            self._add(op)
+        for node in self.nodes:
+            self._connect(node)
+        _assign_ids(self.nodes)
+
+    def node_of(self, op: Operation) -> Node | None:
+        """The node of `op`, None for a free op, a reshape or a terminator."""
+        return self._by_op.get(op)
+
+    def fingerprint(self) -> str:
+        """A hash of the whole graph; equal for equal graphs however they are ordered, named or weighted."""
+        return _digest("graph", *sorted(node.id for node in self.nodes))
+
+    def num_bytes(self, value: SSAValue) -> Dim:
+        """The size of a tensor in bytes."""
+        found = self._bytes.get(value)
+        if found is None:
+            assert isinstance(value.type, TensorType)
+            found = self._bytes[value] = product((*self.shapes.dims(value), element_bytes(value)))
+        return found
+
+    def _add(self, op: Operation) -> None:
+        op_kind = kind(op)
+        if op_kind in FREE or not op.results or op_kind is Kind.RESHAPE:
+            return
+        node = _structured_node(op, op_kind, len(self.nodes), self.shapes) if is_generic(op) else _plain_node(op, op_kind, len(self.nodes), self.shapes)
+        self.nodes.append(node)
+        self._by_op[op] = node
+
+    def _connect(self, node: Node) -> None:
+        for value, coordinates in _operand_reads(node):
+            read = self._read(node, value, coordinates)
+            node.reads.append(read)
+            if read.producer is not None:
+                read.producer.readers.append(read)
+        node.escapes = any(self._escapes(result) for result in node.op.results)
+
+    def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
+        regrouped = False
+        while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
+            coordinates, mixed = _through_reshape(value.op, coordinates, self.shapes)
+            regrouped |= mixed
+            value = value.op.operands[0]
+        producer = self._by_op.get(value.op) if isinstance(value, OpResult) else None
+        return Read(value, producer, node, coordinates, regrouped)
+
+    def _escapes(self, value: SSAValue) -> bool:
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
+                if self._escapes(user.results[0]):
+                    return True
+            elif user.parent is self.block and not user.results:
+                return True
+        return False
+
+
+def element_bytes(value: SSAValue) -> int:
+    """The stored size of one element in bytes (i1 takes one byte, index eight)."""
+    assert isinstance(value.type, TensorType)
+    element = value.type.get_element_type()
+    width = getattr(element, "bitwidth", 64)
+    return max(1, int(width) // 8)
+
+
+def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
+    assert is_generic(op)
+    view = StructuredOp(op)
+    written = tuple(tuple(e.position if isinstance(e, AffineDimExpr) else None for e in map_.results) for map_ in view.output_maps)
+    return Node(op, op_kind, position, view.loops(shapes), view.iterators, written)
+
+
+def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
+    """Pads, slices and concats run over the space of their result; any other op is opaque."""
+    dims = shapes.dims(op.results[0]) if op_kind in (Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.TRANSPOSE, Kind.BROADCAST) else ()
+    written = tuple(tuple(range(len(dims))) for _ in op.results)
+    return Node(op, op_kind, position, dims, ("parallel",) * len(dims), written)
+
+
+def _operand_reads(node: Node) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+    """The tensors a node reads, each with the node's coordinates; an init that the body ignores is not read."""
+    op = node.op
+    if is_generic(op):
+        view = StructuredOp(op)
+        for i, (value, map_) in enumerate(zip((*view.inputs, *view.outputs), view.maps, strict=True)):
+            if view.body.args[i].uses:
+                yield value, tuple(map_.results)
+    else:
+        yield from plain_reads(op)
+    for value in captured_tensors(op) if op.regions else ():
+        assert isinstance(value.type, TensorType)
+        yield value, (None,) * len(value.type.get_shape())
+
+
+def _through_reshape(op: Operation, coordinates: tuple[Coordinate, ...], shapes: ShapeAnalysis) -> tuple[tuple[Coordinate, ...], bool]:
+    """Coordinates of the result of a reshape as coordinates of its source; True where dimensions are regrouped."""
+    if isinstance(op, tensor.CastOp):
+        return coordinates, False
+    assert isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp)
+    groups = [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+    if isinstance(op, tensor.ExpandShapeOp):
+        return _through_expand(groups, shapes.dims(op.result), coordinates)
+    return _through_collapse(groups, shapes.dims(op.src), coordinates)
+
+
+def _through_expand(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, ...], bool]:
+    out: list[Coordinate] = []
+    mixed = False
+    for group in groups:
+        real = [axis for axis in group if wide[axis] != 1]
+        mixed |= len(real) > 1
+        out.append(AffineConstantExpr(0) if not real else coordinates[real[0]] if len(real) == 1 else None)
+    return tuple(out), mixed
+
+
+def _through_collapse(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, ...], bool]:
+    out: list[Coordinate] = [None] * len(wide)
+    mixed = False
+    for narrow, group in enumerate(groups):
+        real = [axis for axis in group if wide[axis] != 1]
+        mixed |= len(real) > 1
+        for axis in group:
+            out[axis] = AffineConstantExpr(0) if wide[axis] == 1 else coordinates[narrow] if len(real) == 1 else None
+    return tuple(out), mixed
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
+
+
+def _local_key(node: Node) -> str:
+    """What a node is by itself: kind, loops, maps, body; constants by shape only."""
+    parts = [node.kind.value, node.op.name, ",".join(to_text(dim) for dim in node.loops), ",".join(node.iterators)]
+    parts += [",".join(map(str, axes)) for axes in node.written]
+    parts += [",".join(str(c) for c in read.coordinates) + str(read.value.type) + ("" if read.producer else "x") for read in node.reads]
+    parts += [inner.name + "".join(str(result.type) for result in inner.results) for inner in node.op.walk()]
+    parts += [f"{name}={attribute}" for name, attribute in sorted(node.op.properties.items()) if "segment" not in name.lower()]
+    return _digest(*parts)
+
+
+def _assign_ids(nodes: Sequence[Node]) -> None:
+    """Hash downwards (what is read), then upwards (who reads), then number the nodes that are still alike in program order."""
+    down: dict[Node, str] = {}
+    for node in nodes:
+        down[node] = _digest(_local_key(node), *(down[read.producer] if read.producer else "-" for read in node.reads))
+    up: dict[Node, str] = {}
+    for node in reversed(nodes):
+        up[node] = _digest(down[node], *sorted(up[read.consumer] for read in node.readers), str(node.escapes))
+    seen: dict[str, int] = {}
+    for node in nodes:
+        digest = up[node][:8]
+        count = seen[digest] = seen.get(digest, -1) + 1
+        node.id = digest if count == 0 else f"{digest}-{count}"

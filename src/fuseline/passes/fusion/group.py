@@ -1,0 +1,224 @@
+"""Groups: the blocks of the partition, each with the grid of loops that its members share.
+
+A group will be one dispatch. Its **grid** is the list of parallel loops that every workgroup is a point of; each member maps some of its loops to
+grid loops, and the rest run inside a workgroup. What lies between two members is then a value per grid point, times the inner loops:
+
+    softmax over (r, c):   max: r->g0, c inner      exp: r->g0, c inner      sum: r->g0, c inner      div: r->g0, c inner
+                           grid = (r,), the row of exp() lives in scratch
+
+Merging two groups keeps the grid loops that correspond along every edge between them and makes the others inner (**demotes** them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from fuseline.analysis.structured import Kind, dims_of
+from fuseline.ir.dim import Dim, add, mul, product, upper_bound
+from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
+
+CACHE_LINE_BYTES = 64
+
+_RANK = {Kind.CONTRACTION: 5, Kind.CONVOLUTION: 5, Kind.DEPTHWISE: 4, Kind.POOLING: 3, Kind.REDUCTION: 2, Kind.ELEMENTWISE: 1}
+
+
+@dataclass(eq=False)
+class Group:
+    """Members in program order. `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is
+    **read in place** (`pulled`) has no place: it is evaluated where it is read."""
+
+    members: list[Node]
+    grid: tuple[Dim, ...]
+    place: dict[Node, tuple[int | None, ...]]
+    pulled: set[Node] = field(default_factory=set[Node])
+
+    @classmethod
+    def of(cls, node: Node) -> Group:
+        """The group of one node: its parallel loops are the grid."""
+        position = {loop: i for i, loop in enumerate(node.parallel)}
+        place = tuple(position.get(loop) for loop in range(len(node.loops)))
+        return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
+
+    @property
+    def root(self) -> Node:
+        """The op that the dispatch is built around: the heaviest member, the last of equals."""
+        placed = [node for node in self.members if node not in self.pulled] or self.members
+        return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.position))
+
+    @property
+    def heavy(self) -> bool:
+        """Whether any member is a contraction, convolution or pooling."""
+        return any(node.kind in HEAVY for node in self.members)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether any member reduces."""
+        return any(node.reduces for node in self.members)
+
+    @property
+    def fusable(self) -> bool:
+        """Whether rules may speak about this group."""
+        return self.members[0].fusable
+
+    @property
+    def key(self) -> str:
+        """Orders groups whatever the order of the program: the least member id."""
+        return min(node.id for node in self.members)
+
+    def inner(self, node: Node) -> list[int]:
+        """The loops of a placed member that run inside a workgroup."""
+        return [loop for loop, grid in enumerate(self.place[node]) if grid is None]
+
+    def reads_from(self, other: Group) -> Iterator[Read]:
+        """Every read of a value of `other` by a member of this group."""
+        theirs = set(other.members)
+        for node in self.members:
+            for read in node.reads:
+                if read.producer in theirs:
+                    yield read
+
+    def outside_reads(self) -> Iterator[Read]:
+        """Every read of a value from outside."""
+        mine = set(self.members)
+        for node in self.members:
+            for read in node.reads:
+                if read.producer not in mine:
+                    yield read
+
+    def results(self) -> list[SSAValue]:
+        """The values that someone outside reads, or that the function returns."""
+        mine = set(self.members)
+        found: dict[SSAValue, None] = {}
+        for node in self.members:
+            for read in node.readers:
+                if read.consumer not in mine:
+                    found[read.value] = None
+            if node.escapes:
+                found.update(dict.fromkeys(node.op.results))
+        return list(found)
+
+    def bindings(self) -> int:
+        """How many buffers a dispatch of this group binds."""
+        return len({read.value for read in self.outside_reads()}) + len(self.results())
+
+    def parallel_iterations(self) -> int | None:
+        """How many grid points there are at most; None without a bound."""
+        return upper_bound(product(self.grid))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which grid loops of a producer and a consumer group correspond. `demoted_*` are grid loops of extent other than 1 that do not."""
+
+    pairs: tuple[tuple[int, int], ...]
+    demoted_producer: frozenset[int]
+    demoted_consumer: frozenset[int]
+
+    @property
+    def exact(self) -> bool:
+        """Whether no loop has to become serial."""
+        return not self.demoted_producer and not self.demoted_consumer
+
+
+class _Matcher:
+    """Pairs grid loops one to one; whatever contradicts is dropped from both sides."""
+
+    def __init__(self) -> None:
+        self.partner: dict[int, int] = {}
+        self.bad_producer: set[int] = set()
+        self.bad_consumer: set[int] = set()
+
+    def pair(self, mine: int, theirs: int) -> None:
+        known = self.partner.get(mine)
+        if known is None and theirs not in self.partner.values():
+            self.partner[mine] = theirs
+        elif known != theirs:
+            self.bad_producer.add(mine)
+            self.bad_consumer.add(theirs)
+
+    def result(self) -> list[tuple[int, int]]:
+        return [(p, c) for p, c in sorted(self.partner.items()) if p not in self.bad_producer and c not in self.bad_consumer]
+
+
+def align(producer: Group, consumer: Group) -> Alignment:
+    """The correspondence of grid loops that every edge between the two groups agrees on."""
+    matcher = _Matcher()
+    for read in consumer.reads_from(producer):
+        assert read.producer is not None
+        if read.consumer in consumer.pulled or read.producer in producer.pulled:
+            _refuse_all(matcher, producer, consumer)
+        else:
+            _match_read(matcher, producer, consumer, read)
+    pairs = _equal_extents(matcher.result(), producer, consumer)
+    mine, theirs = {p for p, _ in pairs}, {c for _, c in pairs}
+    return Alignment(
+        tuple(pairs),
+        frozenset(g for g, extent in enumerate(producer.grid) if extent != 1 and g not in mine),
+        frozenset(g for g, extent in enumerate(consumer.grid) if extent != 1 and g not in theirs),
+    )
+
+
+def _equal_extents(pairs: Iterable[tuple[int, int]], producer: Group, consumer: Group) -> list[tuple[int, int]]:
+    return [(p, c) for p, c in pairs if producer.grid[p] == consumer.grid[c]]
+
+
+def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
+    matcher.bad_producer.update(range(len(producer.grid)))
+    matcher.bad_consumer.update(range(len(consumer.grid)))
+
+
+def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
+    assert read.producer is not None
+    source, target = producer.place[read.producer], consumer.place[read.consumer]
+    written = read.producer.written[read.producer.result_index(read.value)]
+    for axis, coordinate in enumerate(read.coordinates):
+        loop = written[axis] if axis < len(written) else None
+        grid = source[loop] if loop is not None else None
+        wanted = target[coordinate.position] if isinstance(coordinate, AffineDimExpr) else None
+        if grid is not None and wanted is not None:
+            matcher.pair(grid, wanted)
+        elif grid is not None and not (isinstance(coordinate, AffineConstantExpr) and producer.grid[grid] == 1):
+            matcher.bad_producer.add(grid)
+        elif grid is None and coordinate is not None:
+            matcher.bad_consumer.update(g for d in dims_of(coordinate) if (g := target[d]) is not None)
+        elif coordinate is None:
+            matcher.bad_consumer.update(range(len(consumer.grid)))
+
+
+def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
+    """Both groups as one over the loops that correspond (unit loops fall away)."""
+    mine = {p: i for i, (p, _) in enumerate(alignment.pairs)}
+    theirs = {c: i for i, (_, c) in enumerate(alignment.pairs)}
+    place = {node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()}
+    place |= {node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()}
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    return Group(members, tuple(producer.grid[p] for p, _ in alignment.pairs), place, producer.pulled | consumer.pulled)
+
+
+def pulled_into(producer: Group, consumer: Group) -> Group:
+    """The consumer's group with all of the producer's members read in place."""
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    return Group(members, consumer.grid, dict(consumer.place), producer.pulled | consumer.pulled | set(producer.members))
+
+
+def scratch_bytes(group: Group) -> int | None:
+    """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
+
+    Values of members that are read in place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept in registers.
+    """
+    mine = set(group.members)
+    total: Dim = 0
+    for node in group.members:
+        inside = [read for read in node.readers if read.consumer in mine]
+        if node in group.pulled or not inside or (not node.reduces and len(inside) == 1):
+            continue
+        inner = product(node.loops[loop] for loop in group.inner(node) if node.iterators[loop] == "parallel")
+        if inner == 1:
+            continue
+        for value in {read.value for read in inside}:
+            total = add(total, add(mul(inner, element_bytes(value)), CACHE_LINE_BYTES))
+    return upper_bound(total)

@@ -1,0 +1,156 @@
+"""What a fusion rule is, and how rules are found.
+
+A rule judges legality only. It reads the graph and never changes it; the driver weighs profit, applies the answers and records every one.
+Rules live one per file in `rules/` (or in a user's file: `--rules my_rules.py`), each with an `EXPORT`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fuseline.errors import FuselineError
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import Answer, WhyNot
+from fuseline.passes.fusion.graph import FusionGraph, Read
+from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into, scratch_bytes
+
+
+class Shape(Enum):
+    """How a merge joins two groups: over the loops they share, or by reading the producer in place."""
+
+    SHARED = "shared"
+    PULLED = "pulled"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A candidate: two groups, the reads between them, and what merging would give (computed when asked for)."""
+
+    producer: Group
+    consumer: Group
+    target: TargetDescription
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """The edges between the two groups."""
+        return tuple(self.consumer.reads_from(self.producer))
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """The grid loops that correspond along all edges."""
+        return align(self.producer, self.consumer)
+
+    @cached_property
+    def shared(self) -> Group:
+        """The merged group over the loops that correspond."""
+        return merged(self.producer, self.consumer, self.alignment)
+
+    @cached_property
+    def pulled(self) -> Group:
+        """The consumer with the producer read in place."""
+        return pulled_into(self.producer, self.consumer)
+
+    @cached_property
+    def scratch(self) -> int | None:
+        """Bytes of scratch of `shared`; None where a size is unbounded."""
+        return scratch_bytes(self.shared)
+
+    @property
+    def regrouped(self) -> bool:
+        """Whether a reshape that regroups dimensions lies on an edge."""
+        return any(read.regrouped for read in self.reads)
+
+    @property
+    def leaks(self) -> bool:
+        """Whether anyone but the consumer reads the producer."""
+        members = set(self.producer.members) | set(self.consumer.members)
+        return any(node.escapes or any(read.consumer not in members for read in node.readers) for node in self.producer.members)
+
+
+class FusionRule(ABC):
+    """One kind of legal merge.
+
+    `after` names rules that must have had their chance first; `shape` says which merged group the rule is about.
+    """
+
+    name: ClassVar[str]
+    after: ClassVar[tuple[str, ...]] = ()
+    shape: ClassVar[Shape] = Shape.SHARED
+
+    @abstractmethod
+    def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """Whether the merge is legal by this rule: `Legal`, `WhyNot`, or `NotApplicable` for ops the rule is not about."""
+
+
+def scratch_refusal(merge: Merge) -> WhyNot | None:
+    """The refusal of a merge whose scratch is too much for the target, None where it fits."""
+    limit = merge.target.scratch_bytes_limit
+    if merge.scratch is None:
+        return WhyNot("unbounded-size", "the scratch depends on a size without an upper bound", merge.consumer.root.name)
+    if merge.scratch > limit:
+        numbers = {"scratch_bytes": merge.scratch, "limit_bytes": limit}
+        return WhyNot("scratch", f"{merge.scratch:,} bytes of scratch, the target allows {limit:,}", merge.consumer.root.name, numbers)
+    return None
+
+
+def builtin_rules() -> list[FusionRule]:
+    """The rules in `rules/`, in the order that their `after` asks for, by name among equals."""
+    from fuseline.passes.fusion import rules
+
+    found = [_export(importlib.import_module(f"{rules.__name__}.{info.name}"), info.name) for info in pkgutil.iter_modules(rules.__path__)]
+    return order_rules(found)
+
+
+def load_rules(path: Path) -> list[FusionRule]:
+    """The rules of a user's file: its `EXPORT` (a rule class or a list of them). Raises E0501 where it has none."""
+    spec = importlib.util.spec_from_file_location(f"fuseline_user_rules_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FuselineError("E0501", f"no rule file at {path}", node=str(path), hint="pass a Python file that has an EXPORT")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise FuselineError("E0501", f"the rule file does not load: {error!r}", node=str(path)) from error
+    exports: Any = getattr(module, "EXPORT", None)
+    classes: list[Any] = list(exports) if isinstance(exports, list | tuple) else [exports]
+    if not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
+        raise FuselineError("E0501", "the rule file has no EXPORT that is a FusionRule class", node=str(path))
+    return [item() for item in classes]
+
+
+def _export(module: Any, file_name: str) -> FusionRule:
+    export = getattr(module, "EXPORT", None)
+    if not (isinstance(export, type) and issubclass(export, FusionRule)):
+        raise FuselineError("E0901", f"rule file {file_name} has no EXPORT that is a FusionRule")
+    if export.name != file_name.replace("_", "-"):
+        raise FuselineError("E0901", f"rule {export.name} lies in {file_name}.py")
+    return export()
+
+
+def order_rules(rules: Iterable[FusionRule]) -> list[FusionRule]:
+    """Rules so that each comes after those it names; raises E0501 for a cycle, a repeated or an unknown name."""
+    waiting = {rule.name: rule for rule in rules}
+    names = set(waiting)
+    done: list[FusionRule] = []
+    placed: set[str] = set()
+    for rule in waiting.values():
+        unknown = set(rule.after) - names
+        if unknown:
+            raise FuselineError("E0501", f"rule {rule.name} comes after {sorted(unknown)[0]}, which is no rule", node=rule.name)
+    while waiting:
+        ready = sorted(name for name, rule in waiting.items() if set(rule.after) <= placed)
+        if not ready:
+            raise FuselineError("E0501", f"rules wait for each other: {', '.join(sorted(waiting))}")
+        for name in ready:
+            done.append(waiting.pop(name))
+            placed.add(name)
+    return done

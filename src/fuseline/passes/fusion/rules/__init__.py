@@ -1,0 +1,1 @@
+"""Fusion rules, one per file; found by file name."""

@@ -1,0 +1,66 @@
+"""Producers that are evaluated where they are read: pads, slices, concats, copies, gathers, and elementwise ops that are read once."""
+
+from __future__ import annotations
+
+from fuseline.analysis.structured import Kind, dims_of
+from fuseline.ir.dim import product, upper_bound
+from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+
+
+class ReadInPlace(FusionRule):
+    """
+    pad ──> convolution      =>      convolution that reads zeros outside its input
+    negate ──> concat ──> multiply      =>      multiply that selects what it reads
+
+    The producer's own result is never stored, so all its readers must be in the consumer's dispatch. Moving data costs no arithmetic and may be
+    repeated; arithmetic may not (`recompute`).
+    """
+
+    name = "read-in-place"
+    after = ("elementwise-cluster", "elementwise-epilogue", "row-chain")
+    shape = Shape.PULLED
+
+    def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        producer, consumer = merge.producer, merge.consumer
+        if producer.reduces:
+            return NotApplicable()
+        at = consumer.root.name
+        if merge.leaks:
+            return WhyNot("multi-use", "other ops read the producer too, so it has to be stored", at)
+        if consumer.heavy and not all(node.kind is Kind.PAD for node in producer.members):
+            return _into_root(merge, graph)
+        if merge.regrouped:
+            return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
+        if all(node.moves for node in producer.members):
+            return Legal()
+        factor = max((read_multiplicity(read) for read in merge.reads), default=1.0)
+        if factor > 1:
+            return WhyNot("recompute", f"each element would be computed {factor:g} times", at, {"recompute": factor})
+        return Legal({"recompute": factor})
+
+
+def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
+    """A contraction reads each element of an operand once per tile of the other operand."""
+    del graph
+    factor = max((read_multiplicity(read) for read in merge.reads), default=1.0)
+    detail = f"the root reads each element {factor:g} times; storing it once is cheaper"
+    return WhyNot("recompute", detail, merge.consumer.root.name, {"recompute": factor})
+
+
+def read_multiplicity(read: Read) -> float:
+    """How often a reader looks at each element: the extents of its loops that do not address the value. At least 1."""
+    node: Node = read.consumer
+    if any(coordinate is None for coordinate in read.coordinates):
+        return 1.0 if node.kind in (Kind.CONCAT, Kind.SLICE, Kind.PAD) else float("inf")
+    used = {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
+    iterations = upper_bound(product(node.loops))
+    elements = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop in used))
+    if iterations is None or elements is None:
+        rest = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop not in used))
+        return float("inf") if rest is None else float(max(rest, 1))
+    return max(1.0, iterations / max(elements, 1))
+
+
+EXPORT = ReadInPlace

@@ -26,10 +26,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "targets.target": (*_LOW, "ir", "analysis"),
     "frontends": _MIDDLE,
     "passes": _MIDDLE,
-    "targets.cpu": _MIDDLE,
-    "targets.interpreter": _MIDDLE,
-    "targets.null": _MIDDLE,
-    "targets": _MIDDLE,
+    "targets.cpu": (*_MIDDLE, "runtime"),
+    "targets.interpreter": (*_MIDDLE, "runtime"),
+    "targets.null": (*_MIDDLE, "runtime"),
+    "targets": (*_MIDDLE, "runtime"),
     "pipeline": _HIGH,
     "tuning": (*_HIGH, "report"),
     "verify": (*_HIGH, "report"),
@@ -42,7 +42,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # Parts that may use only these third-party packages (besides the standard library).
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "runtime": ("numpy",),
+    # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them.
+    "runtime": ("numpy", "ml_dtypes", "onnx"),
     "report": ("msgspec", "rich", "jinja2"),
 }
 

@@ -15,8 +15,9 @@ from fuseline.cli.feeds import Feeds, parse_feeds
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
-from fuseline.report.units import quantity, seconds
+from fuseline.report.units import seconds
 from fuseline.verify.compare import compare, dependent_outputs
+from fuseline.verify.dispatch_times import dispatch_seconds
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
 def _dispatch_times(model: Path, threads: int | None, inputs: tuple[str, ...], options: Mapping[str, Any]) -> list[dict[str, Any]]:
     program = compiled(model, {**options, "threads": threads})
     feeds = complete_feeds(program, parse_feeds(inputs, [item.name for item in program.inputs]), model_hints(model), 0)
-    times = program.dispatch_seconds(feeds)
+    times = dispatch_seconds(program.session.artifact, feeds, program.threads)
     records = {dispatch.name: dispatch for dispatch in program.record.dispatches}
     rows: list[dict[str, Any]] = []
     for name, taken in times:
@@ -134,7 +135,8 @@ def _dispatch_table(rows: list[dict[str, Any]]) -> Table:
         column.justify = "right"
     for row in rows:
         taken = max(row["seconds"], 1e-9)
-        table.add_row(row["dispatch"], row["root"], seconds(taken), quantity(round(row["flops"] / taken / 1e9, 1)), f"{row['bytes'] / taken / 1e9:.1f}")
+        rates = (f"{row[key] / taken / 1e9:.1f}" for key in ("flops", "bytes"))
+        table.add_row(row["dispatch"], row["root"], seconds(taken), *rates)
     return table
 
 

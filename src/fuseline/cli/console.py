@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -71,7 +71,7 @@ def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Progress]:
+def progress(title: str) -> Generator[Progress]:
     """A status line on standard error while work is under way; silent when that is not a terminal."""
     console = err()
     if not console.is_terminal:

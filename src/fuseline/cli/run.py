@@ -68,13 +68,20 @@ def complete_feeds(program: CompiledModel, given: Feeds, hints: Hints, seed: int
     """`given`, and generated arrays for the other inputs; extents that `given` or `like` fixes by name are kept."""
     from fuseline.verify.inputs import Hints, generate
 
-    known = dict(hints.sizes) | program.default_sizes
+    known = {**default_sizes(program), **hints.sizes}
     for item in program.inputs:
         array = given.get(item.name, (like or {}).get(item.name))
         if array is not None:
             known |= {extent: size for extent, size in zip(item.shape, array.shape, strict=False) if isinstance(extent, str)}
     missing = [item for item in program.inputs if item.name not in given]
     return {**generate(missing, seed=seed, hints=Hints(hints.ranges, known)), **given}
+
+
+def default_sizes(program: CompiledModel) -> dict[str, int]:
+    """A value for every symbol: one for what stands first (batches do), sixteen for lengths, kept within its bounds."""
+    leading = {item.shape[0] for item in program.inputs if item.shape}
+    wanted = {name: 1 if name in leading else 16 for name in program.symbols}
+    return {name: max(low, wanted[name] if high is None else min(wanted[name], high)) for name, (low, high) in program.symbols.items()}
 
 
 def check(

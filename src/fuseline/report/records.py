@@ -36,6 +36,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     dispatch: str = ""
 
 
+class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of the fusion graph: what it does, over which loops, and the source nodes behind it."""
+
+    kind: str
+    loops: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One op of a dispatch: its structural id, its kind (as in `analysis.structured`), its role and the source nodes it came from."""
 
@@ -77,6 +85,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     target: str = ""
     threads: int = 1
     dispatches: list[DispatchRecord] = msgspec.field(default_factory=list[DispatchRecord])
+    fingerprint: str = ""
+    fusion_nodes: dict[str, FusionNodeRecord] = msgspec.field(default_factory=dict[str, FusionNodeRecord])
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])

@@ -111,7 +111,7 @@ def _integer_limit(dtype: np.dtype[Any]) -> int:
 def _size(extent: Extent, axis: int, sizes: Mapping[str, int]) -> int:
     if isinstance(extent, int):
         return extent
-    if extent in sizes:
+    if extent is not None and extent in sizes:
         return sizes[extent]
     # Free batch extents come first by custom; anything else is a length.
     return 1 if axis == 0 else 16

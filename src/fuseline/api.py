@@ -1,0 +1,180 @@
+"""The Python interface: `compile` a model, `load` an artifact, run either with NumPy arrays or anything that speaks DLPack.
+
+Importing this module imports the runtime and NumPy only; the compiler loads when something is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fuseline.errors import FuselineError
+from fuseline.runtime import Session, TensorSpec
+from fuseline.runtime import load as load_session
+from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.sizes import symbol_of
+
+if TYPE_CHECKING:
+    import onnx
+
+    from fuseline.report.records import CompileRecord, Decision
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
+Progress: TypeAlias = Callable[[str, int, int], None]
+Shape: TypeAlias = "str | int | Sequence[int]"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """An input or output: a free extent of `shape` is the name of its symbol, or None where it is computed from several."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str | None, ...]
+
+
+def tensor_info(spec: TensorSpec) -> TensorInfo:
+    """What the runtime knows of a tensor, in NumPy's words."""
+    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims))
+
+
+class CompiledModel:
+    """A compiled program. Calls may come from many threads."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.inputs = tuple(tensor_info(spec) for spec in session.inputs)
+        self.outputs = tuple(tensor_info(spec) for spec in session.outputs)
+        self._record: CompileRecord | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads per run."""
+        return self.session.threads
+
+    @property
+    def symbols(self) -> Mapping[str, tuple[int, int | None]]:
+        """Inclusive bounds of every symbolic extent, by name."""
+        return self.session.artifact.program.symbols
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Outputs by name for feeds by name. Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype."""
+        return self.session.run(feeds)
+
+    def __call__(self, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
+        """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as `run` does."""
+        if len(arrays) > len(self.inputs):
+            raise FuselineError("E0201", f"{len(arrays)} feeds given, the model has {len(self.inputs)} inputs")
+        feeds = {item.name: array for item, array in zip(self.inputs, arrays, strict=False)}
+        twice = sorted(feeds.keys() & named.keys())
+        if twice:
+            raise FuselineError("E0201", "given by position and by name", node=twice[0])
+        outputs = tuple(self.run({**feeds, **named}).values())
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
+        """A callable that runs the program once on `feeds`, for timing."""
+        run, given = self.session.run, dict(feeds)
+        return lambda: run(given)
+
+    @property
+    def record(self) -> CompileRecord:
+        """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it, too."""
+        if self._record is None:
+            from fuseline.report.records import CompileRecord, decode
+
+            self._record = decode(self.session.records) if self.session.records else CompileRecord()
+        return self._record
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The statistics, with the keys of `fuseline stats --json`."""
+        from fuseline.report.statistics import statistics_json
+
+        return statistics_json(self.record)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided about every candidate merge, and why."""
+        return self.record.decisions
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program as one file, at once or not at all. Raises FuselineError E0502."""
+        self.session.artifact.save(path)
+
+    def __repr__(self) -> str:
+        ends = ", ".join(item.name for item in self.inputs), ", ".join(item.name for item in self.outputs)
+        return f"<fuseline.CompiledModel ({ends[0]}) -> ({ends[1]}), {self.threads} threads>"
+
+
+def source_of(model: Model) -> Path | onnx.ModelProto:
+    """What the pipeline takes: a path or a model in memory."""
+    return Path(model) if isinstance(model, str | os.PathLike) else model
+
+
+def shape_texts(shapes: Mapping[str, Shape]) -> dict[str, str]:
+    """Shapes in the form the command line has them.
+
+    >>> shape_texts({"x": (1, 3, 224, 224), "seq": "1..512", "batch": 4})
+    {'x': '1x3x224x224', 'seq': '1..512', 'batch': '4'}
+    """
+    return {name: _shape_text(shape) for name, shape in shapes.items()}
+
+
+def _shape_text(shape: Shape) -> str:
+    return str(shape) if isinstance(shape, str | int) else "x".join(map(str, shape))
+
+
+def compile(
+    model: Model,
+    *,
+    target: str = "cpu",
+    threads: int | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    dedup: str = "exact",
+    plan: str | os.PathLike[str] | None = None,
+    rules: Sequence[str | os.PathLike[str]] = (),
+    fusion: str = "default",
+    numerics: str = "default",
+    progress: Progress | None = None,
+) -> CompiledModel:
+    """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
+
+    Args:
+        target: `cpu`, `cpu:<isa>` or `null`.
+        threads: threads per run; None: the processors this process may use.
+        shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`).
+        dedup: `none` or `exact`.
+        plan: a fusion plan to follow.
+        rules: files with further fusion rules.
+        fusion: `none`, `default` or `aggressive`.
+        numerics: `strict`, `default` or `fast`.
+        progress: called with a phase, steps done, steps in all.
+
+    Raises FuselineError naming the ONNX node, option or file at fault.
+    """
+    from fuseline.pipeline import CompileOptions, compile_program
+
+    options = CompileOptions(
+        target=target,
+        threads=threads,
+        shapes=shape_texts(shapes or {}),
+        dedup=dedup,
+        plan=None if plan is None else Path(plan),
+        rules=tuple(Path(rule) for rule in rules),
+        fusion=fusion,
+        numerics=numerics,
+        progress=progress,
+    )
+    return CompiledModel(Session(compile_program(source_of(model), options), threads=threads))
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False) -> CompiledModel:
+    """The artifact at `path`; `verify` checks the digest of every constant, too. Raises FuselineError: E0401, E0402, E0403."""
+    return CompiledModel(load_session(path, threads=threads, verify=verify))

@@ -1,0 +1,110 @@
+"""`fuseline opt`: run passes on MLIR text, like mlir-opt."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from fuseline.cli.console import emit
+from fuseline.cli.options import json_option
+from fuseline.errors import FuselineError
+
+
+@click.command()
+@click.argument("file", required=False, default="-", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("-p", "--passes", "pipeline", default="", metavar="P{OPT=1},P2", help="The passes to run, in order.")
+@click.option("--split-input-file", is_flag=True, help="Treat what lies between `// -----` lines as separate modules.")
+@click.option("--verify-each", is_flag=True, help="Verify after every pass.")
+@click.option("--print-locations", is_flag=True, help="Print where each op came from.")
+@click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here instead of to standard output.")
+@click.option("--list-passes", is_flag=True, help="List the passes and stop.")
+@json_option
+def opt(
+    file: Path,
+    pipeline: str,
+    split_input_file: bool,
+    verify_each: bool,
+    print_locations: bool,
+    generic: bool,
+    output: Path | None,
+    list_passes: bool,
+    as_json: bool,
+) -> None:
+    """Run passes on the MLIR text in FILE (`-`: standard input) and print the result."""
+    if list_passes:
+        _list(as_json)
+        return
+    text = run_passes(
+        read_text(file), pipeline, source=file.name, split=split_input_file, verify_each=verify_each, locations=print_locations, generic=generic
+    )
+    if as_json:
+        emit("opt", {"ir": text})
+    elif output is None:
+        sys.stdout.write(text)
+    else:
+        _write(output, text)
+
+
+def run_passes(
+    text: str,
+    pipeline: str,
+    *,
+    source: str = "<input>",
+    split: bool = False,
+    verify_each: bool = False,
+    locations: bool = False,
+    generic: bool = False,
+) -> str:
+    """`text` after the passes of `pipeline`; modules of a split file are kept apart by `// -----`.
+
+    Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
+    """
+    from fuseline.ir.context import new_context
+    from fuseline.ir.text import parse_module, print_module, split_input, verify_module
+    from fuseline.passes.registry import parse_passes
+
+    passes = parse_passes(pipeline)
+    printed: list[str] = []
+    for line, part in split_input(text) if split else [(1, text)]:
+        ctx = new_context()
+        module = parse_module(part, ctx, source, first_line=line)
+        for step in passes:
+            step.apply(ctx, module)
+            if verify_each:
+                verify_module(module)
+        verify_module(module)
+        printed.append("".join(f"{note}\n" for note in ctx.records.notes) + print_module(module, ctx, locations=locations, generic=generic))
+    return "\n// -----\n\n".join(printed)
+
+
+def read_text(file: Path) -> str:
+    """The text of a file or, for `-`, of standard input; raises E0301 when it cannot be read as text."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise FuselineError("E0301", f"cannot read: {reason}", node=str(file)) from problem
+
+
+def _write(output: Path, text: str) -> None:
+    from fuseline.cli.files import write_atomically
+
+    def put(file: BinaryIO) -> None:
+        file.write(text.encode())
+
+    write_atomically(output, put)
+
+
+def _list(as_json: bool) -> None:
+    from fuseline.passes.registry import list_passes
+
+    infos = list_passes()
+    if as_json:
+        emit("opt", {"passes": [{"name": info.name, "group": info.group, "summary": info.summary} for info in infos]})
+        return
+    width = max((len(info.name) for info in infos), default=0)
+    sys.stdout.write("".join(f"{info.name:<{width}}  [{info.group}] {info.summary}\n" for info in infos))

@@ -1,0 +1,58 @@
+"""Tables and the HTML page show every record once and escape what models bring along."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+from rich.console import Console, RenderableType
+from tests.unit.report.records import RECORD
+
+from fuseline.report.dispatches import dispatches_json, dispatches_table
+from fuseline.report.page import render_page
+from fuseline.report.records import CompileRecord
+from fuseline.report.statistics import statistics_rows, statistics_table
+from fuseline.report.units import quantity, seconds, shortened
+
+
+def _text(content: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(content)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_dispatch_table_has_root_nodes_flops_and_bytes():
+    row = next(line for line in _text(dispatches_table(RECORD)).splitlines() if "main_dispatch_0" in line)
+    assert row.split() == ["main_dispatch_0", "convolution", "Conv_0,", "Relu_1", "convolution", "2", "M", "5120"]
+
+
+def test_the_dispatch_json_lists_nodes():
+    assert dispatches_json(RECORD)[0]["nodes"] == ["Conv_0", "Relu_1"]
+
+
+def test_statistics_are_flattened_in_order():
+    rows = dict(statistics_rows(RECORD))
+    assert rows["edges.missed.consumer-reduces"] == "1"
+    assert rows["phase_seconds.frontend"] == "10 ms"
+    assert next(iter(rows)) == "dispatches"
+    assert "123 kB" in _text(statistics_table(RECORD))
+
+
+def test_units_keep_three_digits():
+    assert [quantity(value) for value in (0, 9999, 12_345, 4.09e9)] == ["0", "9999", "12.3 k", "4.09 G"]
+    assert [seconds(value) for value in (2.5, 0.0178, 3e-7)] == ["2.5 s", "17.8 ms", "300 ns"]
+    assert shortened(["a", "b", "c"], 2) == "a, b, +1"
+
+
+def test_the_page_is_offline_and_escaped():
+    hostile = msgspec.structs.replace(RECORD, model="<script>alert(1)</script>")
+    page = render_page(hostile)
+    assert "<script>alert(1)" not in page
+    assert "&lt;changed&gt; &amp; grew" in page
+    assert "http" not in page
+    assert page.count("main_dispatch_0") == 1
+
+
+def test_an_empty_record_still_makes_a_page():
+    assert "every candidate was fused" in render_page(CompileRecord())

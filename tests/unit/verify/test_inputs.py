@@ -1,0 +1,68 @@
+"""Generated inputs are deterministic, differ by seed, and are valid for what the model does with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+
+from fuseline.verify.inputs import Hints, generate, hints_of
+
+
+@dataclass(frozen=True)
+class _Input:
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str | None, ...]
+
+
+def _one(name: str, dtype: str, *shape: int | str | None, seed: int = 0, hints: Hints | None = None) -> np.ndarray:
+    return generate([_Input(name, np.dtype(dtype), shape)], seed=seed, hints=hints)[name]
+
+
+def test_the_same_seed_gives_the_same_values_and_another_others():
+    first = _one("x", "float32", 2, 8)
+    assert np.array_equal(first, _one("x", "float32", 2, 8))
+    assert not np.array_equal(first, _one("x", "float32", 2, 8, seed=1))
+    assert not np.array_equal(first, _one("z", "float32", 2, 8))
+    assert first.dtype == np.float32
+
+
+def test_masks_and_booleans_are_ones():
+    assert _one("attention_mask", "int64", 1, 5).all()
+    assert _one("flag", "bool", 3).all()
+
+
+def test_type_ids_are_zero_or_one_and_small_integers_fit():
+    assert set(_one("token_type_ids", "int64", 1, 99).ravel()) == {0, 1}
+    assert _one("q", "int8", 1000).max() < 128
+
+
+def test_free_extents_take_their_size_or_a_default():
+    assert _one("x", "float32", "batch", "seq", hints=Hints(sizes={"seq": 7})).shape == (1, 7)
+    assert _one("x", "float32", None, None).shape == (1, 16)
+
+
+@pytest.mark.parametrize("between", [[], ["Cast"], ["Unsqueeze", "Identity"]])
+def test_indices_stay_below_the_table_they_are_looked_up_in(between: list[str]):
+    names = ["ids", *(f"t{i}" for i in range(len(between)))]
+    nodes = [oh.make_node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(between)]
+    nodes.append(oh.make_node("Gather", ["table", names[-1]], ["y"], axis=1))
+    table = oh.make_tensor("table", onnx.TensorProto.FLOAT, (2, 5), np.zeros(10, np.float32))
+    ids, out = oh.make_tensor_value_info("ids", onnx.TensorProto.INT64, [9]), oh.make_empty_tensor_value_info("y")
+    model = oh.make_model(oh.make_graph(nodes, "g", [ids], [out], [table]))
+    assert hints_of(model).ranges["ids"] == (0, 5)
+    assert _one("ids", "int64", 400, hints=hints_of(model)).max() == 4
+
+
+def test_metadata_overrides():
+    model = oh.make_model(oh.make_graph([], "g", [], []))
+    oh.set_model_props(model, {"corpus.inputs": '{"ids": {"lo": 3, "hi": 6}, "x": {}}', "corpus.dims": '{"seq": 8}', "other.inputs": "not json"})
+    hints = hints_of(model)
+    assert hints.ranges == {"ids": (3, 6)}
+    assert hints.sizes == {"seq": 8}
+    assert set(_one("ids", "int32", 200, hints=hints)) == {3, 4, 5}

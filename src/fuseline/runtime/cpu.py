@@ -69,9 +69,9 @@ def machine_name() -> str:
 
 
 def check_machine(machine: str, features: Iterable[str]) -> None:
-    """Raise FuselineError (E0403) unless this machine is a `machine` with all `features`."""
+    """Raise FuselineError (E0403) unless this machine is a `machine` with all `features` (LLVM's or `/proc/cpuinfo`'s names)."""
     if machine != machine_name():
         raise FuselineError("E0403", f"the artifact is for {machine}, this machine is {machine_name()}", hint="compile the model for this machine")
-    missing = sorted(set(features) - machine_features())
+    missing = sorted({_llvm_name(feature) for feature in features} - machine_features())
     if missing:
         raise FuselineError("E0403", f"this CPU lacks {', '.join(missing)}", hint="compile the model for this machine")

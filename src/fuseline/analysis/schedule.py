@@ -1,0 +1,148 @@
+"""The schedule of a whole program as a value: what is launched in which order, and where every tensor lies. No code, no addresses.
+
+`passes/schedule` makes it from `@main` after outlining; a target turns it into what its runtime executes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+
+Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
+
+ARENA_ALIGNMENT = 64
+"""Alignment of every tensor, bytes: one cache line and one AVX-512 vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for the arena)."""
+
+    segment: Segment
+    index: int = 0
+    offset: Dim = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size."""
+
+    slot: Slot
+    dims: tuple[Dim, ...]
+    dtype: str
+    element_bytes: int
+
+    @property
+    def bytes(self) -> Dim:
+        """Bytes of the whole tensor."""
+        return d.mul(d.product(self.dims), self.element_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchStep:
+    """One launch of `executable`: bindings are its tensor operands, then its results; `sizes` are its index operands by name, in order."""
+
+    executable: str
+    entry: str
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    sizes: tuple[tuple[str, Dim], ...]
+    wave: int
+    label: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStep:
+    """`target` becomes the bytes of `source`: an output that is an input, a constant or another output."""
+
+    source: Operand
+    target: Operand
+    wave: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """An operator that runs outside native code: `node` is the serialised ONNX node."""
+
+    op_type: str
+    node: bytes
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    wave: int
+    label: str = ""
+
+
+Step: TypeAlias = DispatchStep | CopyStep | HostStep
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """An input or output of the program."""
+
+    name: str
+    dtype: str
+    dims: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatistics:
+    """Bytes of the arena (without scratch), barriers between waves, bytes of constants as read from the model, copies, host calls."""
+
+    transient_bytes: Dim
+    barriers: int
+    waves: int
+    constant_bytes: int
+    copies: int
+    host_ops: int
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Steps in order. Steps of one wave do not depend on each other and share no memory that one of them writes; a barrier lies between waves.
+
+    `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
+    """
+
+    inputs: tuple[Boundary, ...]
+    outputs: tuple[Boundary, ...]
+    steps: tuple[Step, ...]
+    constants: tuple[NDArray[Any], ...]
+    arena_bytes: Dim
+    symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
+
+    @property
+    def statistics(self) -> ScheduleStatistics:
+        """Figures for reports."""
+        waves = len({step.wave for step in self.steps})
+        return ScheduleStatistics(
+            transient_bytes=self.arena_bytes,
+            barriers=max(waves - 1, 0),
+            waves=waves,
+            constant_bytes=sum(array.nbytes for array in self.constants),
+            copies=sum(isinstance(step, CopyStep) for step in self.steps),
+            host_ops=sum(isinstance(step, HostStep) for step in self.steps),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PackedConstants:
+    """Constants as kernels read them: byte blocks, 64-byte aligned, equal bytes once.
+
+    `layouts` maps `(constant, layout key)` to a block, where the key is what `passes/schedule/pack_constants.py` was asked for (None: plain);
+    `extras` maps `(executable, position)` to the block of a kernel's own constant. `original_bytes` counts the model's constants once each.
+    """
+
+    blocks: Sequence[NDArray[np.uint8]]
+    layouts: Mapping[tuple[int, Any], int]
+    extras: Mapping[tuple[str, int], int]
+    original_bytes: int = 0
+    packed_bytes: int = 0

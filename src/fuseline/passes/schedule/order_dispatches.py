@@ -1,0 +1,85 @@
+"""Which steps run together and in which order: waves, with a barrier between them.
+
+A wave holds steps that do not depend on each other. Both orders below need as many waves as the longest chain of dependencies, the
+least possible; they differ in how long tensors live:
+
+    earliest: each step as soon as its operands are there     (frees inputs early)
+    latest:   each step just before its first consumer        (does not hold results early)
+
+The one whose live bytes peak lower is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StepNeeds:
+    """What ordering must know of a step: the steps it depends on (all earlier in the list), the buffers it reads and writes (by number),
+    and whether it must be alone (a host call returns to Python, so nothing may run beside it)."""
+
+    after: tuple[int, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    alone: bool = False
+
+
+def order_dispatches(steps: Sequence[StepNeeds], buffer_bytes: Sequence[int]) -> list[int]:
+    """The wave of each step; `buffer_bytes` is 0 for what takes no transient memory. `steps` must be in a topological order.
+
+    >>> a, b = StepNeeds((), (), (0,)), StepNeeds((), (), (1,))
+    >>> order_dispatches([a, b, StepNeeds((0, 1), (0, 1), ())], [4, 4])
+    [0, 0, 1]
+    """
+    orders = [_separated(steps, waves) for waves in (earliest_waves(steps), latest_waves(steps))]
+    return min(orders, key=lambda waves: (max(waves, default=0), peak_bytes(steps, waves, buffer_bytes)))
+
+
+def earliest_waves(steps: Sequence[StepNeeds]) -> list[int]:
+    """Each step in the first wave after those of the steps it depends on."""
+    waves: list[int] = []
+    for step in steps:
+        waves.append(max((waves[i] + 1 for i in step.after), default=0))
+    return waves
+
+
+def latest_waves(steps: Sequence[StepNeeds]) -> list[int]:
+    """Each step in the last wave before those of the steps that depend on it."""
+    last = max(earliest_waves(steps), default=0)
+    waves = [last] * len(steps)
+    for number in range(len(steps) - 1, -1, -1):
+        for before in steps[number].after:
+            waves[before] = min(waves[before], waves[number] - 1)
+    return waves
+
+
+def _separated(steps: Sequence[StepNeeds], waves: Sequence[int]) -> list[int]:
+    """The same order with every step that must be alone in a wave of its own, before the others of its wave."""
+    keys = [(wave, number if step.alone else len(steps)) for number, (step, wave) in enumerate(zip(steps, waves, strict=True))]
+    rank = {key: position for position, key in enumerate(sorted(set(keys)))}
+    return [rank[key] for key in keys]
+
+
+def peak_bytes(steps: Sequence[StepNeeds], waves: Sequence[int], buffer_bytes: Sequence[int]) -> int:
+    """The greatest sum of buffers that are live in one wave."""
+    change = [0] * (max(waves, default=0) + 2)
+    for buffer, (first, last) in live_waves(steps, waves).items():
+        change[first] += buffer_bytes[buffer]
+        change[last + 1] -= buffer_bytes[buffer]
+    live = peak = 0
+    for delta in change:
+        live += delta
+        peak = max(peak, live)
+    return peak
+
+
+def live_waves(steps: Sequence[StepNeeds], waves: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """First and last wave of each buffer that a step touches."""
+    found: dict[int, tuple[int, int]] = {}
+    for step, wave in zip(steps, waves, strict=True):
+        for buffer in (*step.reads, *step.writes):
+            first, last = found.get(buffer, (wave, wave))
+            found[buffer] = min(first, wave), max(last, wave)
+    return found

@@ -1,0 +1,134 @@
+"""Constants as kernels read them: repacked to the layouts the kernels asked for, equal bytes stored once, each array moved once.
+
+One block of memory takes all of them; a layout is applied straight into it, so that a constant of a gigabyte is copied once and never twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule
+from fuseline.errors import FuselineError
+from fuseline.targets.target import CompiledKernel, PackedLayout
+
+Bytes = NDArray[np.uint8]
+
+_SAMPLE = 4096
+"""Bytes from either end that tell most different constants apart before they are compared whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutKey:
+    """A layout of a constant seen with `dims` (a reshape may lie between the constant and the kernel)."""
+
+    dims: tuple[int, ...]
+    layout: PackedLayout
+
+
+def layout_key(kernel: CompiledKernel | None, position: int, operand: Operand) -> LayoutKey | None:
+    """What the kernel's operand number `position` asks for; None where plain row-major bytes do."""
+    layout = kernel.constant_layouts.get(position) if kernel is not None else None
+    if layout is None:
+        return None
+    return LayoutKey(tuple(int(size) for size in operand.dims if isinstance(size, int)), layout)
+
+
+def pack_constants(
+    schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None
+) -> PackedConstants:
+    """All constants of `schedule` under the layouts of `kernels` (by executable), and the kernels' own.
+
+    `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). Raises FuselineError (E0901) for a layout that does not
+    fit its constant.
+    """
+    uses = list(dict.fromkeys(_uses(schedule, kernels)))
+    extras = [(name, i, block) for name, kernel in kernels.items() for i, block in enumerate(kernel.extra_constants)]
+    room = sum(_aligned(_packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(_aligned(len(block)) for _, _, block in extras)
+    packer = _Packer((allocate or _allocate)(room))
+    layouts = {(c, key): packer.add_array(schedule.constants[c], key) for c, key in uses}
+    own = {(name, i): packer.add_bytes(block) for name, i, block in extras}
+    original = sum(schedule.constants[c].nbytes for c in {c for c, _ in uses})
+    return PackedConstants(packer.blocks, layouts, own, original, sum(len(block) for block in packer.blocks))
+
+
+def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
+    for step in schedule.steps:
+        if isinstance(step, CopyStep):
+            operands, kernel = (step.source,), None
+        else:
+            operands, kernel = step.operands, kernels.get(step.executable) if isinstance(step, DispatchStep) else None
+        for position, operand in enumerate(operands):
+            if operand.slot.segment == "constant":
+                yield operand.slot.index, None if isinstance(step, HostStep) else layout_key(kernel, position, operand)
+
+
+def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:
+    return array.nbytes if key is None else prod(key.layout.pad_to) * array.dtype.itemsize
+
+
+def _aligned(count: int) -> int:
+    return -(-count // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+
+
+def _allocate(count: int) -> Bytes:
+    raw = np.zeros(count + ARENA_ALIGNMENT, np.uint8)
+    return raw[-raw.ctypes.data % ARENA_ALIGNMENT :][:count]
+
+
+@dataclass(eq=False)
+class _Packer:
+    """Fills `memory` from the front; what turns out equal to an earlier block gives its room back."""
+
+    memory: Bytes
+    blocks: list[Bytes] = field(default_factory=list[Bytes])
+    _filled: int = 0
+    _samples: dict[tuple[int, bytes, bytes], list[int]] = field(default_factory=dict[tuple[int, bytes, bytes], list[int]])
+
+    def add_array(self, array: NDArray[Any], key: LayoutKey | None) -> int:
+        """The block that holds `array` in the wanted layout."""
+        target = self._room(_packed_bytes(array, key))
+        if key is None:
+            np.copyto(target.view(array.dtype).reshape(array.shape) if array.nbytes else target, array if array.nbytes else target)
+        else:
+            _pack(array, key, target)
+        return self._keep(target)
+
+    def add_bytes(self, data: bytes) -> int:
+        """The block that holds `data`."""
+        target = self._room(len(data))
+        target[:] = np.frombuffer(data, np.uint8)
+        return self._keep(target)
+
+    def _room(self, count: int) -> Bytes:
+        return self.memory[self._filled : self._filled + count]
+
+    def _keep(self, block: Bytes) -> int:
+        sample = len(block), block[:_SAMPLE].tobytes(), block[-_SAMPLE:].tobytes()
+        alike = self._samples.setdefault(sample, [])
+        for number in alike:
+            if np.array_equal(self.blocks[number], block):
+                return number
+        alike.append(len(self.blocks))
+        self.blocks.append(block)
+        self._filled += _aligned(len(block))
+        return alike[-1]
+
+
+def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
+    """Pad with zeros, reshape, permute, written once. The source, cut at the real sizes, goes into the permuted view of `target`."""
+    layout = key.layout
+    dims = key.dims if prod(key.dims) == array.size and len(key.dims) == len(layout.pad_to) else array.shape
+    fits = len(dims) == len(layout.pad_to) and all(size <= padded for size, padded in zip(dims, layout.pad_to, strict=True))
+    if not fits or prod(layout.reshape) != prod(layout.pad_to) or sorted(layout.permutation) != list(range(len(layout.reshape))):
+        raise FuselineError("E0901", f"layout {layout} does not fit a constant of shape {dims}")
+    source = array.reshape(dims)
+    if tuple(dims) != layout.pad_to:
+        source = np.pad(source, [(0, padded - size) for size, padded in zip(dims, layout.pad_to, strict=True)])
+    permuted = source.reshape(layout.reshape).transpose(layout.permutation)
+    np.copyto(target.view(array.dtype).reshape(permuted.shape), permuted)

@@ -1,0 +1,149 @@
+"""Where transients lie in the arena: buffers whose lives overlap do not overlap in memory.
+
+Sizes with a known upper bound are placed by it, best fit first, at fixed offsets. The others are placed in regions, one per kind of size,
+whose offsets are expressions that hold for every size:
+
+    64-byte aligned |  static region  | k0 units of batch*seq | k1 units of batch*seq*seq | ...
+
+All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from fuseline.analysis.schedule import ARENA_ALIGNMENT
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """A buffer of `bytes` that is live from wave `first` to wave `last`, both included."""
+
+    bytes: Dim
+    first: int
+    last: int
+
+    def overlaps(self, other: Transient) -> bool:
+        """Whether both are live in some wave."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaPlan:
+    """The offset of each transient and the size of the arena, bytes."""
+
+    offsets: tuple[Dim, ...]
+    bytes: Dim
+
+
+def plan_transients(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]] = ()) -> ArenaPlan:
+    """Place `transients`; `in_place` pairs (result, operand) say which result may lie exactly on an operand that dies where it is born.
+
+    >>> plan_transients([Transient(100, 0, 1), Transient(64, 1, 2), Transient(128, 2, 3)]).offsets
+    (0, 128, 0)
+    """
+    owner = _merged(transients, in_place)
+    owners = sorted(set(owner))
+    merged = [_union([t for t, o in zip(transients, owner, strict=True) if o == root]) for root in owners]
+    plan = _plan_regions(merged)
+    by_owner = dict(zip(owners, plan.offsets, strict=True))
+    return ArenaPlan(tuple(by_owner[o] for o in owner), plan.bytes)
+
+
+def _merged(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]]) -> list[int]:
+    """For each transient the first of those it shares memory with. A pair counts only where the operand's last wave is the result's
+    first, both are equally big, and nothing else has taken the operand's place."""
+    owner = list(range(len(transients)))
+    taken: set[int] = set()
+    for result, operand in in_place:
+        fits = transients[operand].last == transients[result].first and transients[operand].bytes == transients[result].bytes
+        if fits and operand not in taken and owner[result] == result:
+            taken.add(operand)
+            owner[result] = owner[operand]
+    return [_root(owner, i) for i in range(len(owner))]
+
+
+def _root(owner: Sequence[int], i: int) -> int:
+    while owner[i] != i:
+        i = owner[i]
+    return i
+
+
+def _union(group: Sequence[Transient]) -> Transient:
+    return Transient(group[0].bytes, min(t.first for t in group), max(t.last for t in group))
+
+
+def _plan_regions(transients: Sequence[Transient]) -> ArenaPlan:
+    regions: dict[Dim, list[int]] = {}
+    for number, transient in enumerate(transients):
+        regions.setdefault(_primitive(transient.bytes), []).append(number)
+    offsets: list[Dim] = [0] * len(transients)
+    base: Dim = 0
+    for primitive in sorted(regions, key=lambda key: (not isinstance(key, int), d.to_text(key))):
+        members = regions[primitive]
+        unit, counts = _units(primitive, [transients[i].bytes for i in members])
+        places, units = _best_fit([(count, transients[i]) for count, i in zip(counts, members, strict=True)])
+        for place, i in zip(places, members, strict=True):
+            offsets[i] = d.add(base, d.mul(place, unit))
+        base = d.add(base, d.mul(units, unit))
+    return ArenaPlan(tuple(offsets), base)
+
+
+def _primitive(size: Dim) -> Dim:
+    """What sizes of one region have in common: the expression without its greatest constant factor; 1 for a bounded size."""
+    if isinstance(size, int) or d.upper_bound(size) is not None:
+        return 1
+    return d.floor_div(size, _content(size))
+
+
+def _content(size: Dim) -> int:
+    """The greatest number that divides the size for all values of its symbols, read off its coefficients."""
+    return size if isinstance(size, int) else gcd(*(coefficient for _, coefficient in size.terms))
+
+
+def _units(primitive: Dim, sizes: Sequence[Dim]) -> tuple[Dim, list[int]]:
+    """The unit of a region, a multiple of the alignment for all values of the symbols, and how many of it each size takes."""
+    if primitive == 1:
+        return ARENA_ALIGNMENT, [-(-(d.upper_bound(size) or 0) // ARENA_ALIGNMENT) for size in sizes]
+    common = gcd(*(_content(size) for size in sizes))
+    unit = d.mul(d.ceil_div(d.mul(primitive, common), ARENA_ALIGNMENT), ARENA_ALIGNMENT)
+    return unit, [_content(size) // common for size in sizes]
+
+
+def _best_fit(sized: Sequence[tuple[int, Transient]]) -> tuple[list[int], int]:
+    """Offsets and total for sizes in units: of several orders of placement, the one that needs least."""
+    orders: tuple[Callable[[int], tuple[int, ...]], ...] = (
+        lambda i: (-sized[i][0], sized[i][1].first, i),
+        lambda i: (-sized[i][0] * (sized[i][1].last - sized[i][1].first + 1), i),
+        lambda i: (sized[i][1].first, -sized[i][0], i),
+    )
+    plans = [_place(sized, sorted(range(len(sized)), key=order)) for order in orders]
+    best = min(plans, key=lambda plan: plan[1])
+    return [best[0][i] for i in range(len(sized))], best[1]
+
+
+def _place(sized: Sequence[tuple[int, Transient]], order: Sequence[int]) -> tuple[Mapping[int, int], int]:
+    offsets: dict[int, int] = {}
+    end = 0
+    for i in order:
+        size, transient = sized[i]
+        taken = sorted((offsets[j], offsets[j] + sized[j][0]) for j in offsets if transient.overlaps(sized[j][1]))
+        offsets[i] = _tightest_gap(taken, size)
+        end = max(end, offsets[i] + size)
+    return offsets, end
+
+
+def _tightest_gap(taken: Sequence[tuple[int, int]], size: int) -> int:
+    """Start of the smallest gap between the intervals `taken` (sorted) that holds `size`; their end where none does."""
+    best: tuple[int, int] | None = None
+    reached = 0
+    for start, stop in taken:
+        gap = start - reached
+        if gap >= size and (best is None or gap < best[0]):
+            best = gap, reached
+        reached = max(reached, stop)
+    return reached if best is None else best[1]

@@ -1,0 +1,263 @@
+"""`@main` after outlining as a graph of steps over buffers: which step reads and writes which memory.
+
+A reshape is a free alias of a contiguous buffer. A result of `@main` lies in its output buffer from the start, wherever that is possible:
+
+    %r = flow.dispatch ..; %e = expand_shape %r; return %e     =>   the dispatch writes the output
+    return %argument, return %constant, return %r twice        =>   one copy step
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from fuseline.analysis.evaluation.constants import dense_array
+from fuseline.analysis.schedule import Boundary, Segment
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.errors import FuselineError
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim, mul, product
+from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.provenance import provenance
+
+_ALIASES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+_DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
+_ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory of one or more tensor values. `index` says which constant, input or output; transients get their offset later."""
+
+    segment: Segment
+    index: int
+    bytes: Dim
+
+
+@dataclass(frozen=True)
+class TensorUse:
+    """A buffer seen as a tensor."""
+
+    buffer: Buffer
+    dims: tuple[Dim, ...]
+    dtype: str
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element."""
+        return element_bytes(self.dtype)
+
+
+@dataclass(eq=False)
+class Node:
+    """A step to be: a dispatch, a host call, or a copy (`op` None)."""
+
+    op: Operation | None
+    reads: tuple[TensorUse, ...]
+    writes: tuple[TensorUse, ...]
+    sizes: tuple[tuple[str, Dim], ...] = ()
+    label: str = ""
+    nodes: tuple[str, ...] = ()
+    host: tuple[str, bytes] | None = None
+
+
+@dataclass(eq=False)
+class MainGraph:
+    """`@main` read: nodes in program order (a topological one), and what crosses its border."""
+
+    nodes: list[Node] = field(default_factory=list[Node])
+    inputs: list[Boundary] = field(default_factory=list[Boundary])
+    outputs: list[Boundary] = field(default_factory=list[Boundary])
+    constants: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
+    shapes: ShapeAnalysis = field(default_factory=ShapeAnalysis)
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element of a NumPy dtype name, ml_dtypes' included."""
+    return _ELEMENT_BYTES.get(dtype) or np.dtype(dtype).itemsize
+
+
+def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
+    """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless type cannot."""
+    text = str(type_.get_element_type())
+    return override or _DTYPES.get(text) or f"int{text.lstrip('i')}"
+
+
+def main_function(module: ModuleOp) -> func.FuncOp:
+    """The program's `@main`; raises FuselineError (E0305) where there is none with one block."""
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "main" and len(op.body.blocks) == 1:
+            return op
+    raise FuselineError("E0305", "the module has no function @main with one block")
+
+
+def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
+    """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call or index arithmetic."""
+    return _Reader(ctx, module).read()
+
+
+class _Reader:
+    def __init__(self, ctx: CompilerContext, module: ModuleOp) -> None:
+        self.ctx, self.main = ctx, main_function(module)
+        self.symbols = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp | ExecutableOp)}
+        self.graph = MainGraph(shapes=ShapeAnalysis(ctx.symbols))
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.resources: dict[str, int] = {}
+        self.aliases: dict[SSAValue, SSAValue] = {}
+        self.copies: list[tuple[SSAValue, Buffer]] = []
+
+    def read(self) -> MainGraph:
+        block = self.main.body.block
+        for argument in block.args:
+            if isinstance(argument.type, TensorType):
+                self._input(argument)
+        self._find_aliases(block)
+        self._outputs(block)
+        for op in block.ops:
+            self._operation(op)
+        for source, buffer in self.copies:
+            use = self._use(source)
+            target = TensorUse(buffer, use.dims, use.dtype)
+            self.graph.nodes.append(Node(None, (use,), (target,), label="copy"))
+        return self.graph
+
+    # borders ---------------------------------------------------------------------------------------------------------------------------
+
+    def _input(self, argument: BlockArgument) -> None:
+        index = len(self.graph.inputs)
+        name = _attribute(self.main.arg_attrs, argument.index, "fuseline.name") or argument.name_hint or f"arg{argument.index}"
+        dtype = dtype_name(_tensor(argument), _attribute(self.main.arg_attrs, argument.index, "fuseline.dtype"))
+        self.graph.inputs.append(Boundary(name, dtype, self.graph.shapes.dims(argument)))
+        self.buffers[argument] = Buffer("input", index, 0)
+
+    def _find_aliases(self, block: Block) -> None:
+        for op in block.ops:
+            if isinstance(op, _ALIASES):
+                self.aliases[op.results[0]] = self._root(op.operands[0])
+
+    def _root(self, value: SSAValue) -> SSAValue:
+        return self.aliases.get(value, value)
+
+    def _outputs(self, block: Block) -> None:
+        """Give each returned value its output buffer, or note a copy for what cannot be computed there."""
+        terminator = block.last_op
+        for index, value in enumerate(terminator.operands if terminator is not None else ()):
+            name = _attribute(self.main.res_attrs, index, "fuseline.name") or f"result{index}"
+            dtype = dtype_name(_tensor(value), _attribute(self.main.res_attrs, index, "fuseline.dtype"))
+            self.graph.outputs.append(Boundary(name, dtype, self.graph.shapes.dims(value)))
+            buffer = Buffer("output", index, 0)
+            root = self._root(value)
+            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp):
+                self.copies.append((value, buffer))
+            else:
+                self.buffers[root] = buffer
+
+    # operations ------------------------------------------------------------------------------------------------------------------------
+
+    def _operation(self, op: Operation) -> None:
+        if isinstance(op, DispatchOp):
+            self._dispatch(op)
+        elif isinstance(op, func.CallOp):
+            self._host_call(op)
+        elif not _computes_nothing(op):
+            hint = "every tensor op must be inside a dispatch before scheduling"
+            raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
+
+    def _dispatch(self, op: DispatchOp) -> None:
+        reads = tuple(self._use(value) for value in op.arguments if isinstance(value.type, TensorType))
+        indices = [self.graph.shapes.index(value) for value in op.arguments if isinstance(value.type, IndexType)]
+        sizes = tuple(zip(_size_names(self.symbols.get(op.executable), op.entry, len(indices)), indices, strict=True))
+        writes = tuple(self._use(value) for value in op.res)
+        self.graph.nodes.append(Node(op, reads, writes, sizes, op.entry, provenance(op)))
+
+    def _host_call(self, op: func.CallOp) -> None:
+        callee = self.symbols.get(op.callee.root_reference.data)
+        kind, text = (callee.attributes.get(f"fuseline.{key}") if callee is not None else None for key in ("host_op", "onnx_node"))
+        if not isinstance(callee, func.FuncOp) or not isinstance(kind, StringAttr) or not isinstance(text, StringAttr):
+            raise FuselineError("E0305", f"call of {op.callee.string_value()}, which is no host operator", node=", ".join(provenance(op)) or None)
+        reads = tuple(self._use(v, _attribute(callee.arg_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.arguments))
+        writes = tuple(self._use(v, _attribute(callee.res_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.res))
+        nodes = provenance(op)
+        label = ", ".join(nodes) or kind.data
+        self.graph.nodes.append(Node(op, reads, writes, (), label, nodes, (kind.data, base64.b64decode(text.data))))
+
+    def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
+        return TensorUse(self._buffer(value), self.graph.shapes.dims(value), dtype_name(_tensor(value), dtype))
+
+    def _buffer(self, value: SSAValue) -> Buffer:
+        root = self._root(value)
+        found = self.buffers.get(root)
+        if found is None:
+            found = self.buffers[root] = self._new_buffer(root)
+        return found
+
+    def _new_buffer(self, root: SSAValue) -> Buffer:
+        if isinstance(root.owner, arith.ConstantOp):
+            return self._constant(root.owner)
+        size = mul(product(self.graph.shapes.dims(root)), element_bytes(dtype_name(_tensor(root))))
+        return Buffer("arena", 0, size)
+
+    def _constant(self, op: arith.ConstantOp) -> Buffer:
+        value = op.value
+        if isinstance(value, DenseResourceAttr):
+            name = value.resource_handle.data
+            if name not in self.resources:
+                self.resources[name] = len(self.graph.constants)
+                self.graph.constants.append(self._resource(name, op))
+            return Buffer("constant", self.resources[name], 0)
+        assert isinstance(value, DenseIntOrFPElementsAttr)
+        array = np.ascontiguousarray(dense_array(value), np.dtype(dtype_name(_tensor(op.result))))
+        self.graph.constants.append(array)
+        return Buffer("constant", len(self.graph.constants) - 1, 0)
+
+    def _resource(self, name: str, op: Operation) -> NDArray[Any]:
+        array = self.ctx.resources.get(name)
+        if array is None:
+            raise FuselineError("E0305", f"no data for dense_resource<{name}>", node=", ".join(provenance(op)) or None)
+        return array
+
+
+def _computes_nothing(op: Operation) -> bool:
+    """Whether the op needs no step: reshapes, constants, empties, the return, and index arithmetic, which sizes already express."""
+    if isinstance(op, (*_ALIASES, arith.ConstantOp, tensor.EmptyOp, tensor.DimOp, func.ReturnOp)):
+        return True
+    return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
+
+
+def _tensor(value: SSAValue) -> TensorType[Attribute]:
+    if not isinstance(value.type, TensorType):
+        raise FuselineError("E0305", f"a value of type {value.type} cannot be scheduled", hint="programs pass tensors and sizes only")
+    return value.type
+
+
+def _attribute(attributes: Any, index: int, name: str) -> str | None:
+    """A text attribute of argument or result `index`."""
+    if attributes is None or index >= len(attributes.data):
+        return None
+    entry = attributes.data[index]
+    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
+    return found.data if isinstance(found, StringAttr) else None
+
+
+def _size_names(executable: Operation | None, entry: str, count: int) -> Sequence[str]:
+    """The names of an executable's index arguments, in order."""
+    names = list(_entry_size_names(executable, entry)) if isinstance(executable, ExecutableOp) else []
+    if len(names) != count:
+        raise FuselineError("E0305", f"@{entry} takes {len(names)} sizes, its dispatch passes {count}")
+    return names
+
+
+def _entry_size_names(executable: ExecutableOp, entry: str) -> Iterator[str]:
+    for function in executable.body.walk():
+        if isinstance(function, func.FuncOp) and function.sym_name.data == entry:
+            for argument in function.body.block.args:
+                if isinstance(argument.type, IndexType):
+                    yield _attribute(function.arg_attrs, argument.index, "fuseline.name") or f"arg{argument.index}"

@@ -1,0 +1,200 @@
+"""A schedule and its compiled kernels -> an artifact: kernels linked with the scheduler, steps as commands, constants in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, Slot, Step
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.runtime import program as p
+from fuseline.runtime.artifact import Artifact
+from fuseline.runtime.sizes import Size, size_from_json
+from fuseline.targets.cpu.image import Image, link_image
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.scheduler import COPY_SYMBOL, COPY_WORKGROUP_BYTES, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.target import CompiledKernel
+
+FLOPS_PER_NS = 16
+"""Rough speed of one thread for estimates of what is worth sharing; a vector unit does 5 to 15 times that at best."""
+
+BYTES_PER_NS = 8
+"""Rough memory speed of one thread; see FLOPS_PER_NS."""
+
+SERIAL_BELOW_NS = 15_000
+"""Programs estimated below this stay on the calling thread: waking a sleeping worker costs about 28 us, a spinning one under 1 us."""
+
+SPLIT_ABOVE_NS = 500
+"""Waves estimated below this stay on one thread: a barrier costs 60 to 100 ns at two threads and the data changes caches."""
+
+HOST_EXECUTOR = "onnx"
+"""Name under which a higher layer registers what runs host operators (`fuseline.runtime.host`)."""
+
+
+def assemble(
+    schedule: Schedule,
+    kernels: Mapping[str, CompiledKernel],
+    constants: PackedConstants,
+    *,
+    machine: Machine,
+    threads: int = 1,
+    records: bytes = b"",
+    metadata: Mapping[str, Any] | None = None,
+    producer: str = "fuseline",
+) -> Artifact:
+    """The artifact that runs `schedule`.
+
+    Args:
+        kernels: by executable symbol; executables may share one kernel.
+        constants: from `pack_constants` with the same schedule and kernels.
+        records: opaque bytes that travel with the artifact.
+
+    Raises FuselineError: E0107 for a size that no input determines, E0404 for code that cannot be linked.
+    """
+    image, places = _link(kernels, machine)
+    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0][COPY_SYMBOL])
+    program = p.Program(
+        inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
+        outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
+        steps=tuple(builder.steps(schedule.steps)),
+        arena_bytes=_size(schedule.arena_bytes),
+        scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
+        threads=threads,
+        symbols=dict(schedule.symbols),
+        serial_below_ns=SERIAL_BELOW_NS,
+        split_above_ns=SPLIT_ABOVE_NS,
+    )
+    _check_sizes(schedule)
+    return Artifact(
+        program=program,
+        code=image.code,
+        entries={"run": image.symbols[0][RUN_SYMBOL], "worker": image.symbols[0][WORKER_SYMBOL]},
+        machine=image.machine,
+        fixups=tuple((fixup.offset, fixup.target) for fixup in image.fixups),
+        cpu_features=machine.needs,
+        constants=tuple(constants.blocks),
+        records=records,
+        producer=producer,
+        metadata=dict(metadata or {}),
+    )
+
+
+def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Image, dict[str, int]]:
+    """The image (scheduler first, equal objects once) and each executable's entry in it."""
+    objects: dict[bytes, int] = {scheduler_object(machine.triple): 0}
+    for kernel in kernels.values():
+        objects.setdefault(kernel.object_code, len(objects))
+    image = link_image(list(objects))
+    places: dict[str, int] = {}
+    for executable, kernel in kernels.items():
+        symbols = image.symbols[objects[kernel.object_code]]
+        if kernel.symbol not in symbols:
+            raise FuselineError("E0404", f"the object of @{executable} does not define {kernel.symbol}")
+        places[executable] = symbols[kernel.symbol]
+    return image, places
+
+
+class _ProgramBuilder:
+    def __init__(self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[str, int], copy: int) -> None:
+        self.kernels, self.constants, self.places, self.copy = kernels, constants, places, copy
+        self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
+        self.packed = {(constant, key.dims, key.layout): block for (constant, key), block in constants.layouts.items() if key is not None}
+
+    def steps(self, steps: Sequence[Step]) -> Iterable[p.Step]:
+        """Commands and host calls in order; a barrier where a wave begins."""
+        wave = steps[0].wave if steps else 0
+        for step in steps:
+            barrier, wave = step.wave != wave, step.wave
+            if isinstance(step, DispatchStep):
+                yield self._dispatch(step, barrier)
+            elif isinstance(step, CopyStep):
+                yield self._copy(step, barrier)
+            else:
+                yield self._host(step)
+
+    def _dispatch(self, step: DispatchStep, barrier: bool) -> p.Command:
+        kernel = self.kernels.get(step.executable)
+        if kernel is None:
+            raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
+        sizes = dict(step.sizes)
+        bindings = [self._operand(operand, kernel, position) for position, operand in enumerate(step.operands)]
+        bindings += [self._operand(operand) for operand in step.results]
+        bindings += [p.Place("constant", self.constants.extras[step.executable, i]) for i in range(len(kernel.extra_constants))]
+        flops, moved = (d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written)))
+        return p.Command(
+            kernel=self.places[step.executable],
+            bindings=tuple(bindings),
+            sizes=tuple(_size(size) for _, size in step.sizes),
+            workgroups=_size(d.substitute(kernel.workgroups, sizes)),
+            barrier=barrier,
+            cost_ns=_size(d.add(d.floor_div(flops, FLOPS_PER_NS), d.floor_div(moved, BYTES_PER_NS))),
+            label=step.label,
+        )
+
+    def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
+        count = step.source.bytes
+        return p.Command(
+            kernel=self.copy,
+            bindings=(self._operand(step.source), self._operand(step.target)),
+            sizes=(_size(count),),
+            workgroups=_size(d.ceil_div(count, COPY_WORKGROUP_BYTES)),
+            barrier=barrier,
+            cost_ns=_size(d.floor_div(d.mul(count, 2), BYTES_PER_NS)),
+            label=step.label,
+        )
+
+    def _host(self, step: HostStep) -> p.HostCall:
+        operands, results = (tuple(self._host_tensor(o) for o in side) for side in (step.operands, step.results))
+        return p.HostCall(HOST_EXECUTOR, step.node, operands, results, step.label)
+
+    def _host_tensor(self, operand: Operand) -> p.HostTensor:
+        return p.HostTensor(self._operand(operand), operand.dtype, tuple(_size(size) for size in operand.dims))
+
+    def _operand(self, operand: Operand, kernel: CompiledKernel | None = None, position: int = 0) -> p.Place:
+        slot = operand.slot
+        if slot.segment != "constant":
+            return p.Place(slot.segment, slot.index, _size(slot.offset))
+        layout = kernel.constant_layouts.get(position) if kernel is not None else None
+        block = self.plain.get(slot.index) if layout is None else self.packed.get((slot.index, operand.dims, layout))
+        if block is None:
+            raise FuselineError("E0901", f"constant {slot.index} was not packed as @{kernel.symbol if kernel else 'copy'} wants it")
+        return p.Place("constant", block)
+
+
+def _spec(boundary: Boundary) -> p.TensorSpec:
+    return p.TensorSpec(boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims))
+
+
+def _size(dim: Dim) -> Size:
+    return size_from_json(d.to_json(dim))
+
+
+def _check_sizes(schedule: Schedule) -> None:
+    """Every symbol of the program must be a size of some input, else no run could know it."""
+    given = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
+    for where, size in _used_sizes(schedule):
+        for symbol in d.symbols(size):
+            if symbol.name not in given:
+                hint = "fix the size with --shape, or bound what it depends on"
+                raise FuselineError("E0107", f"the size {symbol.name} follows from no input", node=where, hint=hint)
+
+
+def _lone_symbol(size: Dim) -> set[d.Symbol]:
+    found = d.symbols(size)
+    return found if len(found) == 1 and size == d.symbol(*_symbol_fields(next(iter(found)))) else set()
+
+
+def _symbol_fields(symbol: d.Symbol) -> tuple[str, int, int | None]:
+    return symbol.name, symbol.lo, symbol.hi
+
+
+def _used_sizes(schedule: Schedule) -> Iterable[tuple[str, Dim]]:
+    for boundary in schedule.outputs:
+        yield from ((boundary.name, size) for size in boundary.dims)
+    for step in schedule.steps:
+        sizes: list[Dim] = [size for _, size in step.sizes] if isinstance(step, DispatchStep) else []
+        operands: tuple[Operand, ...] = (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)
+        slots: list[Slot] = [operand.slot for operand in operands]
+        yield from ((step.label, size) for size in (*sizes, *(slot.offset for slot in slots), *(s for o in operands for s in o.dims)))

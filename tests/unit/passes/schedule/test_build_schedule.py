@@ -1,0 +1,170 @@
+"""From `@main` to steps, waves and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Schedule, Slot
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.ir.context import new_context
+
+ScheduleOf = Callable[..., Schedule]
+
+T = "tensor<64xf32>"
+DYNAMIC = "tensor<?xf32>"
+
+
+def _one(result: str, operand: str, type_: str = T, size: str = "%n") -> str:
+    dims = f"{{{size}}}" if "?" in type_ else ""
+    return f"%{result} = flow.dispatch @one::@one_entry(%{operand}, {size}) : ({type_}{dims}, index) -> {type_}{dims}\n"
+
+
+def _two(result: str, left: str, right: str, type_: str = T, size: str = "%n") -> str:
+    dims = f"{{{size}}}" if "?" in type_ else ""
+    return f"%{result} = flow.dispatch @two::@two_entry(%{left}, %{right}, {size}) : ({type_}{dims}, {type_}{dims}, index) -> {type_}{dims}\n"
+
+
+def _main(body: str, results: str, count: int = 1, type_: str = T) -> str:
+    types = ", ".join([type_] * count)
+    return f"""
+  func.func @main(%x: {type_} {{fuseline.name = "x", fuseline.dims = ["batch"]}}) -> ({types}) {{
+    %n = arith.constant 64 : index
+    {body}
+    func.return {results} : {types}
+  }}"""
+
+
+def test_diamond_shares_a_wave(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_main(_one("a", "x") + _one("b", "a") + _one("c", "a") + _two("r", "b", "c"), "%r"))
+    assert [step.wave for step in schedule.steps] == [0, 1, 1, 2]
+    assert schedule.statistics.barriers == 2
+    assert schedule.statistics.transient_bytes == 3 * 256
+    last = schedule.steps[-1]
+    assert isinstance(last, DispatchStep)
+    assert last.results[0].slot == Slot("output", 0)
+    assert last.sizes == (("s0", 64),)
+
+
+def test_chain_reuses_two_buffers(schedule_of: ScheduleOf) -> None:
+    body = _one("v1", "x") + "".join(_one(f"v{i}", f"v{i - 1}") for i in range(2, 9))
+    assert schedule_of(_main(body, "%v8")).arena_bytes == 512
+
+
+def test_in_place_only_when_told(schedule_of: ScheduleOf) -> None:
+    body = _one("v1", "x") + "".join(_one(f"v{i}", f"v{i - 1}") for i in range(2, 9))
+    assert schedule_of(_main(body, "%v8"), in_place=lambda op: {0: 0}).arena_bytes == 256
+
+
+def test_in_place_spares_an_operand_that_lives_on(schedule_of: ScheduleOf) -> None:
+    body = _one("a", "x") + _one("b", "a") + _two("c", "a", "b") + _one("r", "c")
+    schedule = schedule_of(_main(body, "%r"), in_place=lambda op: {0: 0})
+    steps = {s.results[0].slot: s for s in schedule.steps if isinstance(s, DispatchStep)}
+    assert schedule.arena_bytes == 512 and len(steps) == 3  # c lies on a, never b on a
+    first, second, third, _ = schedule.steps
+    assert isinstance(first, DispatchStep) and isinstance(second, DispatchStep) and isinstance(third, DispatchStep)
+    assert first.results[0].slot == third.results[0].slot != second.results[0].slot
+
+
+def test_reshape_is_an_alias(schedule_of: ScheduleOf) -> None:
+    body = (
+        "%e = tensor.expand_shape %x [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>\n"
+        "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n" + _one("r", "k")
+    )
+    schedule = schedule_of(_main(body, "%r"))
+    (step,) = schedule.steps
+    assert isinstance(step, DispatchStep) and step.operands[0].slot == Slot("input", 0)
+    assert schedule.arena_bytes == 0
+
+
+def test_returned_reshape_is_computed_in_the_output(schedule_of: ScheduleOf) -> None:
+    body = _one("a", "x") + (
+        "%e = tensor.expand_shape %a [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>\n"
+        "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n"
+    )
+    (step,) = schedule_of(_main(body, "%k")).steps
+    assert isinstance(step, DispatchStep) and step.results[0].slot == Slot("output", 0)
+
+
+def test_returned_input_constant_and_value_twice(schedule_of: ScheduleOf) -> None:
+    body = _one("a", "x") + "%c = arith.constant dense<2.5> : tensor<64xf32>\n"
+    schedule = schedule_of(_main(body, "%x, %c, %a, %a", 4))
+    copies = [step for step in schedule.steps if isinstance(step, CopyStep)]
+    assert {(c.source.slot, c.target.slot) for c in copies} == {
+        (Slot("input", 0), Slot("output", 0)),
+        (Slot("constant", 0), Slot("output", 1)),
+        (Slot("output", 2), Slot("output", 3)),
+    }
+    assert schedule.statistics.copies == 3
+    np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
+    late = next(c for c in copies if c.source.slot == Slot("output", 2))
+    assert late.wave > next(s.wave for s in schedule.steps if isinstance(s, DispatchStep))
+
+
+def test_an_output_read_again_stays_in_its_buffer(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_main(_one("a", "x") + _one("b", "a"), "%a, %b", 2))
+    second = schedule.steps[1]
+    assert isinstance(second, DispatchStep) and second.operands[0].slot == Slot("output", 0)
+    assert schedule.arena_bytes == 0
+
+
+def test_resources_are_shared_and_not_copied(schedule_of: ScheduleOf) -> None:
+    ctx = new_context()
+    weights = np.arange(64, dtype=np.float32)
+    ctx.resources["w"] = weights
+    body = f"%w = arith.constant dense_resource<w> : {T}\n%v = arith.constant dense_resource<w> : {T}\n" + _two("a", "x", "w") + _two("r", "a", "v")
+    schedule = schedule_of(_main(body, "%r"), ctx)
+    assert len(schedule.constants) == 1 and schedule.constants[0] is weights
+
+
+def test_missing_resource_is_refused(schedule_of: ScheduleOf) -> None:
+    body = f"%w = arith.constant dense_resource<nowhere> : {T}\n" + _two("a", "x", "w")
+    with pytest.raises(FuselineError, match="E0305.*nowhere"):
+        schedule_of(_main(body, "%a"))
+
+
+def test_symbolic_sizes(schedule_of: ScheduleOf) -> None:
+    body = "%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : tensor<?xf32>\n"
+    body += _one("v1", "x", DYNAMIC, "%m") + _one("v2", "v1", DYNAMIC, "%m") + _one("v3", "v2", DYNAMIC, "%m") + _one("r", "v3", DYNAMIC, "%m")
+    schedule = schedule_of(_main(body, "%r", type_=DYNAMIC))
+    assert schedule.symbols == {"batch": (1, None)}
+    for batch in (1, 16, 17, 1000):
+        assert d.evaluate(schedule.arena_bytes, {"batch": batch}) == 2 * -(-4 * batch // 64) * 64
+
+
+def test_bounded_sizes_are_planned_at_their_bound(schedule_of: ScheduleOf) -> None:
+    ctx = new_context()
+    ctx.symbols["batch"] = d.symbol("batch", 1, 100)
+    body = "%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : tensor<?xf32>\n" + _one("v", "x", DYNAMIC, "%m") + _one("r", "v", DYNAMIC, "%m")
+    assert schedule_of(_main(body, "%r", type_=DYNAMIC), ctx).arena_bytes == 448
+
+
+def test_host_call_is_alone_in_its_wave(schedule_of: ScheduleOf) -> None:
+    declaration = 'func.func private @host.Foo.0(tensor<64xf32>) -> tensor<64xf32> attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}\n'
+    body = _one("a", "x") + f"%h = func.call @host.Foo.0(%x) : ({T}) -> {T}\n" + _two("r", "a", "h")
+    schedule = schedule_of(declaration + _main(body, "%r"))
+    waves = [step.wave for step in schedule.steps]
+    assert sorted(waves) == [0, 1, 2]
+    host = next(step for step in schedule.steps if isinstance(step, HostStep))
+    assert (host.op_type, host.node) == ("Foo", b"hi")
+    assert schedule.statistics.host_ops == 1
+
+
+def test_call_of_an_ordinary_function_is_refused(schedule_of: ScheduleOf) -> None:
+    declaration = "func.func private @other(tensor<64xf32>) -> tensor<64xf32>\n"
+    with pytest.raises(FuselineError, match="no host operator"):
+        schedule_of(declaration + _main(f"%h = func.call @other(%x) : ({T}) -> {T}\n", "%h"))
+
+
+def test_tensor_op_outside_a_dispatch_is_refused(schedule_of: ScheduleOf) -> None:
+    body = "%t = tensor.empty() : tensor<128xf32>\n%r = tensor.extract_slice %t[0] [64] [1] : tensor<128xf32> to tensor<64xf32>\n"
+    with pytest.raises(FuselineError, match=r"tensor.extract_slice cannot be scheduled"):
+        schedule_of(_main(body, "%r"))
+
+
+def test_module_without_main_is_refused(schedule_of: ScheduleOf) -> None:
+    with pytest.raises(FuselineError, match="@main"):
+        schedule_of("")

@@ -1,0 +1,196 @@
+"""The kernel of a multiply-add root: workgroups, panels, tiles, epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.access import AnyIndex, Index
+from fuseline.targets.cpu.evaluator import Evaluator
+from fuseline.targets.cpu.families.contraction_operands import ColumnReader, RowReader
+from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.microkernel import TileReduction
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one workgroup covers: ranges of lines, tiles and panels, and where the outer axes are."""
+
+    outer: dict[Axis, Operand]
+    lines: tuple[Operand, Operand]
+    tiles: tuple[Operand, Operand]
+    panels: tuple[Operand, Operand]
+
+
+class ContractionKernel:
+    """Builds the kernel of a plan."""
+
+    def __init__(self, plan: ContractionPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.kernel = plan, kernel
+        root = plan.problem.root.op
+        self.evaluator = Evaluator(kernel, plan.view, {root.results[0]: self._held})
+        self.frame = self.evaluator.frame
+        self.rows = RowReader(plan, self.evaluator)
+        self.columns = ColumnReader(plan, self.evaluator)
+        self.accumulator: Value | None = None
+
+    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        del index, lanes, active
+        assert self.accumulator is not None
+        return self.accumulator
+
+    def emit(self) -> None:
+        """Fill the page of pad values, then run the workgroups."""
+        self.rows.fill_page()
+        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
+
+    # workgroups ----------------------------------------------------------------------------------------------------------------------
+
+    def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        block = self._block(number)
+        self.rows.enter(block.outer, block.lines, block.tiles)
+        self._panels(block)
+        return ()
+
+    def _block(self, number: Operand) -> Block:
+        plan, kernel = self.plan, self.kernel
+        at = self._decode(number)
+        outer = dict(zip(plan.outer, at, strict=False))
+        rest = at[len(plan.outer) :]
+        panel, line, tile = rest if plan.blocks.columns_outer else (rest[2], rest[0], rest[1])
+        lines = plan.lines.extent if plan.lines is not None else 1
+        ranges: list[tuple[Operand, Operand]] = []
+        counts = ((line, plan.blocks.lines, lines), (tile, plan.blocks.tiles, plan.tile_count), (panel, plan.blocks.panels, plan.panel_count))
+        for index, size, count in counts:
+            if isinstance(count, int) and size >= count:
+                ranges.append((0, count))
+                continue
+            start = kernel.mul(index, size)
+            ranges.append((start, kernel.min(kernel.add(start, size), self.frame.operand(count))))
+        return Block(outer, ranges[0], ranges[1], ranges[2])
+
+    def _decode(self, number: Operand) -> list[Operand]:
+        """The coordinates of a workgroup in the grid, slowest first."""
+        kernel, rest = self.kernel, number
+        out: list[Operand] = []
+        grid = [self.frame.operand(extent) for extent in self.plan.grid]
+        for extent in reversed(grid[1:]):
+            out.append(kernel.rem(rest, extent))
+            rest = kernel.div(rest, extent)
+        out.append(0 if grid[0] == 1 else rest)
+        return out[::-1]
+
+    # panels --------------------------------------------------------------------------------------------------------------------------
+
+    def _panels(self, block: Block) -> None:
+        """Whole panels in a loop, then the narrower one at the end."""
+        plan, kernel = self.plan, self.kernel
+        columns = plan.problem.column.extent
+        whole = self.frame.operand(d.floor_div(columns, plan.width))
+        first, last = block.panels
+
+        def full(panel: Operand) -> tuple[Operand, ...]:
+            self._panel(block, panel, [None] * plan.tile.vectors)
+            return ()
+
+        kernel.loop(first, kernel.min(last, whole), 1, full)
+        if not isinstance(columns, int):
+            rest = kernel.sub(self.frame.operand(columns), kernel.mul(whole, plan.width))
+            condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
+            actives: list[Operand | None] = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.tile.vectors)]
+            kernel.when(condition, lambda: self._panel(block, whole, actives))
+        elif columns % plan.width:
+            rest = columns % plan.width
+            fixed: list[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            kernel.when(kernel.compare("gt", last, whole), lambda: self._panel(block, whole, fixed))
+
+    def _panel(self, block: Block, panel: Operand, actives: Sequence[Operand | None]) -> None:
+        self.columns.enter(block.outer, panel, actives)
+
+        def line(i: Operand) -> tuple[Operand, ...]:
+            self._tiles(block, i, panel, actives)
+            return ()
+
+        self.kernel.loop(*block.lines, 1, line)
+
+    def _tiles(self, block: Block, line: Operand, panel: Operand, actives: Sequence[Operand | None]) -> None:
+        """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last and are not stored."""
+        plan, kernel = self.plan, self.kernel
+        first, last = block.tiles
+        split = plan.split
+
+        def tile(height: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None, valid: Operand | None = None) -> Callable[..., tuple[Operand, ...]]:
+            def body(t: Operand) -> tuple[Operand, ...]:
+                point = Point(block.outer, line, start(t), height, valid, spread)
+                self._tile(point, panel, actives)
+                return ()
+
+            return body
+
+        if split is not None:
+            h, tall, count = split.height, split.tall, split.count
+            kernel.loop(first, kernel.min(last, tall), 1, tile(h, lambda t: kernel.mul(t, h), (0, (tall - 1) * h)))
+            if split.short:
+                short = tile(h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), (tall * h, (count - 1) * (h - 1) + tall))
+                kernel.loop(kernel.max(first, tall), last, 1, short)
+            return
+        assert plan.tiled is not None
+        height, extent = plan.tile.rows, self.frame.operand(plan.tiled.extent)
+        whole = kernel.div(extent, height)
+        kernel.loop(first, kernel.min(last, whole), 1, tile(height, lambda t: kernel.mul(t, height), None))
+        start = kernel.mul(whole, height)
+        rest = kernel.sub(extent, start)
+        condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
+        kernel.when(condition, lambda: tile(height, lambda t: start, None, rest)(whole))
+
+    # one tile ------------------------------------------------------------------------------------------------------------------------
+
+    def _tile(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> None:
+        rows = self.rows.at(point)
+        reduction = TileReduction(
+            self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
+            page=self.rows.page, skips_padding=self.rows.pads_with_zero, pulled=rows.pulled,
+        )  # fmt: skip
+        starts = self._starts(point, panel, actives)
+        accumulators = reduction.emit(starts, rows.always)
+        for row in range(point.height):
+            held = accumulators[row * len(actives) : (row + 1) * len(actives)]
+            if point.valid is None or row == 0:
+                self._store(point, row, panel, actives, held)
+            else:
+                inside = self.kernel.compare("gt", point.valid, row)
+                self.kernel.when(inside, lambda row=row, held=held: self._store(point, row, panel, actives, held))
+
+    def _starts(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> list[Value]:
+        """What the accumulators start from: the inits of the root."""
+        root, plan = self.plan.problem.root, self.plan
+        out: list[Value] = []
+        for row in range(point.height):
+            for v, active in enumerate(actives):
+                loops = self._loops(point, row, panel, v)
+                index = self.evaluator.through(root.output_maps[0], loops, plan.lanes)
+                out.append(self.evaluator.value_at(root.outputs[0], index, plan.lanes, active))
+        return out
+
+    def _loops(self, point: Point, row: int, panel: Operand, v: int) -> list[AnyIndex]:
+        """The root's loops at vector `v` of a row; reduction loops at 0."""
+        plan, kernel = self.plan, self.kernel
+        loops = TileRows.loops(self.evaluator, plan, point, point.position(kernel, row))
+        column = kernel.add(kernel.mul(panel, plan.width), v * plan.lanes)
+        loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
+        return loops
+
+    def _store(self, point: Point, row: int, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
+        for v, active in enumerate(actives):
+            loops = self._loops(point, row, panel, v)
+            self.accumulator = held[v]
+            for path in self.plan.paths:
+                index = [loops[loop] if loop is not None else Index(0) for loop in path.coordinates]
+                value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
+                flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
+                self.frame.store(self.frame.result(path.position), flat, value, active)

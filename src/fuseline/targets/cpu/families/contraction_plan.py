@@ -1,0 +1,240 @@
+"""What is decided about a multiply-add root before a kernel is built: tile, blocks, and how each operand is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction_access import Bound
+from fuseline.targets.cpu.families.contraction_problem import Axis, LhsMode, Operand, Problem, RhsMode, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.packing import PackedColumns, packed_columns
+from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, Tile, choose_blocks, choose_tile, split_rows
+from fuseline.targets.target import Refusal
+
+SCRATCH_LIMIT = 192 * 1024
+"""Bytes of scratch a panel or a block of rows may take: within a second-level cache, so that packing pays."""
+
+PAGE_LIMIT = 16 * 1024
+"""Elements of the page of pad values; a reach beyond it is packed instead."""
+
+PACKING_REUSE = 4
+"""A runtime operand that could be read in place is packed when this many row tiles of a workgroup read each panel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractionPlan(Plan):
+    """A problem with its tile, blocks and operand modes; `lines` and `tiled` are the last two row axes."""
+
+    problem: Problem
+    tile: Tile
+    lanes: int
+    blocks: Blocks
+    lhs_mode: LhsMode
+    rhs_mode: RhsMode
+    packed: PackedColumns | None
+    page_elements: int
+    paths: tuple[ResultPath, ...]
+    outer: tuple[Axis, ...]
+    lines: Axis | None
+    tiled: Axis | None
+
+    @property
+    def width(self) -> int:
+        """Columns per panel."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def split(self) -> RowSplit | None:
+        """The tiles along the tiled axis; None where its extent is only known at run time."""
+        extent = self.tiled.extent if self.tiled is not None else 1
+        return split_rows(extent, self.tile.rows) if isinstance(extent, int) else None
+
+    @property
+    def tile_count(self) -> Dim:
+        """Tiles along the tiled axis."""
+        split = self.split
+        if split is not None:
+            return split.count
+        assert self.tiled is not None
+        return d.ceil_div(self.tiled.extent, self.tile.rows)
+
+    @property
+    def panel_count(self) -> Dim:
+        """Panels of columns."""
+        return d.ceil_div(self.problem.column.extent, self.width)
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid of workgroups, slowest first: outer axes, then line, tile and panel blocks (panels first if columns are outer)."""
+        lines = d.ceil_div(self.lines.extent, self.blocks.lines) if self.lines is not None else 1
+        tiles = d.ceil_div(self.tile_count, self.blocks.tiles)
+        panels = d.ceil_div(self.panel_count, self.blocks.panels)
+        inner = (panels, lines, tiles) if self.blocks.columns_outer else (lines, tiles, panels)
+        return (*(axis.extent for axis in self.outer), *inner)
+
+
+def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Refusal:
+    """The plan for a problem, or why its results cannot be written."""
+    view = problem.view
+    refusal = unsupported_members(problem)
+    if refusal is not None:
+        return refusal
+    paths = result_paths(view)
+    if isinstance(paths, Refusal):
+        return paths
+    lanes = machine.lanes(problem.dtype)
+    tiled = problem.rows[-1] if problem.rows else None
+    lines = problem.rows[-2] if len(problem.rows) > 1 else None
+    extent = tiled.extent if tiled is not None else 1
+    columns = problem.column.extent
+    tile = choose_tile(extent if isinstance(extent, int) else None, columns if isinstance(columns, int) else None, lanes, machine)
+    page = page_elements(problem)
+    lhs_mode = _lhs_mode(problem, tile, page)
+    rhs_mode = _rhs_mode(problem, tile, lanes)
+    packed = _packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None
+    blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
+    plan = ContractionPlan(
+        view=view, workgroups=0, problem=problem, tile=tile, lanes=lanes, blocks=blocks, lhs_mode=lhs_mode, rhs_mode=rhs_mode, packed=packed,
+        page_elements=page or 0, paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]), lines=lines, tiled=tiled,
+    )  # fmt: skip
+    return _finished(plan)
+
+
+def _finished(plan: ContractionPlan) -> ContractionPlan:
+    layouts = {}
+    if plan.packed is not None:
+        layouts = {plan.view.tensors.index(plan.problem.rhs.value): plan.packed.layout}  # pyright: ignore[reportArgumentType]
+    blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
+    notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": plan.lhs_mode, "rhs": plan.rhs_mode}
+    return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
+
+
+def unsupported_members(problem: Problem) -> Refusal | None:
+    """A second op that reduces would be computed anew for every element that asks for it."""
+    for op in problem.view.members:
+        view = problem.view.structured(op)
+        if view is not None and op is not problem.root.op and view.reduction:
+            return Refusal("second-reduction", f"{op.name} reduces beside the root")
+    return None
+
+
+# operands ------------------------------------------------------------------------------------------------------------------------------
+
+
+def page_elements(problem: Problem) -> int | None:
+    """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen per tile."""
+    access = problem.lhs.access
+    if access is None:
+        return None
+    reach = 0
+    for bound in access.bounds:
+        level = _level(problem, bound)
+        inner = problem.reduction[level:] if level is not None else None
+        steps = [_reach(problem, axis) for axis in inner] if inner is not None else [None]
+        if None in steps:
+            return None
+        reach = max(reach, 1 + sum(step for step in steps if step is not None))
+    return reach if reach <= PAGE_LIMIT else None
+
+
+def _level(problem: Problem, bound: Bound) -> int | None:
+    """The level of the reduction nest at which a bound is decided (one past its own axis); None where it cannot be."""
+    mine = [i for i, axis in enumerate(problem.reduction) if any(loop in bound.coordinate.terms for loop in axis.loops)]
+    if len(mine) > 1:
+        return None
+    for i in mine:
+        coefficient = bound.coordinate.terms[problem.reduction[i].inner]
+        if not isinstance(coefficient, int) or coefficient <= 0 or len(problem.reduction[i].loops) > 1:
+            return None
+    return mine[0] + 1 if mine else 0
+
+
+def _reach(problem: Problem, axis: Axis) -> int | None:
+    stride, extent = problem.lhs.stride(axis), axis.extent
+    return stride * (extent - 1) if isinstance(stride, int) and isinstance(extent, int) and stride >= 0 else None
+
+
+def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
+    if page is not None:
+        return "linear"
+    steps = problem.steps
+    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.dtype] <= SCRATCH_LIMIT
+    return "packed" if fits else "pulled"
+
+
+def _rhs_mode(problem: Problem, tile: Tile, lanes: int) -> RhsMode:
+    if is_packable_constant(problem.view, problem.rhs):
+        return "constant"
+    access = problem.rhs.access
+    in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
+    steps = problem.steps
+    slack = lanes * d.product(axis.extent for axis in problem.reduction[:-1]) if isinstance(steps, int) else 0
+    fits = isinstance(steps, int) and isinstance(slack, int) and (steps + slack) * tile.vectors * lanes * BYTES[problem.dtype] <= SCRATCH_LIMIT
+    if in_place and (not fits or _row_tiles(problem, tile) < PACKING_REUSE):
+        return "direct"
+    return "packed" if fits else "pulled"
+
+
+def _row_tiles(problem: Problem, tile: Tile) -> int:
+    rows = 1
+    for axis in problem.rows:
+        rows *= estimated(axis.extent)
+    return -(-rows // tile.rows)
+
+
+def _packed(problem: Problem, width: int) -> PackedColumns:
+    operand: Operand = problem.rhs
+    shape = [size for size in problem.view.shapes.dims(operand.value) if isinstance(size, int)]
+    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
+    outer = [loop for axis in problem.outer for loop in axis.loops]
+    reduction = [loop for axis in problem.reduction for loop in axis.loops]
+    return packed_columns(shape, loops, problem.column.inner, outer, reduction, width)
+
+
+# blocks --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine) -> Blocks:
+    size = BYTES[problem.dtype]
+    lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
+    row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
+    outer = 1
+    for axis in (*problem.outer, *problem.rows[:-2]):
+        outer *= estimated(axis.extent)
+    steps, columns = estimated(problem.steps), estimated(problem.column.extent)
+    tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
+    blocks = choose_blocks(
+        BlockProblem(
+            outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
+            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * size, rhs_bytes=columns * steps * size,
+            repacks_rhs=modes[1] == "packed",
+        ),
+        machine,
+    )  # fmt: skip
+    return _within_scratch(blocks, tile, steps * size) if modes[0] == "packed" else blocks
+
+
+def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
+    """Elements of the left operand behind `rows` rows: overlapping windows count once."""
+    access = problem.lhs.access
+    if access is None:
+        return rows * steps
+    total = 1
+    for size in problem.view.shapes.dims(access.argument):
+        total *= estimated(size)
+    return min(rows * steps, total)
+
+
+def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
+    """Fewer rows per workgroup, so that a packed block of them fits its scratch."""
+    rows = max(1, SCRATCH_LIMIT // row_bytes)
+    tiles = max(1, min(blocks.tiles, rows // tile.rows))
+    lines = max(1, min(blocks.lines, rows // (tiles * tile.rows)))
+    return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)

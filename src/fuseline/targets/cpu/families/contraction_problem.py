@@ -1,0 +1,251 @@
+"""A root that multiplies and adds, seen as rows times columns: contractions and convolutions alike.
+
+    out[outer, rows, column] += lhs[outer, rows, reduction] * rhs[outer, column, reduction]
+
+`column` is the loop that runs along vector lanes; `lhs` is broadcast element by element, `rhs` is read in vectors. For a convolution `lhs`
+is the image (its rows are pixels, its reduction window and channels) and `rhs` the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.families.contraction_access import Bound, LinearAccess, linear_access
+from fuseline.targets.cpu.tiles import DYNAMIC_EXTENT
+from fuseline.targets.target import Refusal
+
+RhsMode = Literal["constant", "direct", "packed", "pulled"]
+"""How columns are read: packed at compile time, from the binding, packed into scratch per panel, or evaluated in the reduction itself."""
+
+LhsMode = Literal["linear", "packed", "pulled"]
+"""How row elements are read: from the binding, from scratch packed per workgroup, or evaluated in the reduction itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop of the kernel: a loop of the root, or several neighbours that are one in memory (`loops` and `sizes` outermost first)."""
+
+    loops: tuple[int, ...]
+    sizes: tuple[Dim, ...]
+
+    @property
+    def extent(self) -> Dim:
+        """How far it runs."""
+        return d.product(self.sizes)
+
+    @property
+    def inner(self) -> int:
+        """The root's loop whose step is this axis' step."""
+        return self.loops[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of the root: the value, its map, and how it lies in a binding (None where it is computed)."""
+
+    value: SSAValue
+    map: AffineMap
+    access: LinearAccess | None
+
+    def stride(self, axis: Axis) -> Dim:
+        """Elements between two steps of `axis`; only for an operand with an access."""
+        assert self.access is not None
+        return self.access.stride(axis.inner)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Where it is padded."""
+        return self.access.bounds if self.access is not None else ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The roles of a multiply-add root's loops and operands."""
+
+    view: DispatchView
+    root: StructuredOp
+    dtype: str
+    extents: tuple[Dim, ...]
+    lhs: Operand
+    rhs: Operand
+    outer: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    column: Axis
+    reduction: tuple[Axis, ...]
+
+    @property
+    def steps(self) -> Dim:
+        """The length of the whole reduction."""
+        return d.product(axis.extent for axis in self.reduction)
+
+    @property
+    def flops(self) -> Dim:
+        """Multiplications and additions of the root."""
+        return d.mul(2, d.product(self.extents))
+
+
+def estimated(dim: Dim) -> int:
+    """`dim` with every unknown size taken as `DYNAMIC_EXTENT`."""
+    return dim if isinstance(dim, int) else d.evaluate(dim, {s.name: DYNAMIC_EXTENT for s in d.symbols(dim)})
+
+
+def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:
+    """The root of `view` as a problem; `image` is the input that a convolution slides over, None for a contraction."""
+    root = view.root_view
+    sides = multiply_add_operands(root.op) if root is not None else None
+    if root is None or sides is None:
+        return Refusal("not-multiply-add", "the root does not multiply and add")
+    dtype = dtype_of(root.op.results[0].type)
+    if dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs):
+        return Refusal("element-type", "the register tiles are for f32 and f64 throughout")
+    if not all(isinstance(expr, AffineDimExpr) for expr in root.output_maps[0].results if not _is_zero(expr)):
+        return Refusal("output-map", "the result is not indexed by plain loops")
+    roles = _roles(root, *sides)
+    if isinstance(roles, Refusal):
+        return roles
+    extents = root.loops(view.shapes)
+    if any(extent == 0 for extent in extents):
+        return Refusal("empty", "a loop never runs")
+    column, swap = _column(root, roles, extents, image is not None and image != sides[0])
+    if column is None:
+        return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")
+    lhs, rhs = (sides[1], sides[0]) if swap else sides
+    return _problem(view, root, (dtype, extents), (lhs, rhs), roles.swapped() if swap else roles, column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    batch: tuple[int, ...]
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+
+    def swapped(self) -> _Roles:
+        return replace(self, m=self.n, n=self.m)
+
+
+_ROLE = {(True, True, True): "batch", (True, False, True): "m", (False, True, True): "n", (True, True, False): "k"}
+
+
+def _roles(root: StructuredOp, lhs: int, rhs: int) -> _Roles | Refusal:
+    a, b, c = used_dims(root.input_maps[lhs]), used_dims(root.input_maps[rhs]), used_dims(root.output_maps[0])
+    found: dict[str, list[int]] = {"batch": [], "m": [], "n": [], "k": []}
+    for loop in range(root.rank):
+        role = _ROLE.get((loop in a, loop in b, loop in c))
+        if role is None:
+            return Refusal("loop-role", f"loop {loop} is neither batch, row, column nor reduction")
+        found[role].append(loop)
+    return _Roles(*(tuple(found[name]) for name in ("batch", "m", "n", "k")))
+
+
+def _is_zero(expr: object) -> bool:
+    return getattr(expr, "value", None) == 0
+
+
+def _column(root: StructuredOp, roles: _Roles, extents: Sequence[Dim], image_is_rhs: bool) -> tuple[int | None, bool]:
+    """The loop for the lanes, and whether the sides must be swapped for it to be a column. A convolution keeps its image on the left."""
+    windowed = [not is_projected_permutation(map_) for map_ in root.input_maps]
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    if any(windowed):
+        own = roles.m if image_is_rhs else roles.n
+        return _last(written, own, extents), image_is_rhs
+    innermost = next((loop for loop in reversed(written) if extents[loop] != 1), None)
+    if innermost in roles.m:
+        return innermost, True
+    column = _last(written, roles.n, extents)
+    if column is not None and (extents[column] != 1 or not any(extents[loop] != 1 for loop in roles.m)):
+        return column, False
+    return _last(written, roles.m, extents), True
+
+
+def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) -> int | None:
+    """The loop of `own` written innermost, one that runs more than once if there is one."""
+    found = [loop for loop in written if loop in own]
+    moving = [loop for loop in found if extents[loop] != 1]
+    return (moving or found or [None])[-1]
+
+
+def _problem(
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], sides: tuple[int, int], roles: _Roles, column: int
+) -> Problem:
+    dtype, extents = types
+    lhs, rhs = (_operand(view, root, side, extents) for side in sides)
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
+    moving = [loop for loop in written if extents[loop] != 1]
+    outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
+    rows = merged([axes[loop] for loop in moving if loop in roles.m], [lhs])
+    reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
+    if lhs.access is not None:
+        reduction.sort(key=lambda axis: -abs(estimated(lhs.stride(axis))))
+    return Problem(view, root, dtype, extents, lhs, rhs, outer, tuple(rows), axes[column], tuple(reduction))
+
+
+def _operand(view: DispatchView, root: StructuredOp, side: int, extents: Sequence[Dim]) -> Operand:
+    access = linear_access(view, root.inputs[side], root.input_maps[side])
+    if access is not None:
+        access = replace(access, bounds=tuple(b for b in access.bounds if not always_inside(b, extents)))
+    return Operand(root.inputs[side], root.input_maps[side], access)
+
+
+def coordinate_range(bound: Bound, extents: Sequence[Dim]) -> tuple[int, int] | None:
+    """The least and the greatest coordinate over all loops; None where they are not known."""
+    if not isinstance(bound.coordinate.constant, int):
+        return None
+    low = high = bound.coordinate.constant
+    for loop, coefficient in bound.coordinate.terms.items():
+        extent = extents[loop]
+        if not isinstance(coefficient, int) or not isinstance(extent, int):
+            return None
+        reach = coefficient * (extent - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def always_inside(bound: Bound, extents: Sequence[Dim]) -> bool:
+    """Whether no point of the loops leaves the bound."""
+    found = coordinate_range(bound, extents)
+    return found is not None and isinstance(bound.size, int) and found[0] >= 0 and found[1] < bound.size
+
+
+def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
+    """Neighbours joined where, in every operand, stepping the outer one equals running through the inner one."""
+    out: list[Axis] = []
+    for axis in axes:
+        if out and all(_joins(out[-1], axis, operand) for operand in operands):
+            out[-1] = Axis(out[-1].loops + axis.loops, out[-1].sizes + axis.sizes)
+        else:
+            out.append(axis)
+    return out
+
+
+def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
+    if operand.access is None or _bounded(outer, operand) or _bounded(inner, operand):
+        return False
+    return operand.stride(outer) == d.mul(operand.stride(inner), inner.extent)
+
+
+def _bounded(axis: Axis, operand: Operand) -> bool:
+    return any(loop in bound.coordinate.terms for bound in operand.bounds for loop in axis.loops)
+
+
+def is_packable_constant(view: DispatchView, operand: Operand) -> bool:
+    """Whether the operand is a constant argument, read nowhere else, whose bytes may be laid out at compile time."""
+    value = operand.value
+    return (
+        isinstance(value, BlockArgument)
+        and view.is_constant(value)
+        and len(list(value.uses)) == 1
+        and is_projected_permutation(operand.map)
+        and all(isinstance(size, int) for size in view.shapes.dims(value))
+    )

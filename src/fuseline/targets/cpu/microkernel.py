@@ -1,0 +1,202 @@
+"""The reduction of one register tile: accumulators of `rows x vectors`, a loop nest over the reduction, edges read from a zero page.
+
+Each step loads the column vectors, broadcasts one element per row, and multiplies and adds. Row elements are read through addresses that
+advance with the loops of the reduction. Where a row may lie in the padding, its address is replaced by that of a page of pad values before
+the loops inside, so that the innermost loop has no conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
+
+UNROLLED_MULTIPLY_ADDS = 192
+"""Up to so many multiply-adds of innermost steps are written out without a loop: a 7-wide window over 3 channels of a 12-accumulator tile."""
+
+STEPS_PER_ITERATION = 2
+"""Steps of a long innermost loop written out per iteration: one hides the loop's own instructions, more only make code."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeCheck:
+    """A padded coordinate of the rows: row `r` is at `bases[r] + coefficient * i` for reduction index `i`, inside where `0 <= . < size`.
+
+    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same coordinate.
+    """
+
+    bases: tuple[Operand, ...]
+    coefficient: int
+    size: Operand
+    low: tuple[bool, ...]
+    high: tuple[bool, ...]
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionAxis:
+    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and the edges it meets."""
+
+    extent: Operand
+    row_stride: Operand
+    column_stride: Operand
+    checks: tuple[EdgeCheck, ...] = ()
+
+
+Columns = Callable[[Operand, Sequence[Operand], int], Value]
+"""`(column index of the step, index per reduction axis, vector) -> column vector`."""
+
+Rows = Callable[[Sequence[Operand], int], Value]
+"""`(index per reduction axis, row) -> scalar`, for rows that are evaluated rather than addressed."""
+
+
+class TileReduction:
+    """Emits the nest for one tile.
+
+    Args:
+        addresses: where each row starts; None when `pulled` supplies the elements.
+        columns: the column vectors of a step.
+        page: pad values, at least as many as the loops inside a check reach.
+        skips_padding: the pad value is 0, so steps that only meet padding may be left out.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelBuilder,
+        addresses: Sequence[Address] | None,
+        axes: Sequence[ReductionAxis],
+        columns: Columns,
+        shape: tuple[int, int],
+        *,
+        page: MemRef | None = None,
+        skips_padding: bool = True,
+        pulled: Rows | None = None,
+    ) -> None:
+        self.kernel, self.axes, self.columns = kernel, axes, columns
+        self.rows, self.vectors = shape
+        self.addresses, self.page, self.skips_padding, self.pulled = addresses, page, skips_padding, pulled
+        self.budget = max(1, UNROLLED_MULTIPLY_ADDS // (self.rows * self.vectors))
+
+    def emit(self, accumulators: Sequence[Value], always: Sequence[EdgeCheck] = ()) -> list[Value]:
+        """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
+        addresses = self.addresses
+        for check in always:
+            addresses = self._selected(addresses, check, 0)
+        return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
+
+    def _nest(
+        self, level: int, addresses: Sequence[Address] | None, column: Operand, at: tuple[Operand, ...], accumulators: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        if level == len(self.axes):
+            return self._step(addresses, column, at, accumulators)
+        axis = self.axes[level]
+        lo, hi = self._range(axis)
+
+        def point(i: Operand, carried: tuple[Value, ...]) -> tuple[Value, ...]:
+            moved = self._moved(addresses, axis, i)
+            for check in axis.checks:
+                if not self._clips(check):
+                    moved = self._selected(moved, check, i)
+            inner = self.kernel.add(column, self.kernel.mul(i, axis.column_stride))
+            return self._nest(level + 1, moved, inner, (*at, i), carried)
+
+        return self._loop(level, lo, hi, point, accumulators)
+
+    def _loop(
+        self, level: int, lo: Operand, hi: Operand, point: Callable[[Operand, tuple[Value, ...]], tuple[Value, ...]], carried: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        if isinstance(lo, int) and isinstance(hi, int) and self._steps_from(level) <= self.budget:
+            for i in range(lo, hi):
+                carried = point(i, carried)
+            return carried
+        unroll = self._steps_per_iteration(level, lo, hi)
+
+        def body(i: Operand, *values: Value) -> tuple[Value, ...]:
+            for u in range(unroll):
+                values = point(self.kernel.add(i, u), values)
+            return values
+
+        return self.kernel.loop(lo, hi, unroll, body, carried)
+
+    def _steps_per_iteration(self, level: int, lo: Operand, hi: Operand) -> int:
+        if level != len(self.axes) - 1 or not isinstance(lo, int) or not isinstance(hi, int):
+            return 1
+        wanted = max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors))
+        return max(u for u in range(1, wanted + 1) if (hi - lo) % u == 0)
+
+    def _steps_from(self, level: int) -> int:
+        """How many steps the loops from `level` on are; more than the budget where one is not known."""
+        steps = 1
+        for axis in self.axes[level:]:
+            clipped = any(self._clips(check) for check in axis.checks)
+            if clipped or not isinstance(axis.extent, int):
+                return self.budget + 1
+            steps *= axis.extent
+        return steps
+
+    # edges ---------------------------------------------------------------------------------------------------------------------------
+
+    def _clips(self, check: EdgeCheck) -> bool:
+        """Whether a check shortens its loop: all rows are in the padding together, and padding adds nothing."""
+        return check.shared and self.skips_padding
+
+    def _range(self, axis: ReductionAxis) -> tuple[Operand, Operand]:
+        """The iterations of `axis` that are not padding for every row."""
+        kernel = self.kernel
+        lo, hi = 0, axis.extent
+        for check in axis.checks:
+            if not self._clips(check):
+                continue
+            base, step = check.bases[0], check.coefficient
+            if any(check.low):
+                lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
+            if any(check.high):
+                hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(check.size, base), 0), step))
+        return lo, hi
+
+    def _moved(self, addresses: Sequence[Address] | None, axis: ReductionAxis, i: Operand) -> Sequence[Address] | None:
+        if addresses is None:
+            return None
+        step = self.kernel.mul(i, axis.row_stride)
+        return [self.kernel.offset(address, step) for address in addresses]
+
+    def _selected(self, addresses: Sequence[Address] | None, check: EdgeCheck, i: Operand) -> Sequence[Address] | None:
+        assert addresses is not None and self.page is not None
+        return [self._at_edge(address, check, row, i) for row, address in enumerate(addresses)]
+
+    def _at_edge(self, address: Address, check: EdgeCheck, row: int, i: Operand) -> Address:
+        kernel = self.kernel
+        coordinate = kernel.add(check.bases[row], kernel.mul(i, check.coefficient))
+        low, high = check.low[row], check.high[row]
+        if isinstance(coordinate, int) and isinstance(check.size, int):
+            low, high = coordinate < 0, coordinate >= check.size
+        if not low and not high:
+            return address
+        if not low:
+            inside = kernel.compare("lt", coordinate, check.size)
+        elif not high:
+            inside = kernel.compare("ge", coordinate, 0)
+        else:
+            inside = kernel.compare("ult", coordinate, check.size)
+        assert self.page is not None
+        return kernel.select_mem(inside, address, 0, self.page, 0)
+
+    # one step ------------------------------------------------------------------------------------------------------------------------
+
+    def _step(
+        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        kernel, out = self.kernel, list(accumulators)
+        vectors = [self.columns(column, at, v) for v in range(self.vectors)]
+        for row in range(self.rows):
+            if addresses is not None:
+                scalar = kernel.load(addresses[row])
+            else:
+                assert self.pulled is not None
+                scalar = self.pulled(at, row)
+            spread = kernel.splat(scalar, vectors[0].type.lanes)
+            for v in range(self.vectors):
+                out[row * self.vectors + v] = kernel.fma(spread, vectors[v], out[row * self.vectors + v])
+        return tuple(out)

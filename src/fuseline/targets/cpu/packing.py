@@ -1,0 +1,137 @@
+"""Operands laid out for the register tiles: columns in panels `[columns / width][reduction][width]`, at compile time or into scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+from fuseline.targets.target import PackedLayout
+
+
+@dataclass(frozen=True, slots=True)
+class PackedColumns:
+    """A constant operand in panels: the layout, and the elements between two steps of each loop and between panels."""
+
+    layout: PackedLayout
+    strides: dict[int, int]
+    panel_stride: int
+    elements: int
+
+
+def packed_columns(
+    shape: Sequence[int], loops: Sequence[int | None], column: int, outer: Sequence[int], reduction: Sequence[int], width: int
+) -> PackedColumns:
+    """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]` (None: of size 1).
+
+    Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole panels.
+
+    >>> packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
+    PackedLayout(pad_to=(5, 32), reshape=(5, 2, 16), permutation=(1, 0, 2))
+    """
+    place = {loop: i for i, loop in enumerate(loops) if loop is not None}
+    split = place[column]
+    panels = -(-shape[split] // width)
+    pad_to = tuple(panels * width if i == split else size for i, size in enumerate(shape))
+    reshape = (*pad_to[:split], panels, width, *pad_to[split + 1 :])
+
+    def moved(i: int) -> int:
+        return i if i <= split else i + 1
+
+    rest = [i for i in range(len(shape)) if i != split and loops[i] not in outer and loops[i] not in reduction]
+    order = [*(moved(place[loop]) for loop in outer if loop in place), *(moved(i) for i in rest), split]
+    order += [moved(place[loop]) for loop in reduction] + [split + 1]
+    strides, step = _strides_after(reshape, order)
+    by_loop = {loop: strides[moved(place[loop])] for loop in (*outer, *reduction) if loop in place}
+    return PackedColumns(PackedLayout(pad_to, reshape, tuple(order)), by_loop, strides[split], step)
+
+
+def _strides_after(reshape: Sequence[int], order: Sequence[int]) -> tuple[dict[int, int], int]:
+    """Elements between two steps of each dimension once they lie in `order`, and of the whole."""
+    strides: dict[int, int] = {}
+    step = 1
+    for dimension in reversed(order):
+        strides[dimension] = step
+        step *= reshape[dimension]
+    return strides, step
+
+
+def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
+    """A square of vectors transposed in registers: as many vectors as lanes, a power of two. Bits of row and lane change places one by one."""
+    out = list(rows)
+    lanes = len(out)
+    step = 1
+    while step < lanes:
+        low = [j if j & step == 0 else lanes + j - step for j in range(lanes)]
+        high = [j + step if j & step == 0 else lanes + j for j in range(lanes)]
+        for i in range(lanes):
+            if i & step == 0:
+                a, b = out[i], out[i + step]
+                out[i], out[i + step] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)
+        step *= 2
+    return out
+
+
+def over_axes(kernel: KernelBuilder, extents: Sequence[Operand], strides: Sequence[Operand], body: Callable[[Operand, tuple[Operand, ...]], None]) -> None:
+    """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first."""
+
+    def level(i: int, offset: Operand, at: tuple[Operand, ...]) -> None:
+        if i == len(extents):
+            body(offset, at)
+            return
+
+        def inside(index: Operand) -> tuple[Operand, ...]:
+            level(i + 1, kernel.add(offset, kernel.mul(index, strides[i])), (*at, index))
+            return ()
+
+        kernel.loop(0, extents[i], 1, inside)
+
+    level(0, 0, ())
+
+
+class PanelPacker:
+    """Packs one panel of columns `[reduction][width]` into scratch, read through `read(indices, first column, lanes along columns, active)`
+    or, where the operand lies along the innermost reduction loop, through `read_along` and a transpose in registers.
+    """
+
+    def __init__(self, kernel: KernelBuilder, buffer: MemRef, lanes: int, vectors: int) -> None:
+        self.kernel, self.buffer, self.lanes, self.vectors = kernel, buffer, lanes, vectors
+
+    def copy(
+        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value]
+    ) -> None:
+        """Columns are neighbours in memory: vectors move as they are. `read(indices, vector, active)`."""
+
+        def body(offset: Operand, at: tuple[Operand, ...]) -> None:
+            for v, active in enumerate(actives):
+                self.kernel.store(self.buffer, self.kernel.add(offset, v * self.lanes), read(at, v, active))
+
+        over_axes(self.kernel, extents, strides, body)
+
+    def turn(self, extents: Sequence[Operand], strides: Sequence[Operand], vectors: int, read: Callable[..., Value]) -> None:
+        """The innermost reduction loop is contiguous: squares are loaded along it, turned and stored. `read(indices, column, active)` gives
+        lanes along the innermost loop for one column of the panel; rows beyond the extent are stored too, into the buffer's slack.
+        """
+        kernel, lanes = self.kernel, self.lanes
+
+        def body(offset: Operand, at: tuple[Operand, ...]) -> None:
+            def square(k: Operand) -> tuple[Operand, ...]:
+                active = _remaining(kernel, extents[-1], k, lanes)
+                for v in range(vectors):
+                    columns = [read((*at, k), v * lanes + i, active) for i in range(lanes)]
+                    for i, row in enumerate(transpose(kernel, columns)):
+                        place = kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), kernel.add(kernel.mul(strides[-1], i), v * lanes))
+                        kernel.store(self.buffer, place, row)
+                return ()
+
+            kernel.loop(0, extents[-1], lanes, square)
+
+        over_axes(kernel, extents[:-1], strides[:-1], body)
+
+
+def _remaining(kernel: KernelBuilder, extent: Operand, k: Operand, lanes: int) -> Operand | None:
+    """How many of `lanes` elements from `k` on exist; None for all."""
+    if isinstance(extent, int) and extent % lanes == 0:
+        return None
+    return kernel.min(kernel.sub(extent, k), lanes)

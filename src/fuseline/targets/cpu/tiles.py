@@ -1,0 +1,148 @@
+"""Register tiles and workgroup blocks: pure functions of the shape and the machine.
+
+A tile is `rows x (vectors * lanes)` accumulators held in registers over the whole reduction. Each step of the reduction loads one vector of
+columns per `vectors`, broadcasts one element per row, and issues `rows * vectors` multiply-adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.isa.description import Machine
+
+FMA_PER_CYCLE = 2
+LOADS_PER_CYCLE = 2
+FMA_LATENCY = 4
+"""Cycles (Zen 2 and later, Intel since Skylake): a tile with fewer than latency * rate accumulators waits for itself."""
+
+WORKGROUP_FLOPS = 400_000
+"""The least work of a workgroup, about 4 us of one core: far above the cost of decoding its place in the grid."""
+
+MAX_WORKGROUPS = 64
+"""More groups than this do not balance better on the machines in view and cost locality."""
+
+DYNAMIC_EXTENT = 128
+"""What a size that is only known at run time is taken to be when blocks are chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """`rows` by `vectors` accumulators of one vector each."""
+
+    rows: int
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowSplit:
+    """An extent as `tall` tiles of `height` rows, then `short` tiles of `height - 1`: no thin tile at the end."""
+
+    height: int
+    tall: int
+    short: int
+
+    @property
+    def count(self) -> int:
+        """How many tiles there are."""
+        return self.tall + self.short
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """What one workgroup covers: `lines` of the second-to-last row loop, `tiles` along the last one, `panels` of columns.
+
+    `columns_outer`: the grid counts columns slowest, so that a thread's consecutive workgroups share column panels rather than rows.
+    """
+
+    lines: int
+    tiles: int
+    panels: int
+    columns_outer: bool
+
+
+def split_rows(extent: int, rows: int) -> RowSplit:
+    """`extent` in the fewest tiles of at most `rows`, heights as equal as can be.
+
+    >>> split_rows(14, 6)
+    RowSplit(height=5, tall=2, short=1)
+    >>> split_rows(12, 6)
+    RowSplit(height=6, tall=2, short=0)
+    """
+    count = max(1, -(-extent // rows))
+    base, tall = divmod(extent, count)
+    return RowSplit(base + 1, tall, count - tall) if tall else RowSplit(base, count, 0)
+
+
+def fits(rows: int, vectors: int, machine: Machine) -> bool:
+    """Whether the accumulators, the column vectors and one broadcast fit the registers (one more than fits ran at half speed)."""
+    return rows * vectors + vectors + 1 <= machine.vector_registers
+
+
+def step_cycles(rows: int, vectors: int) -> float:
+    """Modelled cycles of one reduction step of a tile: multiply-adds, loads, or the latency of one chain, whichever is longest."""
+    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, FMA_LATENCY)
+
+
+def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine) -> Tile:
+    """The tile with the least modelled cycles per step over all `rows x columns`; None stands for a large unknown extent.
+
+    Ties go to the larger tile, then to more rows: fewer column panels are streamed.
+    """
+    row_count, column_count = rows or 3 * DYNAMIC_EXTENT, columns or 8 * DYNAMIC_EXTENT
+    best: tuple[float, int, int] | None = None
+    chosen = Tile(1, 1)
+    for vectors in range(1, machine.vector_registers // 2):
+        for height in range(1, machine.vector_registers):
+            if not fits(height, vectors, machine) or height > row_count or vectors > -(-column_count // lanes):
+                break
+            key = (round(_cycles(row_count, column_count, height, vectors, lanes), 3), -height * vectors, -height)
+            if best is None or key < best:
+                best, chosen = key, Tile(height, vectors)
+    return chosen
+
+
+def _cycles(rows: int, columns: int, height: int, vectors: int, lanes: int) -> float:
+    split = split_rows(rows, height)
+    whole, rest = divmod(columns, vectors * lanes)
+    widths = [(whole, vectors)] + ([(1, -(-rest // lanes))] if rest else [])
+    heights = [(split.tall, split.height), (split.short, split.height - 1)]
+    return sum(a * b * step_cycles(h, v) for a, h in heights if a for b, v in widths if a)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockProblem:
+    """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile, bytes of operands."""
+
+    outer: int
+    lines: int
+    tiles: int
+    panels: int
+    tile_flops: int
+    lhs_bytes: int
+    rhs_bytes: int
+    repacks_rhs: bool = False
+
+
+def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
+    """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand read once."""
+    p = problem
+    total = p.outer * p.lines * p.tiles * p.panels * p.tile_flops
+    wanted = -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
+    columns_outer = p.panels > 1 and (p.rhs_bytes > p.lhs_bytes or p.repacks_rhs)
+    units = p.lines * p.tiles
+    cache_groups = -(-2 * p.lhs_bytes // machine.l2_bytes) if p.panels > 1 else 1
+    if columns_outer:
+        column_groups = min(p.panels, wanted)
+        row_groups = min(units, max(-(-wanted // column_groups), 1 if p.repacks_rhs else cache_groups))
+    else:
+        row_groups = min(units, max(wanted, cache_groups))
+        column_groups = min(p.panels, -(-wanted // row_groups))
+    line_groups = min(p.lines, row_groups)
+    tile_groups = min(p.tiles, -(-row_groups // line_groups))
+    return Blocks(-(-p.lines // line_groups), -(-p.tiles // tile_groups), -(-p.panels // column_groups), columns_outer)
+
+
+def estimate(dim: Dim) -> int:
+    """`dim` where it is known, `DYNAMIC_EXTENT` otherwise."""
+    return dim if isinstance(dim, int) else DYNAMIC_EXTENT

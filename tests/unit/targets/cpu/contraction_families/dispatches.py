@@ -1,0 +1,237 @@
+"""Small dispatches written by hand, and their kernels run natively between guard pages."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, StringAttr, TensorType, UnitAttr, f32
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.ir.build import Body, Emitter, dims_map, identity_map
+from fuseline.targets.cpu.compile import emit_object
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.isa import Machine, machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.target import PackedLayout
+
+Array = NDArray[Any]
+Shape = Sequence[int | str]
+
+
+class Dispatch:
+    """An entry function under construction: `x` are its tensor arguments; a size that is a name is only known at run time.
+
+    `constants` are positions of arguments that every call site passes as constants.
+    """
+
+    def __init__(self, *shapes: Shape, constants: Sequence[int] = (), element: Attribute = f32) -> None:
+        self.element = element
+        self.names = sorted({size for shape in shapes for size in shape if isinstance(size, str)})
+        types: list[Attribute] = [TensorType(element, [_static(size) for size in shape]) for shape in shapes]
+        self.block = Block(arg_types=[*types, *(IndexType() for _ in self.names)])
+        self.x: tuple[SSAValue, ...] = tuple(self.block.args[: len(shapes)])
+        self.sizes = dict(zip(self.names, self.block.args[len(shapes) :], strict=True))
+        self.attributes = [_attributes(shape, i in constants) for i, shape in enumerate(shapes)]
+        self.attributes += [DictionaryAttr({"fuseline.name": StringAttr(name)}) for name in self.names]
+        self.emit = Emitter.at_end(self.block, ["test"])
+
+    def empty(self, *shape: int | str) -> SSAValue:
+        """An uninitialised tensor."""
+        dynamic = [self.sizes[size] for size in shape if isinstance(size, str)]
+        return self.emit.add(tensor.EmptyOp(dynamic, TensorType(self.element, [_static(size) for size in shape]))).tensor
+
+    def zeros(self, *shape: int | str, value: float = 0.0) -> SSAValue:
+        """A tensor filled with one number."""
+        return self.emit.fill(value, self.empty(*shape))
+
+    def multiply_add(self, a: SSAValue, b: SSAValue, init: SSAValue, maps: Sequence[AffineMap], iterators: str) -> SSAValue:
+        """`init + sum(a * b)`; iterators as letters, `p` and `r`."""
+
+        def body(b_: Body) -> list[SSAValue]:
+            return [b_.op(arith.AddfOp, b_.args[2], b_.op(arith.MulfOp, b_.args[0], b_.args[1]))]
+
+        kinds = ["parallel" if letter == "p" else "reduction" for letter in iterators]
+        return self.emit.generic([a, b], [init], maps, kinds, body).results[0]
+
+    def matmul(self, a: SSAValue, b: SSAValue, m: int | str, n: int | str) -> SSAValue:
+        """`a[m, k] @ b[k, n]`."""
+        maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+        return self.multiply_add(a, b, self.zeros(m, n), maps, "ppr")
+
+    def elementwise(self, inputs: Sequence[SSAValue], out: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap]) -> SSAValue:
+        """An all-parallel op; `maps` of the inputs, then of the result."""
+        rank = maps[-1].num_dims
+        return self.emit.generic(inputs, [out], maps, ["parallel"] * rank, lambda b: [body(b)]).results[0]
+
+    def relu(self, x: SSAValue, *shape: int | str) -> SSAValue:
+        """`max(x, 0)`."""
+        rank = len(shape)
+        maps = [identity_map(rank)] * 2
+        return self.elementwise([x], self.empty(*shape), lambda b: b.op(arith.MaximumfOp, b.args[0], b.constant(0.0, self.element)), maps)
+
+    def bias(self, x: SSAValue, bias: SSAValue, axis: int, *shape: int | str) -> SSAValue:
+        """`x` plus a vector along `axis`."""
+        rank = len(shape)
+        maps = [identity_map(rank), dims_map(rank, [axis]), identity_map(rank)]
+        return self.elementwise([x, bias], self.empty(*shape), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
+
+    def add(self, x: SSAValue, y: SSAValue, *shape: int | str) -> SSAValue:
+        """The sum."""
+        maps = [identity_map(len(shape))] * 3
+        return self.elementwise([x, y], self.empty(*shape), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
+
+    def pad(self, x: SSAValue, low: Sequence[int], high: Sequence[int], value: float = 0.0) -> SSAValue:
+        """`x` with borders of `value`."""
+        assert isinstance(x.type, TensorType)
+        shape = [size if size == DYNAMIC_INDEX else size + a + b for size, a, b in zip(x.type.get_shape(), low, high, strict=True)]
+        number = self.emit.scalar(value, self.element)
+        block = Block(arg_types=[IndexType()] * len(shape))
+        block.add_op(tensor.YieldOp(number))
+        return self.emit.add(tensor.PadOp(x, [], [], Region(block), low, high, TensorType(self.element, shape))).result
+
+    def done(self, *results: SSAValue) -> DispatchView:
+        """The finished dispatch."""
+        self.block.add_op(func.ReturnOp(*results))
+        types = ([a.type for a in self.block.args], [r.type for r in results])
+        entry = func.FuncOp("entry", types, Region(self.block), arg_attrs=ArrayAttr(self.attributes))
+        entry.verify()
+        return DispatchView(entry)
+
+
+def _static(size: int | str) -> int:
+    return size if isinstance(size, int) else DYNAMIC_INDEX
+
+
+def _attributes(shape: Shape, constant: bool) -> DictionaryAttr:
+    out: dict[str, Attribute] = {}
+    if any(isinstance(size, str) for size in shape):
+        out["fuseline.dims"] = ArrayAttr([StringAttr(str(size)) for size in shape])
+    if constant:
+        out["fuseline.constant"] = UnitAttr()
+    return DictionaryAttr(out)
+
+
+# running -------------------------------------------------------------------------------------------------------------------------------
+
+
+def plan_of(family: Family, view: DispatchView, isa: Machine) -> Plan:
+    """The family's plan; fails on a refusal."""
+    plan = family.accepts(view, isa)
+    assert not isinstance(plan, Refusal), plan
+    return plan
+
+
+def kernel_of(family: Family, plan: Plan, isa: Machine, symbol: str = "kernel") -> Kernel:
+    """The kernel of a plan."""
+    builder = KernelBuilder(symbol, isa)
+    family.emit(plan, builder)
+    return builder.finish()
+
+
+def packed(array: Array, layout: PackedLayout) -> Array:
+    """`array` laid out as a kernel wants a constant."""
+    padded = np.pad(array, [(0, to - size) for to, size in zip(layout.pad_to, array.shape, strict=True)])
+    return np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))
+
+
+PAGE = mmap.PAGESIZE
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Guarded:
+    """An array with an unreadable page right behind it, or right before it."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, at_end: bool) -> None:
+        count = int(np.prod(shape, dtype=np.int64))
+        size = count * np.dtype(dtype).itemsize
+        pages = -(-max(size, 1) // PAGE)
+        self.memory = mmap.mmap(-1, (pages + 2) * PAGE)
+        view = np.frombuffer(self.memory, np.uint8)
+        start = view.ctypes.data
+        for page in (start, start + (pages + 1) * PAGE):
+            assert _LIBC.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(PAGE), 0) == 0
+        offset = PAGE * (pages + 1) - size if at_end else PAGE
+        self.array: Array = view[offset : offset + size].view(dtype).reshape(shape)
+
+
+@cache
+def _loader(isa: Machine) -> Any:
+    target = llvm.Target.from_triple(isa.triple)
+    return lambda: target.create_target_machine(cpu=isa.cpu, features=",".join(isa.features), opt=2)
+
+
+_ENGINES: list[Any] = []
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def native(kernel: Kernel, isa: Machine) -> Callable[..., None]:
+    """The kernel as a function of bindings, sizes, begin, end, scratch."""
+    code = emit_object(print_llvm([kernel], isa), isa)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _loader(isa)())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    return _SIGNATURE(engine.get_function_address(kernel.symbol))
+
+
+class Runner:
+    """A dispatch compiled for this machine (or an ISA it can run), to be called with arrays."""
+
+    def __init__(self, family: Family, view: DispatchView, isa: Machine | None = None) -> None:
+        self.view, self.isa = view, isa or machine()
+        self.plan = plan_of(family, view, self.isa)
+        self.kernel = kernel_of(family, self.plan, self.isa)
+        self.function = native(self.kernel, self.isa)
+
+    def __call__(self, *arrays: Array, sizes: Mapping[str, int] | None = None, parts: int = 3, at_end: bool = True) -> list[Array]:
+        """The results; the grid is run in `parts` ranges, each with scratch full of NaN."""
+        sizes = dict(sizes or {})
+        guards = [self._guarded(i, array, at_end) for i, array in enumerate(arrays)]
+        results = [Guarded([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], arrays[0].dtype, at_end=at_end) for r in self.view.results]
+        for result in results:
+            result.array[...] = np.nan
+        pointers = (ctypes.c_void_p * (len(guards) + len(results)))(*(g.array.ctypes.data for g in (*guards, *results)))
+        numbers = (ctypes.c_int64 * max(1, len(sizes)))(*(sizes[name] for name in self.view.size_names))
+        total = d.evaluate(self.plan.workgroups, sizes)
+        ends = [total * i // parts for i in range(parts + 1)]
+        for begin, end in zip(ends, ends[1:], strict=False):
+            scratch = Guarded([-(-self.kernel.scratch_bytes // 64) * 64 // 4], np.float32, at_end=True)
+            scratch.array[...] = np.nan
+            self.function(pointers, numbers, begin, end, scratch.array.ctypes.data)
+        return [np.array(result.array) for result in results]
+
+    def _guarded(self, position: int, array: Array, at_end: bool) -> Guarded:
+        layout = self.plan.constant_layouts.get(position)
+        array = packed(array, layout) if layout is not None else array
+        guard = Guarded(array.shape, array.dtype, at_end=at_end)
+        guard.array[...] = array
+        return guard
+
+
+def random(shape: Sequence[int], seed: int, dtype: Any = np.float32) -> Array:
+    """Standard normal numbers, the same for a seed."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def assert_close(found: Array, expected: Array, *, bits: int = 18) -> None:
+    """Equal up to `2**-bits` of the largest magnitude, and finite everywhere."""
+    assert found.shape == expected.shape
+    assert np.isfinite(found).all()
+    scale = np.abs(expected).max() if expected.size else 1.0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-bits * max(float(scale), 1e-30))
+
+
+__all__ = ["Array", "Dispatch", "Runner", "assert_close", "kernel_of", "linalg", "packed", "plan_of", "random"]

@@ -251,6 +251,18 @@ class Arithmetic(Control):
         """`a` rounded towards zero, as a float."""
         return self._unary("trunc", a)
 
+    def leading_zeros(self, a: Value) -> Value:
+        """Zero bits above the highest set one; the width for 0."""
+        return self._unary("ctlz", a)
+
+    def trailing_zeros(self, a: Value) -> Value:
+        """Zero bits below the lowest set one; the width for 0."""
+        return self._unary("cttz", a)
+
+    def count_ones(self, a: Value) -> Value:
+        """Set bits."""
+        return self._unary("ctpop", a)
+
     # choice and conversion -----------------------------------------------------------------------------------------------------------
 
     def compare(self, predicate: str, a: Number, b: Number) -> Value:

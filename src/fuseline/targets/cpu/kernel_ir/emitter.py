@@ -19,7 +19,7 @@ class Emitter:
 
     def __init__(self) -> None:
         self._blocks: list[Block] = [Block()]
-        self._seen: list[dict[Any, Value]] = [{}]
+        self._seen: list[dict[Any, Any]] = [{}]
         self._constants: dict[Any, Value] = {}
         self._count = 0
 
@@ -58,6 +58,18 @@ class Emitter:
             self._seen[depth][key] = found
             self._blocks[depth].ops.append(found)
         return found
+
+    def recall(self, key: Any) -> Any:
+        """What was remembered under `key` in this block or an enclosing one, else None."""
+        for seen in reversed(self._seen):
+            found = seen.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def remember(self, key: Any, value: Any) -> None:
+        """Keep `value` under `key` until the current block closes."""
+        self._seen[-1][key] = value
 
     def open(self, block: Block) -> None:
         """Start to fill `block`, nested in the current one."""

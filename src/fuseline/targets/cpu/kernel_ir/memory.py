@@ -36,9 +36,13 @@ class Memory(Conversion):
         self._scratch.append(memory)
         return memory
 
-    def table(self, name: str, ints: Sequence[int]) -> MemRef:
-        """A constant i64 array inside the kernel's code."""
-        memory = MemRef(f"t{len(self._tables)}_{name}", "i64", len(ints), "table", 0, writable=False, alignment=8, data=tuple(ints))
+    def table(self, name: str, numbers: Sequence[float | int], dtype: str = "i64") -> MemRef:
+        """A constant array inside the kernel's code; the same table asked for twice is one."""
+        data = tuple(numbers)
+        for known in self._tables:
+            if known.data == data and known.dtype == dtype:
+                return known
+        memory = MemRef(f"t{len(self._tables)}_{name}", dtype, len(data), "table", 0, writable=False, alignment=64, data=data)
         self._tables.append(memory)
         return memory
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, suffix, typed
+from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text, suffix, typed
 from fuseline.targets.cpu.kernel_ir.types import BYTES, I1, Address, Block, Kernel, Loop, MemRef, Operand, Type, Value, When, type_of
 
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "fdiv": "fdiv"}
@@ -215,6 +215,11 @@ class _Printer:
     def unary(self, v: Value) -> None:
         self.out(v, self.call(f"llvm.{_INTRINSICS[v.op]}.{suffix(v.type)}", v.type, v.args))
 
+    def count(self, v: Value) -> None:
+        name = f"llvm.{v.op}.{suffix(v.type)}"
+        flags = () if v.op == "ctpop" else (Value("const", I1, (), 0, 0, 0),)
+        self.out(v, self.call(name, v.type, (*v.args, *flags)))
+
     def compare(self, v: Value) -> None:
         a, b = v.args
         self.out(v, f"{'fcmp' if type_of(a).is_float else 'icmp'} {v.attr} {typed(a)}, {reference(b)}")
@@ -318,13 +323,16 @@ def _surely_runs(loop: Loop) -> bool:
 
 
 def _table(symbol: str, table: MemRef) -> str:
-    numbers = ", ".join(f"i64 {n}" for n in table.data)
-    return f"@{symbol}_{table.name} = private unnamed_addr constant [{len(table.data)} x i64] [{numbers}], align 8\n"
+    dtype = "i8" if table.dtype == "i1" else table.dtype
+    element = llvm_type(Type(dtype))
+    numbers = ", ".join(f"{element} {scalar_text(n, dtype)}" for n in table.data)
+    return f"@{symbol}_{table.name} = private unnamed_addr constant [{len(table.data)} x {element}] [{numbers}], align {table.alignment}\n"
 
 
 _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
     **dict.fromkeys(("add", "sub", "mul", "fdiv", "udiv", "urem", "sdiv", "srem", "and", "or", "xor", "shl", "lshr", "ashr"), _Printer.binary),
     **dict.fromkeys(("min", "max", "umin", "umax"), _Printer.extreme),
+    **dict.fromkeys(("ctlz", "cttz", "ctpop"), _Printer.count),
     **dict.fromkeys(("sqrt", "floor", "ceil", "rint", "trunc"), _Printer.unary),
     **{
         name: getattr(_Printer, name)

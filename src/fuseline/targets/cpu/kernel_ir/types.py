@@ -63,7 +63,7 @@ class MemRef:
     __slots__ = ("alignment", "data", "dtype", "extent", "kind", "name", "position", "writable")
 
     def __init__(
-        self, name: str, dtype: str, extent: Operand, kind: str, position: int, *, writable: bool, alignment: int, data: tuple[int, ...] = ()
+        self, name: str, dtype: str, extent: Operand, kind: str, position: int, *, writable: bool, alignment: int, data: tuple[float | int, ...] = ()
     ) -> None:
         self.name = name
         self.dtype = dtype
@@ -110,7 +110,9 @@ class Loop:
 
     __slots__ = ("body", "carried", "hi", "index", "inits", "lo", "number", "results", "step", "yields")
 
-    def __init__(self, number: int, lo: Operand, hi: Operand, step: int, index: Value, inits: tuple[Operand, ...], carried: tuple[Value, ...]) -> None:
+    def __init__(
+        self, number: int, lo: Operand, hi: Operand, step: int, index: Value, inits: tuple[Operand, ...], carried: tuple[Value, ...]
+    ) -> None:
         self.number = number
         self.lo = lo
         self.hi = hi

@@ -1,0 +1,203 @@
+"""Values with borders: pads, concats and inserted slices, read without ever leaving their buffers.
+
+A coordinate that all lanes share is clamped into the source and the result chosen by a scalar condition. Where the border runs across the
+lanes, a branch takes the fast way (all lanes inside one part) or the slow one (clamped per lane, then selected).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import BlockArgument, OpResult
+
+from fuseline.ir.dim import lower_bound
+from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+if TYPE_CHECKING:
+    from fuseline.targets.cpu.evaluator import Evaluator
+
+Pull = Callable[[Sequence[AnyIndex]], Value]
+
+
+def pad(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """`tensor.pad`: the source where the point lies inside it, else the pad value."""
+    op = value.op
+    assert isinstance(op, tensor.PadOp)
+    low, high = e.mixed(op, "static_low", op.low), e.mixed(op, "static_high", op.high)
+    sizes = e.frame.dims(op.source)
+    window = _Window(e, value, lanes, active)
+    shifted: list[AnyIndex] = []
+    for axis, coordinate in enumerate(index):
+        if isinstance(low[axis], int) and isinstance(high[axis], int) and low[axis] == 0 and high[axis] == 0:
+            shifted.append(coordinate)
+            continue
+        inner = e.frame.plus(e.frame.resolve(coordinate, lanes), Index(e.kernel.sub(0, low[axis])), lanes)
+        shifted.append(inner)
+        window.bound(axis, inner, e.frame.operand(sizes[axis]), possibly_empty=(lower_bound(sizes[axis]) or 0) < 1)
+    border = _pad_value(e, op, index, lanes)
+    return window.read(shifted, lambda at: e.pull(op.source, at, lanes, active), lambda: border)
+
+
+def _pad_value(e: Evaluator, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: int) -> Value:
+    last = op.region.block.last_op
+    assert last is not None
+    chosen = last.operands[0]
+    if isinstance(chosen, BlockArgument) and chosen.owner is op.region.block:
+        return e.frame.vector(e.frame.resolve(index[chosen.index], lanes), lanes)
+    found = e.scalar(chosen)
+    assert not isinstance(chosen.type, IndexType)
+    return found
+
+
+def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """`tensor.insert_slice` with unit strides: the source inside its place, else the destination."""
+    op = value.op
+    assert isinstance(op, tensor.InsertSliceOp)
+    offsets, sizes = e.mixed(op, "static_offsets", op.offsets), e.mixed(op, "static_sizes", op.sizes)
+    rank = len(e.frame.dims(op.source))
+    dropped = {axis for axis, size in enumerate(sizes) if isinstance(size, int) and size == 1} if rank < len(sizes) else set[int]()
+    window = _Window(e, value, lanes, active)
+    shifted: list[AnyIndex] = []
+    for axis, coordinate in enumerate(index):
+        inner = e.frame.plus(e.frame.resolve(coordinate, lanes), Index(e.kernel.sub(0, offsets[axis])), lanes)
+        shifted.append(inner)
+        window.bound(axis, inner, sizes[axis], possibly_empty=not isinstance(sizes[axis], int))
+
+    def source(at: Sequence[AnyIndex]) -> Value:
+        return e.pull(op.source, [c for axis, c in enumerate(at) if axis not in dropped], lanes, active)
+
+    return window.read(shifted, source, lambda: e.pull(op.dest, index, lanes, active))
+
+
+def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """`tensor.concat`: the part that the coordinate along the axis falls into, found by halving nothing: parts are few."""
+    op = value.op
+    assert isinstance(op, tensor.ConcatOp)
+    axis = op.dim.value.data
+    return _concat_from(e, op, axis, 0, index, lanes, active)
+
+
+def _concat_from(
+    e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None
+) -> Value:
+    source = op.inputs[part]
+    if part == len(op.inputs) - 1:
+        return e.pull(source, index, lanes, active)
+    size = e.frame.operand(e.frame.dims(source)[axis])
+    coordinate = e.frame.resolve(index[axis], lanes)
+
+    def later() -> Value:
+        rest = e.frame.plus(coordinate, Index(e.kernel.sub(0, size)), lanes)
+        return _concat_from(e, op, axis, part + 1, [*index[:axis], rest, *index[axis + 1 :]], lanes, active)
+
+    window = _Window(e, op.results[0], lanes, active)
+    window.bound(axis, coordinate, size, possibly_empty=not isinstance(size, int) or size == 0, lower=False)
+    return window.read([*index[:axis], coordinate, *index[axis + 1 :]], lambda at: e.pull(source, at, lanes, active), later, branch=True)
+
+
+class _Window:
+    """A box in which a source is defined; `read` gives the source inside it and something else outside."""
+
+    def __init__(self, e: Evaluator, value: OpResult, lanes: int, active: Operand | None) -> None:
+        self.e, self.lanes, self.active = e, lanes, active
+        self.dtype = dtype_of(value.type)
+        self.shared: list[tuple[int, Index, Operand]] = []
+        self.across: list[tuple[int, Index, Operand]] = []
+        self.possibly_empty = False
+        self.lower = True
+
+    def bound(self, axis: int, inner: Index, size: Operand, *, possibly_empty: bool, lower: bool = True) -> None:
+        """Limit `axis` to `0 <= inner < size`; `lower` False where it cannot be negative."""
+        self.possibly_empty = self.possibly_empty or possibly_empty
+        self.lower = self.lower and lower
+        (self.shared if inner.uniform else self.across).append((axis, inner, size))
+
+    def read(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value], *, branch: bool = False) -> Value:
+        """`source` at `index` where it is inside, else `outside`; `branch`: evaluate only the side that is needed."""
+        if self.across:
+            return self._read_across(index, source, outside)
+        kernel = self.e.kernel
+        inside = self._all(kernel.compare("ult", inner.base, size) for _, inner, size in self.shared)
+        if inside is None:
+            return source(index)
+        if inside.op == "const":
+            return source(index) if inside.attr else outside()
+        if branch or self.possibly_empty:
+            return kernel.when(inside, lambda: (self._wide(source(index)),), lambda: (self._wide(outside()),))[0]
+        return kernel.select(inside, source(self._clamped(index, self.shared)), outside())
+
+    def _wide(self, value: Value) -> Value:
+        return self.e.kernel.splat(value, self.lanes)
+
+    def _all(self, conditions: object) -> Value | None:
+        total: Value | None = None
+        for condition in conditions:  # pyright: ignore[reportGeneralTypeIssues]
+            total = condition if total is None else self._both(total, condition)
+        return total
+
+    def _both(self, a: Value, b: Value) -> Value:
+        if a.op == "const":
+            return b if a.attr else a
+        if b.op == "const":
+            return a if b.attr else b
+        return self.e.kernel.bitand(a, b)
+
+    def _clamped(self, index: Sequence[AnyIndex], axes: Sequence[tuple[int, Index, Operand]]) -> list[AnyIndex]:
+        kernel, out = self.e.kernel, list(index)
+        for axis, inner, size in axes:
+            whole = inner.base if inner.uniform else self.e.frame.vector(inner, self.lanes)
+            low = kernel.max(whole, 0) if self.lower else whole
+            held = kernel.min(low, kernel.sub(size, 1))
+            out[axis] = Index(held) if inner.uniform else Index(0, 0, held)
+        return out
+
+    # borders across the lanes --------------------------------------------------------------------------------------------------------
+
+    def _read_across(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
+        kernel = self.e.kernel
+        fast = self._all(
+            [
+                *(kernel.compare("ult", inner.base, size) for _, inner, size in self.shared),
+                *(c for _, inner, size in self.across for c in self._all_inside(inner, size)),
+            ]
+        )
+        assert fast is not None
+        if fast.op == "const" and fast.attr:
+            return source(index)
+        return kernel.when(fast, lambda: (self._wide(source(index)),), lambda: (self._slow(index, source, outside),))[0]
+
+    def _all_inside(self, inner: Index, size: Operand) -> list[Value]:
+        """Conditions under which no lane leaves `[0, size)`; a coordinate that is no run of lanes never takes the fast way."""
+        kernel = self.e.kernel
+        if inner.vector is not None or inner.stride < 0:
+            return [kernel.const(0, "i1")]
+        live = self.lanes if self.active is None else self.active
+        last = kernel.add(inner.base, kernel.mul(kernel.sub(live, 1), inner.stride))
+        return [kernel.compare("ge", inner.base, 0), kernel.compare("lt", last, size)]
+
+    def _slow(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
+        if self.possibly_empty:
+            empty = self._all(kernel_compare for kernel_compare in self._nonempty())
+            assert empty is not None
+            chosen = self.e.kernel.when(
+                empty, lambda: (self._slow_nonempty(index, source, outside),), lambda: (self._wide(outside()),)
+            )
+            return chosen[0]
+        return self._slow_nonempty(index, source, outside)
+
+    def _nonempty(self) -> list[Value]:
+        return [self.e.kernel.compare("gt", size, 0) for _, _, size in (*self.shared, *self.across)]
+
+    def _slow_nonempty(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
+        kernel = self.e.kernel
+        held = self._clamped(index, [*self.shared, *self.across])
+        conditions = [kernel.splat(kernel.compare("ult", inner.base, size), self.lanes) for _, inner, size in self.shared]
+        conditions += [kernel.compare("ult", self.e.frame.vector(inner, self.lanes), size) for _, inner, size in self.across]
+        inside = conditions[0]
+        for condition in conditions[1:]:
+            inside = kernel.bitand(inside, condition)
+        return kernel.select(inside, self._wide(source(held)), self._wide(outside()))

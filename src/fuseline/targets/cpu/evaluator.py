@@ -1,0 +1,395 @@
+"""The body emitter: the value of any tensor of a dispatch at any point, pulled through the ops that make it.
+
+`value_at` recurses from a value to the loads it needs: through elementwise bodies, pads, slices, concats, reshapes and gathers, and, where it
+must, through a reduction. Nothing is stored on the way, so whatever is pulled is fused. A family stops the recursion with `known`: values it
+holds already (accumulators, a row in scratch). A point is evaluated once per block: asking again gives the same vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, splat_value, yielded
+from fuseline.errors import FuselineError
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu import borders
+from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_of
+from fuseline.targets.cpu.body_ops import emit_scalar_op
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+Supplier = Callable[[Sequence[AnyIndex], int, "Operand | None"], Value]
+"""Gives a value the family holds: `(index, lanes, active) -> vector` (a scalar where all lanes agree)."""
+
+
+class Evaluator:
+    """Pulls values of one dispatch.
+
+    Args:
+        kernel: the kernel under construction.
+        view: the dispatch.
+        known: values the family supplies itself; may change between calls only for points not asked for yet.
+    """
+
+    def __init__(self, kernel: KernelBuilder, view: DispatchView, known: Mapping[SSAValue, Supplier] | None = None) -> None:
+        self.kernel, self.view = kernel, view
+        self.frame = Frame(kernel, view)
+        self.known: dict[SSAValue, Supplier] = dict(known or {})
+
+    # points --------------------------------------------------------------------------------------------------------------------------
+
+    def value_at(self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None) -> Value:
+        """The elements of `value` at `index`, `lanes` wide.
+
+        Args:
+            index: one coordinate per dimension; at most one of them differs between lanes.
+            active: how many lanes count (None: all); memory behind the others is not touched, what they hold is undefined.
+        """
+        return self.kernel.splat(self.pull(value, [as_index(i) for i in index], lanes, active), lanes)
+
+    def pull(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        """`value_at`, but a scalar where all lanes are known to agree."""
+        key = point_key(value, index, lanes, active)
+        found = self.kernel.recall(key)
+        if found is None:
+            found = self._compute(value, index, lanes, active)
+            self.kernel.remember(key, found)
+        return found
+
+    def _compute(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        supplier = self.known.get(value)
+        if supplier is not None:
+            return supplier(index, lanes, active)
+        splat = splat_value(value)
+        if splat is not None:
+            return self.kernel.const(splat, dtype_of(value.type))
+        if isinstance(value, BlockArgument):
+            return self.frame.load(self.frame.argument(value), self.frame.linear(index, self.frame.dims(value), lanes), lanes, active)
+        assert isinstance(value, OpResult)
+        rule = _RULES.get(type(value.op))
+        if rule is None:
+            raise FuselineError("E0901", f"the CPU target cannot evaluate {value.op.name}", node=self.view.entry.sym_name.data)
+        return rule(self, value, index, lanes, active)
+
+    # sizes and scalars ---------------------------------------------------------------------------------------------------------------
+
+    def size(self, value: SSAValue) -> Operand:
+        """An index value that the dispatch computes from its sizes."""
+        return self.frame.operand(self.view.shapes.index(value))
+
+    def mixed(self, op: Operation, static: str, dynamic: Sequence[SSAValue]) -> list[Operand]:
+        """Offsets or sizes given partly as numbers and partly as index values, in MLIR's mixed form."""
+        numbers = op.properties[static].get_values()  # pyright: ignore[reportAttributeAccessIssue]
+        rest = iter(dynamic)
+        return [self.size(next(rest)) if number == DYNAMIC_INDEX else int(number) for number in numbers]
+
+    def scalar(self, value: SSAValue) -> Value:
+        """A scalar computed outside every body: a constant, a size, or arithmetic on them."""
+        constant = splat_value(value)
+        if constant is not None:
+            return self.kernel.const(constant, dtype_of(value.type))
+        if isinstance(value.type, IndexType):
+            return self.kernel.as_value(self.size(value))
+        assert isinstance(value, OpResult)
+        if isinstance(value.op, tensor.ExtractOp):
+            return self.pull(value.op.tensor, [Index(self.size(i)) for i in value.op.indices], 1, None)
+        return emit_scalar_op(self.kernel, value.op, [self.scalar(operand) for operand in value.op.operands])
+
+    # affine maps ---------------------------------------------------------------------------------------------------------------------
+
+    def through(self, map_: AffineMap, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
+        """The coordinates that `map_` gives at the point `loops`."""
+        return [self._expression(expr, loops, lanes) for expr in map_.results]
+
+    def _expression(self, expr: AffineExpr, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
+        if isinstance(expr, AffineDimExpr):
+            return loops[expr.position]
+        if isinstance(expr, AffineConstantExpr):
+            return Index(expr.value)
+        if not isinstance(expr, AffineBinaryOpExpr):
+            raise FuselineError("E0901", f"an indexing map uses {expr}", node=self.view.entry.sym_name.data)
+        frame = self.frame
+        a = frame.resolve(self._expression(expr.lhs, loops, lanes), lanes)
+        b = frame.resolve(self._expression(expr.rhs, loops, lanes), lanes)
+        if expr.kind is AffineBinaryOpKind.Add:
+            return frame.plus(a, b, lanes)
+        if expr.kind is AffineBinaryOpKind.Mul:
+            return frame.scaled(a, b.base, lanes) if isinstance(b.base, int) and b.uniform else frame.scaled(b, a.base, lanes)
+        return self._division(expr.kind, a, b.base, lanes)
+
+    def _division(self, kind: AffineBinaryOpKind, a: Index, divisor: Operand, lanes: int) -> Index:
+        kernel = self.kernel
+        whole: Any = a.base if a.uniform else self.frame.vector(a, lanes)
+        if kind is AffineBinaryOpKind.Mod:
+            result = kernel.rem(whole, divisor)
+        elif kind is AffineBinaryOpKind.FloorDiv:
+            result = kernel.div(whole, divisor)
+        else:
+            result = kernel.div(kernel.add(whole, kernel.sub(divisor, 1)), divisor)
+        return Index(result) if a.uniform else Index(0, 0, result)
+
+
+class BodyPoint:
+    """The body of one structured op at one point of its loops.
+
+    `accumulators` are the elements of the outputs so far (for ops whose body reads them); None pulls the inits.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        view: StructuredOp,
+        loops: Sequence[AnyIndex],
+        lanes: int,
+        active: Operand | None,
+        accumulators: Sequence[Value] | None = None,
+        inputs: Mapping[int, Value] | None = None,
+    ) -> None:
+        self.evaluator, self.view, self.loops, self.lanes, self.active = evaluator, view, loops, lanes, active
+        self.accumulators = accumulators
+        self.inputs = inputs or {}
+        self._values: dict[SSAValue, Value | Index] = {}
+
+    def yields(self) -> list[Value]:
+        """What the body yields, one per output."""
+        return [self.value(v) for v in yielded(self.view.op)]
+
+    def value(self, value: SSAValue) -> Value:
+        """A scalar of the body as a value; a scalar Value where all lanes agree."""
+        found = self._get(value)
+        if isinstance(found, Index):
+            frame = self.evaluator.frame
+            return frame.kernel.as_value(found.base) if found.uniform else frame.vector(found, self.lanes)
+        return found
+
+    def _get(self, value: SSAValue) -> Value | Index:
+        found = self._values.get(value)
+        if found is None:
+            found = self._values[value] = self._compute(value)
+        return found
+
+    def _compute(self, value: SSAValue) -> Value | Index:
+        if isinstance(value, BlockArgument) and value.owner is self.view.body:
+            return self._operand(value.index)
+        if not isinstance(value, OpResult) or not _inside(value.op, self.view.body):
+            return self.evaluator.scalar(value)
+        op = value.op
+        if isinstance(op, linalg.ops.IndexOp):
+            return self.evaluator.frame.resolve(self.loops[op.dim.value.data], self.lanes)
+        if isinstance(op, tensor.ExtractOp):
+            return self.evaluator.pull(op.tensor, [self._coordinate(i) for i in op.indices], self.lanes, self.active)
+        if isinstance(op, arith.ConstantOp):
+            return self.evaluator.scalar(value)
+        if isinstance(op.results[0].type, IndexType):
+            affine = self._affine(op)
+            if affine is not None:
+                return affine
+        return emit_scalar_op(self.evaluator.kernel, op, [self.value(operand) for operand in op.operands])
+
+    def _operand(self, position: int) -> Value:
+        inputs = self.view.inputs
+        if position in self.inputs:
+            return self.inputs[position]
+        if position >= len(inputs) and self.accumulators is not None:
+            return self.accumulators[position - len(inputs)]
+        source = self.view.op.operands[position]
+        index = self.evaluator.through(self.view.maps[position], self.loops, self.lanes)
+        return self.evaluator.pull(source, index, self.lanes, self.active)
+
+    def _coordinate(self, value: SSAValue) -> AnyIndex:
+        found = self._get(value)
+        if isinstance(found, Index):
+            return found
+        wide = self.evaluator.kernel.cast(found, "i64")
+        return Index(0, 0, wide) if wide.type.lanes > 1 else Index(wide)
+
+    def _affine(self, op: Operation) -> Index | None:
+        """Index arithmetic that keeps the form `base + stride * lane`, so that what it addresses stays a plain load."""
+        if not isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
+            return None
+        a, b = (self._as_affine(operand) for operand in op.operands)
+        if a is None or b is None:
+            return None
+        frame = self.evaluator.frame
+        if isinstance(op, arith.MuliOp):
+            if a.uniform:
+                a, b = b, a
+            return frame.scaled(a, b.base, self.lanes) if b.uniform else None
+        return frame.plus(a, b if isinstance(op, arith.AddiOp) else frame.scaled(b, -1, self.lanes), self.lanes)
+
+    def _as_affine(self, value: SSAValue) -> Index | None:
+        found = self._get(value)
+        if isinstance(found, Value):
+            return None if found.type.lanes > 1 else Index(found.attr if found.op == "const" else found)
+        return found if found.vector is None else None
+
+
+def _inside(op: Operation, body: Block) -> bool:
+    return op.parent_block() is body
+
+
+def point_key(value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Any:
+    """Equal for the same elements of the same value."""
+    return (value, tuple(i.key for i in index), lanes, active)
+
+
+# how each op is pulled -----------------------------------------------------------------------------------------------------------------
+
+
+def _generic(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, linalg.ops.GenericOp)
+    view = StructuredOp(op)
+    loops = loops_at(e, view, value.index, index)
+    if view.reduction:
+        return reduce_at(e, view, loops, lanes, active)[value.index]
+    return BodyPoint(e, view, loops, lanes, active).value(yielded(op)[value.index])
+
+
+def loops_at(e: Evaluator, view: StructuredOp, result: int, index: Sequence[AnyIndex]) -> list[AnyIndex]:
+    """The point of the loops of `view` that makes element `index` of a result; reduction loops are at 0."""
+    loops: list[AnyIndex] = [Index(0)] * view.rank
+    found: set[int] = set()
+    for expr, coordinate in zip(view.output_maps[result].results, index, strict=True):
+        if isinstance(expr, AffineDimExpr):
+            loops[expr.position] = coordinate
+            found.add(expr.position)
+        elif not isinstance(expr, AffineConstantExpr):
+            raise FuselineError("E0901", f"a result is indexed by {expr}", node=e.view.entry.sym_name.data)
+    if not found.issuperset(view.parallel):
+        raise FuselineError("E0901", "a result does not depend on every parallel loop", node=e.view.entry.sym_name.data)
+    return loops
+
+
+def reduce_at(e: Evaluator, view: StructuredOp, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> list[Value]:
+    """All results of a reduction at one point of its parallel loops: plain nested loops, the lanes side by side."""
+    kernel, extents = e.kernel, view.loops(e.view.shapes)
+    inits = [
+        e.value_at(init, e.through(map_, loops, lanes), lanes, active) for init, map_ in zip(view.outputs, view.output_maps, strict=True)
+    ]
+
+    def nest(remaining: tuple[int, ...], at: list[AnyIndex], accumulators: Sequence[Value]) -> Sequence[Value]:
+        if not remaining:
+            point = BodyPoint(e, view, at, lanes, active, accumulators)
+            return [kernel.splat(v, lanes) for v in point.yields()]
+        loop, rest = remaining[0], remaining[1:]
+
+        def body(i: Operand, *carried: Value) -> Sequence[Value]:
+            return nest(rest, [*at[:loop], Index(i), *at[loop + 1 :]], carried)
+
+        return kernel.loop(0, e.frame.operand(extents[loop]), 1, body, accumulators)
+
+    return list(nest(view.reduction, list(loops), inits))
+
+
+def _fill(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    del index, lanes, active
+    return e.scalar(value.op.operands[0])
+
+
+def _empty(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """What an uninitialised tensor holds is anything: zero."""
+    del index, lanes, active
+    return e.kernel.const(0, dtype_of(value.type))
+
+
+def _constant(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """A small constant that is not one number throughout lies inside the kernel's code."""
+    op = value.op
+    assert isinstance(op, arith.ConstantOp) and isinstance(value.type, TensorType)
+    numbers = tuple(op.value.get_values())  # pyright: ignore[reportAttributeAccessIssue]
+    memory = e.kernel.table("constant", numbers, dtype_of(value.type))
+    return e.frame.load(memory, e.frame.linear(index, e.frame.dims(value), lanes), lanes, active)
+
+
+def _transpose(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, linalg.ops.TransposeOp)
+    source: list[AnyIndex] = [Index(0)] * len(index)
+    for axis, coordinate in zip(op.permutation.get_values(), index, strict=True):
+        source[int(axis)] = coordinate
+    return e.pull(op.input, source, lanes, active)
+
+
+def _broadcast(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, linalg.ops.BroadcastOp)
+    added = {int(axis) for axis in op.dimensions.get_values()}
+    return e.pull(op.input, [c for axis, c in enumerate(index) if axis not in added], lanes, active)
+
+
+def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
+    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+
+
+def _expand(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, tensor.ExpandShapeOp)
+    dims = e.frame.dims(value)
+    source: list[AnyIndex] = [joined(e, [index[a] for a in group], [dims[a] for a in group], lanes) for group in _groups(op)]
+    return e.pull(op.src, source, lanes, active)
+
+
+def joined(e: Evaluator, index: Sequence[AnyIndex], dims: Sequence[Dim], lanes: int) -> AnyIndex:
+    """The coordinate of several dimensions collapsed into one."""
+    moving = [i for i, size in enumerate(dims) if size != 1]
+    if len(moving) == 1:
+        return index[moving[0]]
+    return e.frame.linear(index, dims, lanes)
+
+
+def _collapse(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, tensor.CollapseShapeOp)
+    dims = e.frame.dims(op.src)
+    source: list[AnyIndex] = []
+    for group, coordinate in zip(_groups(op), index, strict=True):
+        source += e.frame.split(coordinate, tuple(dims[axis] for axis in group))
+    if not index:  # a scalar made of unit dimensions
+        source = [Index(0)] * len(dims)
+    return e.pull(op.src, source, lanes, active)
+
+
+def _cast(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    return e.pull(value.op.operands[0], index, lanes, active)
+
+
+def _extract_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    op = value.op
+    assert isinstance(op, tensor.ExtractSliceOp)
+    offsets = e.mixed(op, "static_offsets", op.offsets)
+    sizes = e.mixed(op, "static_sizes", op.sizes)
+    strides = e.mixed(op, "static_strides", op.strides)
+    coordinates = iter(index)
+    full = len(index) == len(sizes)
+    source: list[AnyIndex] = []
+    for offset, size, stride in zip(offsets, sizes, strides, strict=True):
+        coordinate = next(coordinates) if full or size != 1 else Index(0)
+        if offset != 0 or stride != 1:
+            coordinate = e.frame.plus(e.frame.scaled(e.frame.resolve(coordinate, lanes), stride, lanes), Index(offset), lanes)
+        source.append(coordinate)
+    return e.pull(op.source, source, lanes, active)
+
+
+_RULES: dict[type[Operation], Callable[[Evaluator, OpResult, Sequence[AnyIndex], int, Operand | None], Value]] = {
+    linalg.ops.GenericOp: _generic,
+    linalg.ops.FillOp: _fill,
+    linalg.ops.TransposeOp: _transpose,
+    linalg.ops.BroadcastOp: _broadcast,
+    arith.ConstantOp: _constant,
+    tensor.EmptyOp: _empty,
+    tensor.ExpandShapeOp: _expand,
+    tensor.CollapseShapeOp: _collapse,
+    tensor.CastOp: _cast,
+    tensor.ExtractSliceOp: _extract_slice,
+    tensor.PadOp: borders.pad,
+    tensor.ConcatOp: borders.concat,
+    tensor.InsertSliceOp: borders.insert_slice,
+}

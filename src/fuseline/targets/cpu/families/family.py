@@ -1,0 +1,49 @@
+"""What a kernel family is: it accepts a dispatch with a plan, or says why not, and builds a kernel from the plan."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.target import PackedLayout, Refusal
+
+__all__ = ["Family", "Plan", "Refusal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a family has decided about a dispatch. Families subclass it with what their `emit` needs.
+
+    Attributes:
+        view: the dispatch.
+        workgroups: the size of the grid, over the dispatch's size names.
+        constant_layouts: by binding position, how a constant's bytes must lie.
+        extra_constants: further read-only buffers (bytes), bound after the results.
+        notes: what the report shows of the choice (tile sizes and the like).
+    """
+
+    view: DispatchView
+    workgroups: Dim
+    constant_layouts: Mapping[int, PackedLayout] = field(default_factory=dict[int, PackedLayout])
+    extra_constants: Sequence[bytes] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Family(ABC):
+    """A way to lower dispatches of one shape. `name` goes into reports."""
+
+    name: str
+
+    @abstractmethod
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan for the dispatch, or why this family cannot take it."""
+
+    @abstractmethod
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel: workgroups `kernel.begin` to `kernel.end`."""

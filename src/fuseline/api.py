@@ -22,6 +22,7 @@ from fuseline.runtime.sizes import symbol_of
 if TYPE_CHECKING:
     import onnx
 
+    from fuseline.pipeline import CompileOptions
     from fuseline.report.records import CompileRecord, Decision
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -118,17 +119,32 @@ def source_of(model: Model) -> Path | onnx.ModelProto:
     return Path(model) if isinstance(model, str | os.PathLike) else model
 
 
-def shape_texts(shapes: Mapping[str, Shape]) -> dict[str, str]:
-    """Shapes in the form the command line has them.
+def shape_option(shape: Shape) -> int | tuple[int, ...]:
+    """A shape as the pipeline takes it: all extents of an input, one extent of a symbol, or its bounds. Raises FuselineError E0501.
 
-    >>> shape_texts({"x": (1, 3, 224, 224), "seq": "1..512", "batch": 4})
-    {'x': '1x3x224x224', 'seq': '1..512', 'batch': '4'}
+    >>> shape_option("1x3x224x224"), shape_option("1..512"), shape_option("128"), shape_option([2, 3])
+    ((1, 3, 224, 224), (1, 512), 128, (2, 3))
     """
-    return {name: _shape_text(shape) for name, shape in shapes.items()}
+    if not isinstance(shape, str):
+        return shape if isinstance(shape, int) else tuple(shape)
+    parts = shape.split(".." if ".." in shape else "x")
+    if not all(part.isdecimal() for part in parts):
+        raise FuselineError("E0501", f"no shape: {shape!r}", hint="write 1x3x224x224, 128 or 1..512")
+    return int(shape) if len(parts) == 1 else tuple(int(part) for part in parts)
 
 
-def _shape_text(shape: Shape) -> str:
-    return str(shape) if isinstance(shape, str | int) else "x".join(map(str, shape))
+def emit(model: Model, stage: str, *, progress: Progress | None = None, **choices: Any) -> str:
+    """The IR of `model` after a stage as text; `choices` are the other arguments of `compile`. Raises E0501 for an unknown stage."""
+    from fuseline import pipeline
+
+    return pipeline.emit(source_of(model), _options(emit=stage, progress=progress, **choices))
+
+
+def _options(*, shapes: Mapping[str, Shape] | None = None, plan: Any = None, rules: Sequence[Any] = (), **choices: Any) -> CompileOptions:
+    from fuseline.pipeline import CompileOptions
+
+    sizes = {name: shape_option(shape) for name, shape in (shapes or {}).items()}
+    return CompileOptions(shapes=sizes, plan=None if plan is None else Path(plan), rules=tuple(Path(rule) for rule in rules), **choices)
 
 
 def compile(
@@ -159,15 +175,15 @@ def compile(
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
-    from fuseline.pipeline import CompileOptions, compile_program
+    from fuseline.pipeline import compile_program
 
-    options = CompileOptions(
+    options = _options(
         target=target,
         threads=threads,
-        shapes=shape_texts(shapes or {}),
+        shapes=shapes,
         dedup=dedup,
-        plan=None if plan is None else Path(plan),
-        rules=tuple(Path(rule) for rule in rules),
+        plan=plan,
+        rules=rules,
         fusion=fusion,
         numerics=numerics,
         progress=progress,

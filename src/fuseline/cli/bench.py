@@ -50,31 +50,34 @@ def bench(
     if peers:
         require_model(model, "--vs")
     counts = parse_threads(threads_text) if threads_text else [None]
-    results = [measure_model(model, peers, count, rounds, inputs, options) for count in counts]
-    tables = [_dispatch_times(model, counts[-1], inputs, options)] if per_dispatch else []
+    prepared = [_prepared(model, count, inputs, options) for count in counts]
+    results = [measure_program(program, model, peers, feeds, rounds) for program, feeds in prepared]
+    tables = [_dispatch_times(*prepared[-1])] if per_dispatch else []
     if as_json:
         emit("bench", {"model": str(model), "results": results, "dispatches": tables[0] if tables else []})
         return
-    say(_result_table(results, peers))
+    say(result_table(results, peers))
     for rows in tables:
         say("")
         say(_dispatch_table(rows))
 
 
-def measure_model(
-    model: Path, peers: list[str], threads: int | None, rounds: int, inputs: tuple[str, ...], options: Mapping[str, Any]
-) -> dict[str, Any]:
+def measure_program(program: CompiledModel, model: Path, peers: list[str], feeds: Feeds, rounds: int) -> dict[str, Any]:
     """One thread count: median seconds of every contender, paired ratios ours / peer, and errors against the peers."""
     from fuseline.interop.peers import load_peer
 
-    program = compiled(model, {**options, "threads": threads})
-    feeds = complete_feeds(program, parse_feeds(inputs, [item.name for item in program.inputs]), model_hints(model), 0)
     loaded = {name: load_peer(name, model, program.threads) for name in peers}
     contenders = {OURS: program.bind(feeds)} | {name: peer.bind(feeds) for name, peer in loaded.items()}
     errors = {name: _error(program, feeds, peer.run(feeds), model) for name, peer in loaded.items()}
     with progress(f"timing {model.name}, {program.threads} threads") as report:
         times = interleaved(contenders, rounds=rounds, progress=lambda done, total: report("round", done, total))
     return {"threads": program.threads, **_summary(times, peers), "relative_error": errors}
+
+
+def _prepared(model: Path, threads: int | None, inputs: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompiledModel, Feeds]:
+    program = compiled(model, {**options, "threads": threads})
+    given = parse_feeds(inputs, [item.name for item in program.inputs])
+    return program, complete_feeds(program, given, model_hints(model), 0)
 
 
 def _error(program: CompiledModel, feeds: Feeds, expected: Feeds, model: Path) -> float:
@@ -101,7 +104,8 @@ def _ratio(times: Mapping[str, np.ndarray], peer: str) -> dict[str, float]:
     return {"value": found.value, "low": found.low, "high": found.high}
 
 
-def _result_table(results: list[dict[str, Any]], peers: list[str]) -> Table:
+def result_table(results: list[dict[str, Any]], peers: list[str]) -> Table:
+    """One row per thread count: our median, and for each peer its median and the ratio with its confidence interval."""
     table = Table("threads", OURS, *(word for name in peers for word in (name, "ratio")), box=None, header_style="bold", pad_edge=False)
     for column in table.columns:
         column.justify = "right"
@@ -116,9 +120,7 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
     return f"{ratio['value']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]"
 
 
-def _dispatch_times(model: Path, threads: int | None, inputs: tuple[str, ...], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    program = compiled(model, {**options, "threads": threads})
-    feeds = complete_feeds(program, parse_feeds(inputs, [item.name for item in program.inputs]), model_hints(model), 0)
+def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]]:
     times = dispatch_seconds(program.session.artifact, feeds, program.threads)
     records = {dispatch.name: dispatch for dispatch in program.record.dispatches}
     rows: list[dict[str, Any]] = []

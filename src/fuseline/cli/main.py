@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -66,12 +67,16 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; no exception leaves."""
-    debug = "--debug" in arguments
     words = [word for word in arguments if word != "--debug"]
-    as_json = "--json" in words
     command = next((word for word in words if word in COMMANDS), "fuseline")
+    work = partial(cli.main, args=words, prog_name="fuseline", standalone_mode=False)
+    return guarded(work, command, as_json="--json" in words, debug="--debug" in arguments)
+
+
+def guarded(work: Callable[[], object], command: str, *, as_json: bool, debug: bool) -> int:
+    """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under `as_json`."""
     try:
-        cli.main(args=words, prog_name="fuseline", standalone_mode=False)
+        code = work()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as problem:
@@ -84,7 +89,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     except Exception as problem:  # noqa: BLE001 - the one place where everything ends: no traceback ever reaches the user
         return _failed(problem, command, as_json, debug)
-    return 0
+    # click answers the code of an Exit raised inside a command instead of raising it on.
+    return code if isinstance(code, int) else 0
 
 
 def _usage(problem: click.ClickException, command: str, as_json: bool) -> int:

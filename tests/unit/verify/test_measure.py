@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
@@ -12,7 +14,7 @@ def test_every_contender_is_timed_in_every_round():
     times = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=4, round_seconds=1e-5)
     assert {name: len(values) for name, values in times.items()} == {"a": 4, "b": 4}
     assert all((values >= 0).all() for values in times.values())
-    changes = sum(left != right for left, right in zip(calls, calls[1:], strict=False))
+    changes = sum(left != right for left, right in pairwise(calls))
     assert changes >= 4  # interleaved, not one after the other
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction_access import Bound
@@ -83,9 +85,8 @@ class ContractionPlan(Plan):
 def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Refusal:
     """The plan for a problem, or why its results cannot be written."""
     view = problem.view
-    refusal = unsupported_members(problem)
-    if refusal is not None:
-        return refusal
+    if unsupported_members(view, problem.root.op):
+        return Refusal("second-reduction", "an op reduces beside the root")
     paths = result_paths(view)
     if isinstance(paths, Refusal):
         return paths
@@ -116,13 +117,10 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
     return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
 
 
-def unsupported_members(problem: Problem) -> Refusal | None:
-    """A second op that reduces would be computed anew for every element that asks for it."""
-    for op in problem.view.members:
-        view = problem.view.structured(op)
-        if view is not None and op is not problem.root.op and view.reduction:
-            return Refusal("second-reduction", f"{op.name} reduces beside the root")
-    return None
+def unsupported_members(view: DispatchView, root: Operation) -> bool:
+    """Whether a second op reduces: it would be computed anew for every element that asks for it."""
+    members = [(op, view.structured(op)) for op in view.members if op is not root]
+    return any(structured is not None and bool(structured.reduction) for _, structured in members)
 
 
 # operands ------------------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,29 @@
+"""Windows channel by channel: depthwise convolutions, max, min and average pooling, and sums over whole images, channels innermost."""
+
+from __future__ import annotations
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.window_kernel import WindowKernel
+from fuseline.targets.cpu.families.window_plan import WindowPlan, plan_window, window_problem
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+
+
+class WindowFamily(Family):
+    """Takes depthwise convolutions and poolings of f32 or f64 whose channels are contiguous in image and result."""
+
+    name = "window"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root slides a window channel by channel."""
+        problem = window_problem(view)
+        return problem if isinstance(problem, Refusal) else plan_window(problem, machine)
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, WindowPlan)
+        WindowKernel(plan, kernel).emit()
+
+
+EXPORT = WindowFamily

@@ -1,0 +1,381 @@
+"""The kernel of a window root: lines, tiles of pixels, panels of channels; columns of the image shared by the pixels of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fuseline.analysis.structured import multiply_add_operands
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.access import AnyIndex, Index
+from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.families.contraction_access import Bound
+from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.window_plan import WindowPlan
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The place of a tile: outer axes and line, first pixel, number of pixels, the panel and the live lanes of its vectors.
+
+    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known.
+    """
+
+    outer: dict[Axis, Operand]
+    start: Operand
+    pixels: int
+    spread: tuple[int, int] | None
+    panel: Operand
+    actives: Sequence[Operand | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where the reduction is, outside the columns: what it adds to image and filter indices, its indices, and the checks to be made."""
+
+    image: Operand
+    filter: Operand
+    at: dict[Axis, Operand]
+    rows: tuple[Value, ...]
+
+
+class WindowKernel:
+    """Builds the kernel of a plan."""
+
+    def __init__(self, plan: WindowPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.problem, self.kernel = plan, plan.problem, kernel
+        self.evaluator = Evaluator(kernel, plan.view, {self.problem.root.op.results[0]: self._held})
+        self.frame = self.evaluator.frame
+        access = self.problem.image.access
+        assert access is not None
+        self.access, self.memory = access, self.frame.argument(access.argument)
+        self.page = kernel.scratch(self.problem.dtype, plan.width) if access.bounds else None
+        self.filter_memory = self._filter_memory()
+        self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
+        self.accumulator: Value | None = None
+
+    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        del index, lanes, active
+        assert self.accumulator is not None
+        return self.accumulator
+
+    def _filter_memory(self) -> MemRef | None:
+        plan, filter_ = self.plan, self.problem.filter
+        if filter_ is None:
+            return None
+        if plan.packed is not None:
+            position = plan.view.tensors.index(filter_.value)  # pyright: ignore[reportArgumentType]
+            return self.kernel.binding(position, self.problem.dtype, plan.packed.elements)
+        assert filter_.access is not None
+        return self.frame.argument(filter_.access.argument)
+
+    def emit(self) -> None:
+        """Fill the page of pad values, then run the workgroups."""
+        if self.page is not None:
+            value = self.kernel.const(self.access.pad, self.problem.dtype, self.plan.lanes)
+            for v in range(self.plan.vectors):
+                self.kernel.store(self.page, v * self.plan.lanes, value)
+        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
+
+    # workgroups ----------------------------------------------------------------------------------------------------------------------
+
+    def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        plan, kernel, problem = self.plan, self.kernel, self.problem
+        at = self._decode(number)
+        outer = dict(zip(problem.outer, at, strict=False))
+        lines = self._range(at[-2], plan.blocks.lines, problem.line.extent if problem.line is not None else 1)
+        panels = self._range(at[-1], plan.blocks.panels, plan.panel_count)
+
+        def line(i: Operand) -> tuple[Operand, ...]:
+            self._line({**outer, problem.line: i} if problem.line is not None else outer, panels)
+            return ()
+
+        kernel.loop(*lines, 1, line)
+        return ()
+
+    def _decode(self, number: Operand) -> list[Operand]:
+        kernel, rest = self.kernel, number
+        out: list[Operand] = []
+        grid = [self.frame.operand(extent) for extent in self.plan.grid]
+        for extent in reversed(grid[1:]):
+            out.append(kernel.rem(rest, extent))
+            rest = kernel.div(rest, extent)
+        out.append(0 if grid[0] == 1 else rest)
+        return out[::-1]
+
+    def _range(self, index: Operand, size: int, count: d.Dim) -> tuple[Operand, Operand]:
+        if isinstance(count, int) and size >= count:
+            return 0, count
+        start = self.kernel.mul(index, size)
+        return start, self.kernel.min(self.kernel.add(start, size), self.frame.operand(count))
+
+    def _line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
+        """Tall tiles, then short ones; a line of unknown length ends pixel by pixel."""
+        plan, kernel, split = self.plan, self.kernel, self.plan.split
+
+        def tiles(pixels: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None) -> Callable[[Operand], tuple[Operand, ...]]:
+            def body(t: Operand) -> tuple[Operand, ...]:
+                self._panels(outer, start(t), pixels, spread, panels)
+                return ()
+
+            return body
+
+        if split is not None:
+            h, tall, count = split.height, split.tall, split.count
+            kernel.loop(0, tall, 1, tiles(h, lambda t: kernel.mul(t, h), (0, (tall - 1) * h)))
+            if split.short:
+                spread = (tall * h, (count - 1) * (h - 1) + tall)
+                kernel.loop(tall, count, 1, tiles(h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), spread))
+            return
+        assert self.problem.pixel is not None
+        extent = self.frame.operand(self.problem.pixel.extent)
+        whole = kernel.div(extent, plan.pixels)
+        kernel.loop(0, whole, 1, tiles(plan.pixels, lambda t: kernel.mul(t, plan.pixels), None))
+        kernel.loop(kernel.mul(whole, plan.pixels), extent, 1, tiles(1, lambda t: t, None))
+
+    def _panels(self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]) -> None:
+        """Whole panels of channels in a loop, then the narrower one at the end."""
+        plan, kernel = self.plan, self.kernel
+        channels = self.problem.channel.extent
+        whole = self.frame.operand(d.floor_div(channels, plan.width))
+        first, last = panels
+
+        def at(panel: Operand, actives: Sequence[Operand | None]) -> tuple[Operand, ...]:
+            self._tile(Tile(outer, start, pixels, spread, panel, actives))
+            return ()
+
+        kernel.loop(first, kernel.min(last, whole), 1, lambda panel: at(panel, [None] * plan.vectors))
+        if not isinstance(channels, int):
+            rest = kernel.sub(self.frame.operand(channels), kernel.mul(whole, plan.width))
+            actives: list[Operand | None] = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.vectors)]
+            some = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
+            kernel.when(some, lambda: at(whole, actives))
+        elif channels % plan.width:
+            rest = channels % plan.width
+            fixed: list[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            kernel.when(kernel.compare("gt", last, whole), lambda: at(whole, fixed))
+
+    # one tile ------------------------------------------------------------------------------------------------------------------------
+
+    def _tile(self, tile: Tile) -> None:
+        starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
+        rows = self._rows_inside(tile, [b for b in self.access.bounds if not self._moves(b) and self._axis(b) is None], {})
+        totals = self._nest(tile, 0, Window(self._image_base(tile), self._filter_base(tile), {}, rows), starts)
+        for p in range(tile.pixels):
+            for v, active in enumerate(tile.actives):
+                self._store(tile, p, v, active, totals[p * len(tile.actives) + v])
+
+    def _loops(self, tile: Tile, pixel: int, v: int) -> list[AnyIndex]:
+        """The root's loops at a vector of a pixel; reduction loops at 0."""
+        kernel, problem = self.kernel, self.problem
+        loops: list[AnyIndex] = [Index(0)] * problem.root.rank
+        for axis, value in tile.outer.items():
+            loops[axis.inner] = Index(value)
+        if problem.pixel is not None:
+            loops[problem.pixel.inner] = Index(kernel.add(tile.start, pixel))
+        loops[problem.channel.inner] = Index(self._channel(tile, v), 1 if self.plan.lanes > 1 else 0)
+        return loops
+
+    def _channel(self, tile: Tile, v: int) -> Operand:
+        return self.kernel.add(self.kernel.mul(tile.panel, self.plan.width), v * self.plan.lanes)
+
+    def _start(self, tile: Tile, pixel: int, v: int) -> Value:
+        root = self.problem.root
+        index = self.evaluator.through(root.output_maps[0], self._loops(tile, pixel, v), self.plan.lanes)
+        return self.evaluator.value_at(root.outputs[0], index, self.plan.lanes, tile.actives[v])
+
+    def _store(self, tile: Tile, pixel: int, v: int, active: Operand | None, value: Value) -> None:
+        loops = self._loops(tile, pixel, v)
+        self.accumulator = value
+        for path in self.plan.paths:
+            index = [loops[loop] if loop is not None else Index(0) for loop in path.coordinates]
+            result = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
+            flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
+            self.frame.store(self.frame.result(path.position), flat, result, active)
+
+    # reduction -----------------------------------------------------------------------------------------------------------------------
+
+    def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value]) -> list[Value]:
+        if level == len(self.problem.down):
+            return self._columns(tile, window, totals)
+        axis, kernel = self.problem.down[level], self.kernel
+        bounds = [b for b in self.access.bounds if self._axis(b) is axis and not self._moves(b)]
+        lo, hi = self._clipped(tile, axis, bounds)
+
+        def body(i: Operand, *carried: Value) -> Sequence[Value]:
+            at = {**window.at, axis: i}
+            rows = () if self.problem.skips_padding else self._rows_inside(tile, bounds, at)
+            image = kernel.add(window.image, kernel.mul(i, self.frame.operand(self.access.stride(axis.inner))))
+            inner = Window(image, kernel.add(window.filter, kernel.mul(i, self._filter_stride(axis))), at, (*window.rows, *rows))
+            return self._nest(tile, level + 1, inner, carried)
+
+        return list(kernel.loop(lo, hi, 1, body, totals))
+
+    def _clipped(self, tile: Tile, axis: Axis, bounds: Sequence[Bound]) -> tuple[Operand, Operand]:
+        """The iterations of `axis` that lie in the image, where padding may be left out; else all."""
+        kernel = self.kernel
+        lo, hi = 0, self.frame.operand(axis.extent)
+        for bound in bounds if self.problem.skips_padding else ():
+            base, step = self._coordinate(tile, bound, {}, 0), bound.coordinate.terms[axis.inner]
+            assert isinstance(step, int)
+            lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
+            hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(self.frame.operand(bound.size), base), 0), step))
+        return lo, hi
+
+    def _columns(self, tile: Tile, window: Window, totals: Sequence[Value]) -> list[Value]:
+        """One window row: every image column is loaded once and given to each pixel that sees it."""
+        problem = self.problem
+        taps = problem.across.extent if problem.across is not None else 1
+        assert isinstance(taps, int)
+        step = self._int_stride(problem.across)
+        move = self._int_stride(problem.pixel)
+        out = list(totals)
+        seen: dict[int, list[tuple[int, int]]] = {}
+        for pixel in range(tile.pixels):
+            for tap in range(taps):
+                seen.setdefault(pixel * move + tap * step, []).append((pixel, tap))
+        for v, active in enumerate(tile.actives):
+            filters = [self._filter(tile, window, tap, v, active) for tap in range(taps)]
+            for offset, users in sorted(seen.items()):
+                column = self._column(tile, window, offset, users[0], v, active)
+                for pixel, tap in users:
+                    place = pixel * len(tile.actives) + v
+                    out[place] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[place]))
+        return out
+
+    def _int_stride(self, axis: Axis | None) -> int:
+        stride = self.access.stride(axis.inner) if axis is not None else 0
+        assert isinstance(stride, int)
+        return stride
+
+    def _combined(self, tile: Tile, window: Window, pixel: int, tap: int, v: int, values: tuple[Value, Value | None, Value]) -> Value:
+        column, filter_, total = values
+        if self.fused and filter_ is not None:
+            return self.kernel.fma(column, filter_, total)
+        problem = self.problem
+        loops = self._loops(tile, pixel, v)
+        for axis, i in window.at.items():
+            loops[axis.inner] = Index(i)
+        if problem.across is not None:
+            loops[problem.across.inner] = Index(tap)
+        inputs = {problem.image_position: column} | ({problem.filter_position: filter_} if filter_ is not None else {})
+        point = BodyPoint(self.evaluator, problem.root, loops, self.plan.lanes, tile.actives[v], [total], inputs)
+        return self.kernel.splat(point.yields()[0], self.plan.lanes)
+
+    # image ---------------------------------------------------------------------------------------------------------------------------
+
+    def _image_base(self, tile: Tile) -> Operand:
+        kernel = self.kernel
+        total = kernel.add(self.frame.operand(self.access.flat.constant), self._channel(tile, 0))
+        for axis, value in tile.outer.items():
+            total = kernel.add(total, kernel.mul(value, self.frame.operand(self.access.stride(axis.inner))))
+        if self.problem.pixel is not None:
+            total = kernel.add(total, kernel.mul(tile.start, self._int_stride(self.problem.pixel)))
+        return total
+
+    def _column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
+        """A vector of an image column, or of pad values outside the image."""
+        kernel = self.kernel
+        address = kernel.address(self.memory, kernel.add(window.image, offset))
+        for inside in (*window.rows, *self._column_checks(tile, window, user)):
+            assert self.page is not None
+            address = kernel.select_mem(inside, address, 0, self.page, 0)
+        return kernel.load_at(address, v * self.plan.lanes, self.plan.lanes, active)
+
+    def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:
+        pixel, tap = user
+        across = self.problem.across
+        at = {**window.at, **({across: tap} if across is not None else {})}
+        found: list[Value] = []
+        for bound in self.access.bounds:
+            if not self._moves(bound):
+                continue
+            low, high = self._crosses(tile, bound, pixel, tap)
+            inside = self._inside(self._coordinate(tile, bound, at, pixel), bound, low, high)
+            found += [inside] if inside is not None else []
+        return found
+
+    def _moves(self, bound: Bound) -> bool:
+        """Whether a bound differs between the pixels of a tile, or between the taps of a window row."""
+        across, pixel = self.problem.across, self.problem.pixel
+        return any(axis is not None and axis.inner in bound.coordinate.terms for axis in (across, pixel))
+
+    def _axis(self, bound: Bound) -> Axis | None:
+        return next((axis for axis in self.problem.reduction if axis.inner in bound.coordinate.terms), None)
+
+    def _rows_inside(self, tile: Tile, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> tuple[Value, ...]:
+        found = [self._inside(self._coordinate(tile, bound, at, 0), bound, True, True) for bound in bounds]
+        return tuple(inside for inside in found if inside is not None)
+
+    def _inside(self, coordinate: Operand, bound: Bound, low: bool, high: bool) -> Value | None:
+        kernel, size = self.kernel, self.frame.operand(bound.size)
+        if not low and not high:
+            return None
+        if not low:
+            return kernel.compare("lt", coordinate, size)
+        return kernel.compare("ult", coordinate, size) if high else kernel.compare("ge", coordinate, 0)
+
+    def _coordinate(self, tile: Tile, bound: Bound, at: dict[Axis, Operand], pixel: int) -> Operand:
+        """A padded coordinate of a pixel; reduction axes that are not in `at` are at 0."""
+        kernel, problem = self.kernel, self.problem
+        places = {axis.inner: value for axis, value in (*tile.outer.items(), *at.items())}
+        if problem.pixel is not None:
+            places[problem.pixel.inner] = kernel.add(tile.start, pixel)
+        total = self.frame.operand(bound.coordinate.constant)
+        for loop, coefficient in bound.coordinate.terms.items():
+            total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))
+        return total
+
+    def _crosses(self, tile: Tile, bound: Bound, pixel: int, tap: int) -> tuple[bool, bool]:
+        """Whether the column can lie below 0, and at or beyond the size, in any tile that this code serves."""
+        constant, size = bound.coordinate.constant, bound.size
+        if not isinstance(constant, int) or not isinstance(size, int):
+            return True, True
+        low = high = constant
+        for loop, coefficient in bound.coordinate.terms.items():
+            reach = self._reach(tile, loop, pixel, tap)
+            if reach is None or not isinstance(coefficient, int):
+                return True, True
+            ends = (coefficient * reach[0], coefficient * reach[1])
+            low, high = low + min(ends), high + max(ends)
+        return low < 0, high >= size
+
+    def _reach(self, tile: Tile, loop: int, pixel: int, tap: int) -> tuple[int, int] | None:
+        problem = self.problem
+        if problem.pixel is not None and loop == problem.pixel.inner:
+            return None if tile.spread is None else (tile.spread[0] + pixel, tile.spread[1] + pixel)
+        if problem.across is not None and loop == problem.across.inner:
+            return tap, tap
+        extent = problem.extents[loop]
+        return (0, extent - 1) if isinstance(extent, int) else None
+
+    # filter --------------------------------------------------------------------------------------------------------------------------
+
+    def _filter_stride(self, axis: Axis) -> Operand:
+        if self.plan.packed is not None:
+            return self.plan.packed.strides.get(axis.inner, 0)
+        filter_ = self.problem.filter
+        return self.frame.operand(filter_.access.stride(axis.inner)) if filter_ is not None and filter_.access is not None else 0
+
+    def _filter_base(self, tile: Tile) -> Operand:
+        kernel, plan, filter_ = self.kernel, self.plan, self.problem.filter
+        if filter_ is None:
+            return 0
+        if plan.packed is not None:
+            total: Operand = kernel.mul(tile.panel, plan.packed.panel_stride)
+        else:
+            assert filter_.access is not None
+            total = kernel.add(self.frame.operand(filter_.access.flat.constant), self._channel(tile, 0))
+        for axis, value in tile.outer.items():
+            total = kernel.add(total, kernel.mul(value, self._filter_stride(axis)))
+        return total
+
+    def _filter(self, tile: Tile, window: Window, tap: int, v: int, active: Operand | None) -> Value | None:
+        if self.filter_memory is None:
+            return None
+        across = self.problem.across
+        step = self.kernel.mul(self._filter_stride(across), tap) if across is not None else 0
+        index = self.kernel.add(self.kernel.add(window.filter, step), v * self.plan.lanes)
+        return self.kernel.load(self.filter_memory, index, self.plan.lanes, active=None if self.plan.packed is not None else active)

@@ -1,0 +1,273 @@
+"""What is decided about a root that slides a window over an image channel by channel: depthwise convolution and pooling.
+
+    out[outer, line, pixel, channel] = combine over window of image[.., pixel * stride + window * dilation - low, channel] (* filter[window, channel])
+
+Vectors run along `channel`, which is contiguous in the image. A tile is several pixels of a line: neighbouring pixels share image columns, so
+each column is loaded once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims, yielded
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.families.contraction_access import Bound, linear_access
+from fuseline.targets.cpu.families.contraction_plan import unsupported_members
+from fuseline.targets.cpu.families.contraction_problem import Axis, Operand, always_inside, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.packing import PackedColumns, packed_columns
+from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, choose_blocks, split_rows
+from fuseline.targets.target import Refusal
+
+UNROLLED_WINDOW = 9
+"""A window wider than this along the line is a loop, and its pixels share no columns."""
+
+_IDENTITY: dict[type[Operation], float] = {
+    arith.AddfOp: 0.0, arith.MaximumfOp: -inf, arith.MaxnumfOp: -inf, arith.MinimumfOp: inf, arith.MinnumfOp: inf,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WindowProblem:
+    """The roles of the loops. `pixel` is the tiled axis, `across` the reduction axis that slides along it (None: none does)."""
+
+    view: DispatchView
+    root: StructuredOp
+    dtype: str
+    extents: tuple[Dim, ...]
+    image: Operand
+    image_position: int
+    filter: Operand | None
+    filter_position: int
+    outer: tuple[Axis, ...]
+    line: Axis | None
+    pixel: Axis | None
+    channel: Axis
+    down: tuple[Axis, ...]
+    across: Axis | None
+    skips_padding: bool
+
+    @property
+    def reduction(self) -> tuple[Axis, ...]:
+        """All reduction axes, outermost first."""
+        return (*self.down, *((self.across,) if self.across is not None else ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowPlan(Plan):
+    """A problem with its tile (`pixels` by `vectors` of `lanes` channels) and blocks (`lines`, 1, channel panels)."""
+
+    problem: WindowProblem
+    pixels: int
+    vectors: int
+    lanes: int
+    blocks: Blocks
+    packed: PackedColumns | None
+    paths: tuple[ResultPath, ...]
+
+    @property
+    def width(self) -> int:
+        """Channels per panel."""
+        return self.vectors * self.lanes
+
+    @property
+    def panel_count(self) -> Dim:
+        """Panels of channels."""
+        return d.ceil_div(self.problem.channel.extent, self.width)
+
+    @property
+    def split(self) -> RowSplit | None:
+        """Tiles along the line; None where its length is only known at run time."""
+        pixel = self.problem.pixel
+        extent = pixel.extent if pixel is not None else 1
+        return split_rows(extent, self.pixels) if isinstance(extent, int) else None
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid, slowest first: outer axes, line blocks, panel blocks."""
+        line = self.problem.line
+        lines = d.ceil_div(line.extent, self.blocks.lines) if line is not None else 1
+        return (*(axis.extent for axis in self.problem.outer), lines, d.ceil_div(self.panel_count, self.blocks.panels))
+
+
+def window_problem(view: DispatchView) -> WindowProblem | Refusal:
+    """The root of `view` as a window problem, or why it is none."""
+    root = view.root_view
+    if root is None or kind(root.op) not in (Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION):
+        return Refusal("not-a-window", "the root slides no window channel by channel")
+    used = [i for i in range(len(root.inputs)) if root.body.args[i].uses]
+    sides = multiply_add_operands(root.op)
+    if len(root.outputs) != 1 or len(used) not in (1, 2) or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE)):
+        return Refusal("window-body", "the window combines something else than one image, with at most one filter")
+    dtype = dtype_of(root.op.results[0].type)
+    if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used):
+        return Refusal("element-type", "windows are for f32 and f64 throughout")
+    if any(extent == 0 for extent in root.loops(view.shapes)):
+        return Refusal("empty", "a loop never runs")
+    return _with_operands(view, root, dtype, used)
+
+
+def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int]) -> WindowProblem | Refusal:
+    extents = root.loops(view.shapes)
+    position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
+    other = next((i for i in used if i != position), None)
+    image = _operand(view, root, position, extents)
+    if image.access is None:
+        return Refusal("image-computed", "the image is not a plain part of a buffer")
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    moving = [loop for loop in written if extents[loop] != 1]
+    if not moving or set(written) != set(root.parallel):
+        return Refusal("no-channels", "nothing runs along the lanes")
+    channel = moving[-1]
+    if image.access.stride(channel) != 1 or any(channel in bound.coordinate.terms for bound in image.bounds):
+        return Refusal("channels-not-contiguous", "the innermost loop of the result is not contiguous in the image")
+    filter_ = _operand(view, root, other, extents) if other is not None else None
+    if filter_ is not None and not _filter_readable(view, filter_, channel):
+        return Refusal("filter-layout", "the filter is neither a constant nor contiguous along the channels")
+    return _with_roles(view, root, (dtype, extents), (image, position, filter_, other or 0), (moving, channel))
+
+
+def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
+    """The operand that the window slides over: the one with the most loops in its coordinates."""
+    return max(used, key=lambda i: len(used_dims(root.input_maps[i])))
+
+
+def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Sequence[Dim]) -> Operand:
+    access = linear_access(view, root.inputs[position], root.input_maps[position])
+    if access is not None:
+        access = replace(access, bounds=tuple(b for b in access.bounds if not always_inside(b, extents)))
+    return Operand(root.inputs[position], root.input_maps[position], access)
+
+
+def _filter_readable(view: DispatchView, filter_: Operand, channel: int) -> bool:
+    if is_packable_constant(view, filter_):
+        return any(isinstance(e, AffineDimExpr) and e.position == channel for e in filter_.map.results)
+    return filter_.access is not None and not filter_.bounds and filter_.access.stride(channel) == 1
+
+
+def _with_roles(
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[Operand, int, Operand | None, int],
+    loops: tuple[list[int], int],
+) -> WindowProblem | Refusal:  # fmt: skip
+    dtype, extents = types
+    image, image_position, filter_, filter_position = operands
+    moving, channel = loops
+    assert image.access is not None
+    axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
+    reduction = [loop for loop in root.reduction if extents[loop] != 1]
+    reduction.sort(key=lambda loop: -abs(estimated(image.access.stride(loop))))  # pyright: ignore[reportOptionalMemberAccess]
+    pixels = [loop for loop in moving if loop != channel]
+    pixel = pixels[-1] if pixels and _slides(image, pixels[-1]) else None
+    rest = [loop for loop in pixels if loop != pixel]
+    line = rest[-1] if rest else None
+    across = _across(image, pixel, reduction, extents)
+    down = [loop for loop in reduction if loop != across]
+    if any(not _simple(bound, reduction) for bound in image.bounds):
+        return Refusal("window-map", "a padded coordinate mixes several window loops")
+    return WindowProblem(
+        view, root, dtype, extents, image, image_position, filter_, filter_position, tuple(axes[loop] for loop in rest[:-1]),
+        axes[line] if line is not None else None, axes[pixel] if pixel is not None else None, axes[channel],
+        tuple(axes[loop] for loop in down), axes[across] if across is not None else None, _skips(root, image),
+    )  # fmt: skip
+
+
+def _slides(image: Operand, loop: int) -> bool:
+    """Whether tiling `loop` is of use: it moves over the image by a number known now."""
+    return image.access is not None and isinstance(image.access.stride(loop), int)
+
+
+def _across(image: Operand, pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]) -> int | None:
+    """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of columns per step."""
+    if pixel is None or image.access is None:
+        return None
+    shared = [loop for bound in image.bounds if pixel in bound.coordinate.terms for loop in reduction if loop in bound.coordinate.terms]
+    candidates = shared or list(reduction[-1:])
+    for loop in candidates:
+        extent = extents[loop]
+        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and isinstance(image.access.stride(loop), int):
+            return loop
+    return None
+
+
+def _simple(bound: Bound, reduction: Sequence[int]) -> bool:
+    mine = [loop for loop in reduction if loop in bound.coordinate.terms]
+    return len(mine) <= 1 and all(isinstance(bound.coordinate.terms[loop], int) and bound.coordinate.terms[loop] > 0 for loop in mine)  # pyright: ignore[reportOperatorIssue]
+
+
+def _skips(root: StructuredOp, image: Operand) -> bool:
+    """Whether combining the pad value changes nothing, so that window rows in the padding may be left out."""
+    assert image.access is not None
+    combine = yielded(root.op)[0].owner
+    if not isinstance(combine, Operation):
+        return False
+    identity = _IDENTITY.get(type(combine))
+    direct = any(operand in root.body.args for operand in combine.operands)
+    plain = len(root.body.ops) == 2 or multiply_add_operands(root.op) is not None
+    return identity is not None and direct and plain and image.access.pad == identity
+
+
+def plan_window(problem: WindowProblem, machine: Machine) -> WindowPlan | Refusal:
+    """The plan of a problem, or why its results cannot be written."""
+    view = problem.view
+    if unsupported_members(view, problem.root.op):
+        return Refusal("second-reduction", "an op reduces beside the root")
+    paths = result_paths(view)
+    if isinstance(paths, Refusal):
+        return paths
+    lanes = machine.lanes(problem.dtype)
+    pixels, vectors = _tile(problem, lanes, machine)
+    packed = _packed(problem, vectors * lanes)
+    layouts = {view.tensors.index(problem.filter.value): packed.layout} if packed is not None and problem.filter is not None else {}  # pyright: ignore[reportArgumentType]
+    plan = WindowPlan(
+        view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
+        blocks=_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
+        notes={"tile": f"{pixels}x{vectors * lanes}", "image": "padded" if problem.image.bounds else "plain"},
+    )  # fmt: skip
+    return replace(plan, workgroups=d.product(plan.grid))
+
+
+def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, int]:
+    """Pixels and vectors of a tile: accumulators, one window row of the filter and the column at hand stay in registers."""
+    channels = problem.channel.extent
+    limit = -(-channels // lanes) if isinstance(channels, int) else 8
+    if problem.pixel is None:
+        return 1, max(1, min(8, limit))
+    taps = estimated(problem.across.extent) if problem.across is not None else 1
+    room = machine.vector_registers - 2 - (min(taps, 5) if problem.filter is not None else 0)
+    return max(2, min(8, room)), 1
+
+
+def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
+    filter_ = problem.filter
+    if filter_ is None or not is_packable_constant(problem.view, filter_):
+        return None
+    shape = [size for size in problem.view.shapes.dims(filter_.value) if isinstance(size, int)]
+    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
+    parallel = [axis for axis in (*problem.outer, problem.line, problem.pixel) if axis is not None]
+    outer = [loop for axis in parallel for loop in axis.loops if loop in loops]
+    return packed_columns(shape, loops, problem.channel.inner, outer, [axis.inner for axis in problem.reduction], width)
+
+
+def _blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
+    outer, window = 1, 1
+    for axis in problem.outer:
+        outer *= estimated(axis.extent)
+    for axis in problem.reduction:
+        window *= estimated(axis.extent)
+    pixels = estimated(problem.pixel.extent) if problem.pixel is not None else 1
+    lines = estimated(problem.line.extent) if problem.line is not None else 1
+    panels = -(-estimated(problem.channel.extent) // width)
+    work = 8 * window * pixels * width  # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
+    return choose_blocks(BlockProblem(outer, lines, 1, panels, work, 0, 0), machine)

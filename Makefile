@@ -6,7 +6,7 @@ TESTS ?= tests
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types bench replay replay-update docs clean
+.PHONY: help setup demo test test-all lint types bench replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,10 +47,7 @@ bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
 	$(BIN)/python benchmarks/models.py $(MODELS)
 
 replay: $(VENV)/.test ## diff the generated IR of all test models against main (BASE=commit)
-	$(BIN)/python benchmarks/replay.py --base $(or $(BASE),main)
-
-docs: $(VENV)/.test ## write the generated pages of docs/
-	$(BIN)/python docs/generate.py
+	$(BIN)/python tools/replay.py --base $(or $(BASE),main)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .replay build dist

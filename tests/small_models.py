@@ -1,0 +1,105 @@
+"""Small ONNX models with seeded weights: one per situation that a whole compile must handle, each compiled in well under a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.helper as oh
+from onnx import TensorProto, numpy_helper
+
+OPSET = 18
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+Shape = Sequence[int | str]
+
+
+class Builder:
+    """Collects nodes and weights; `node` answers the name of its (first) output."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def node(self, op_type: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
+        """A node called `<OpType>_<index>`."""
+        name = f"{op_type}_{len(self.nodes)}"
+        results = [f"{name}_out{i}" for i in range(outputs)]
+        self.nodes.append(oh.make_node(op_type, list(inputs), results, name=name, **attributes))  # pyright: ignore[reportArgumentType]
+        return results[0]
+
+    def weight(self, *shape: int, scale: float = 1.0) -> str:
+        """A normal f32 initializer."""
+        return self.constant((scale * self.rng.standard_normal(shape)).astype(np.float32))
+
+    def constant(self, values: npt.ArrayLike) -> str:
+        """An initializer with these values."""
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def model(self, inputs: dict[str, tuple[int, Shape]], outputs: dict[str, Shape], output_type: int = FLOAT) -> onnx.ModelProto:
+        """The checked model."""
+        given = [oh.make_tensor_value_info(name, kind, list(shape)) for name, (kind, shape) in inputs.items()]
+        results = [oh.make_tensor_value_info(name, output_type, list(shape)) for name, shape in outputs.items()]
+        graph = oh.make_graph(self.nodes, "small", given, results, self.weights)
+        model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", OPSET)], ir_version=9)
+        onnx.checker.check_model(model)
+        return model
+
+
+def mlp() -> onnx.ModelProto:
+    """Two Gemms, Relu between, Softmax after."""
+    b = Builder(1)
+    hidden = b.node("Relu", b.node("Gemm", "x", b.weight(16, 32, scale=0.25), b.weight(32)))
+    y = b.node("Softmax", b.node("Gemm", hidden, b.weight(32, 10, scale=0.2), b.weight(10)), axis=-1)
+    return b.model({"x": (FLOAT, (4, 16))}, {y: (4, 10)})
+
+
+def convolutions() -> onnx.ModelProto:
+    """Conv, batch norm, Relu, a depthwise convolution, a residual sum, both poolings, Gemm."""
+    b = Builder(2)
+    scale, variance = (b.constant(b.rng.uniform(0.5, 1, 8).astype(np.float32)) for _ in range(2))
+    stem = b.node("Conv", "x", b.weight(8, 3, 3, 3, scale=0.2), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+    trunk = b.node("Relu", b.node("BatchNormalization", stem, scale, b.weight(8), b.weight(8), variance))
+    depth = b.node("Conv", trunk, b.weight(8, 1, 3, 3, scale=0.3), b.weight(8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=8)
+    point = b.node("Conv", b.node("Clip", depth, b.constant(np.float32(0)), b.constant(np.float32(6))), b.weight(8, 8, 1, 1, scale=0.3))
+    pooled = b.node("MaxPool", b.node("Add", trunk, point), kernel_shape=[2, 2], strides=[2, 2])
+    flat = b.node("Flatten", b.node("GlobalAveragePool", pooled))
+    y = b.node("Gemm", flat, b.weight(5, 8, scale=0.3), b.weight(5), transB=1)
+    return b.model({"x": (FLOAT, (1, 3, 16, 16))}, {y: (1, 5)})
+
+
+def attention(batch: int | str = 2, length: int | str = 8) -> onnx.ModelProto:
+    """Embedding lookup, layer norm, one attention head group, residual; batch and length may be symbols."""
+    b = Builder(3)
+    x = b.node("Gather", b.weight(50, 16), "ids")
+    normal = b.node("LayerNormalization", x, b.weight(16), b.weight(16), axis=-1)
+    split = b.constant(np.array([0, 0, 2, 8], np.int64))
+    heads = [b.node("Reshape", b.node("MatMul", normal, b.weight(16, 16, scale=0.25)), split) for _ in range(3)]
+    q, v = (b.node("Transpose", head, perm=[0, 2, 1, 3]) for head in (heads[0], heads[2]))
+    k = b.node("Transpose", heads[1], perm=[0, 2, 3, 1])
+    scores = b.node("Softmax", b.node("Mul", b.node("MatMul", q, k), b.constant(np.float32(0.35))), axis=-1)
+    mixed = b.node("Transpose", b.node("MatMul", scores, v), perm=[0, 2, 1, 3])
+    joined = b.node("Reshape", mixed, b.constant(np.array([0, 0, 16], np.int64)))
+    y = b.node("Add", x, b.node("MatMul", joined, b.weight(16, 16, scale=0.25)))
+    return b.model({"ids": (INT64, (batch, length))}, {y: (batch, length, 16)})
+
+
+def diamond() -> onnx.ModelProto:
+    """One parent, two elementwise branches of different depth that meet again."""
+    b = Builder(4)
+    parent = b.node("Tanh", "x")
+    y = b.node("Mul", b.node("Exp", parent), b.node("Sqrt", b.node("Abs", b.node("Neg", parent))))
+    return b.model({"x": (FLOAT, (12, 20))}, {y: (12, 20)})
+
+
+SMALL_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "mlp": mlp,
+    "convolutions": convolutions,
+    "attention": attention,
+    "attention_symbolic": lambda: attention("batch", "length"),
+    "diamond": diamond,
+}

@@ -30,6 +30,7 @@ from fuseline.runtime.abi import FORMAT_VERSION
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.memory import Bytes
 from fuseline.runtime.program import Program, program_from_json, program_to_json
+from fuseline.runtime.references import check_references
 
 MAGIC = b"FUSELINE"
 _PREAMBLE = struct.Struct("<8sIIQQ")
@@ -100,10 +101,9 @@ def _write(artifact: Artifact, file: BinaryIO) -> None:
 
 def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
     digest = hashlib.sha256()
-    view = memoryview(block)
-    for start in range(0, len(view), _CHUNK):
-        digest.update(view[start : start + _CHUNK])
-        file.write(view[start : start + _CHUNK])
+    for chunk in _chunks(block):
+        digest.update(chunk)
+        file.write(chunk)
     return digest.hexdigest()
 
 
@@ -173,10 +173,13 @@ def _decode(name: str, header: Mapping[str, Any], whole: Bytes, verify: bool) ->
     check_machine(machine, features)
     code, records = (_section(name, key, header[key], whole, verify=True).tobytes() for key in ("image", "records"))
     constants = [_section(name, f"constant {i}", row, whole, verify=verify) for i, row in enumerate(header["constants"])]
+    program = program_from_json(header["program"])
+    entries = {str(key): int(value) for key, value in header["entries"].items()}
+    check_references(program, len(code), entries, [len(constant) for constant in constants])
     return Artifact(
-        program=program_from_json(header["program"]),
+        program=program,
         code=code,
-        entries={str(key): int(value) for key, value in header["entries"].items()},
+        entries=entries,
         machine=machine,
         fixups=tuple((int(offset), int(target)) for offset, target in header["fixups"]),
         cpu_features=features,
@@ -204,7 +207,7 @@ def _digest(body: Bytes) -> str:
     return digest.hexdigest()
 
 
-def _chunks(body: Bytes) -> Iterator[memoryview]:
-    view = memoryview(body)
+def _chunks(body: bytes | Bytes) -> Iterator[memoryview]:
+    view = memoryview(body) if isinstance(body, bytes) else body.data
     for start in range(0, len(view), _CHUNK):
         yield view[start : start + _CHUNK]

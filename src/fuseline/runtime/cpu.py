@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 
 from fuseline.errors import FuselineError
 
@@ -45,9 +46,10 @@ def _llvm_name(word: str) -> str:
 
 
 def _features_from_numpy() -> frozenset[str]:
-    from numpy._core import _multiarray_umath
-
-    found: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
+    try:
+        found: dict[str, bool] = import_module("numpy._core._multiarray_umath").__cpu_features__
+    except (ImportError, AttributeError):  # a private name: a later NumPy may move it
+        return frozenset()
     return frozenset(_NUMPY_NAMES.get(name, name.lower().replace("_", "")) for name, there in found.items() if there)
 
 

@@ -12,7 +12,8 @@ from fuseline.errors import FuselineError
 
 @cache
 def dtype_named(name: str) -> np.dtype[Any]:
-    """The NumPy dtype called `name`; raises FuselineError (E0503) for one that only ml_dtypes has, where that is not installed.
+    """The NumPy dtype called `name`; raises FuselineError (E0503) for one that only ml_dtypes has, where that is not
+    installed, and E0401 for a name nobody knows.
 
     >>> dtype_named("float32").itemsize
     4
@@ -28,4 +29,7 @@ def _extended(name: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         raise FuselineError("E0503", f"element type {name} needs the ml_dtypes package", hint="pip install ml_dtypes") from error
-    return np.dtype(getattr(ml_dtypes, name))
+    extended = getattr(ml_dtypes, name, None)
+    if extended is None:
+        raise FuselineError("E0401", f"unknown element type {name!r}", hint="compile the model again")
+    return np.dtype(extended)

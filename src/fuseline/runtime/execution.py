@@ -1,31 +1,32 @@
-"""A program for one assignment of sizes: the native command table, its bindings and sizes, all addresses known.
-
-What moves from run to run (the caller's inputs and outputs) is patched by the scheduler from the table's segment words.
-"""
+"""A program bound to memory for one assignment of sizes, ready to run again and again."""
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.errors import FuselineError
 from fuseline.runtime import abi, host
+from fuseline.runtime.command_table import CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, reserve
+from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program
+from fuseline.runtime.sharing import Grid, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
 Array = NDArray[Any]
 Shapes = tuple[tuple[int, ...], ...]
 NativeRun = Callable[[int, int], None]
+Launch = Callable[[int], None]
+"""Hands the address of a run context to the scheduler and answers when the run has ended."""
+
+_MISALIGNED = abi.ALIGNMENT - 1
 
 
 @dataclass(frozen=True)
@@ -42,174 +43,116 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(pages.base + offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How the grid of one command is cut: see `fuseline.runtime.abi`."""
-
-    participants: int
-    first: int
-    barrier: bool
-
-
-def share_grids(costs: Sequence[tuple[int, int, int, bool]], threads: int, split_above_ns: int) -> list[Share]:
-    """Decide for each command `(workgroups, cost_ns, max_threads, barrier)` which threads take part.
-
-    A wave (the commands from one barrier to the next) that costs less than `split_above_ns` runs on thread 0, and between two such waves
-    the barrier is dropped: program order on that thread does the same. In other waves each grid starts on the thread after the last one
-    that got an odd share, so that small grids spread.
-    """
-    shares: list[Share] = []
-    was_alone = True
-    for wave in _waves(costs):
-        alone = sum(cost for _, cost, _, _ in wave) < split_above_ns
-        barrier = wave[0][3] and not (alone and was_alone)
-        shares += _share_wave(wave, 1 if alone else threads, threads, barrier)
-        was_alone = alone
-    return shares
-
-
-def _waves(costs: Sequence[tuple[int, int, int, bool]]) -> Iterator[Sequence[tuple[int, int, int, bool]]]:
-    starts = [i for i, (_, _, _, barrier) in enumerate(costs) if barrier and i] if costs else []
-    for start, end in pairwise([0, *starts, len(costs)]):
-        if start < end:
-            yield costs[start:end]
-
-
-def _share_wave(wave: Sequence[tuple[int, int, int, bool]], most: int, threads: int, barrier: bool) -> Iterator[Share]:
-    first = 0
-    for row, (workgroups, _, limit, _) in enumerate(wave):
-        participants = max(1, min(most, workgroups, limit or most))
-        yield Share(participants, first, barrier and row == 0)
-        if most > 1:
-            first = (first + (workgroups if participants == threads else participants)) % threads
-
-
 class Workspace:
-    """Memory that one run at a time may use: the arena, the scratch of every thread, and the tables bound to them."""
+    """Memory that one run at a time may use: the arena, the scratch of every thread, and the executions bound to them."""
 
     def __init__(self) -> None:
         self.arena: Bytes = reserve(0)
         self.scratch: Bytes = reserve(0)
-        self.tables: OrderedDict[Shapes, Table] = OrderedDict()
+        self.executions: OrderedDict[Shapes, Execution] = OrderedDict()
 
     def grow(self, arena_bytes: int, scratch_bytes: int) -> None:
-        """Have at least this much; bound tables are forgotten when memory moves."""
+        """Have at least this much; executions are forgotten when memory moves."""
         if arena_bytes > len(self.arena):
+            self.executions.clear()
             self.arena = reserve(arena_bytes)
-            self.tables.clear()
         if scratch_bytes > len(self.scratch):
+            self.executions.clear()
             self.scratch = reserve(scratch_bytes)
-            self.tables.clear()
 
 
-class Table:
-    """The command table of `program` under `values`, bound to a workspace."""
+class Execution:
+    """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to share."""
 
     def __init__(self, program: Program, code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int) -> None:
-        evaluate = SizeEvaluator(values)
+        self._evaluate = evaluate = SizeEvaluator(values)
+        self._code, self._inputs = code, len(program.inputs)
         commands = [step for step in program.steps if isinstance(step, Command)]
-        costs = [(evaluate(c.workgroups), evaluate(c.cost_ns), c.max_threads, c.barrier) for c in commands]
-        self.threads = 1 if sum(cost for _, cost, _, _ in costs) < program.serial_below_ns else threads
-        self._evaluate, self._workspace, self._code = evaluate, workspace, code
-        stride = _aligned(program.scratch_bytes)
+        grids = [Grid(evaluate(c.workgroups), evaluate(c.cost_ns), c.max_threads, c.barrier) for c in commands]
+        self.threads = 1 if sum(grid.cost_ns for grid in grids) < program.serial_below_ns else threads
+        stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads)
-        self._inputs = len(program.inputs)
-        self.output_specs = [(tuple(evaluate(d) for d in spec.dims), dtype_named(spec.dtype)) for spec in program.outputs]
-        self._lay_out(commands, costs, share_grids(costs, self.threads, program.split_above_ns), len(program.inputs) + len(program.outputs), stride)
-        self.ranges = _ranges(program)
-        self._native_only = len(self.ranges) == 1 and not isinstance(self.ranges[0], HostCall)
-
-    def _lay_out(self, commands: list[Command], costs: list[tuple[int, int, int, bool]], shares: list[Share], segments: int, stride: int) -> None:
-        """One block: context, commands, bindings, sizes, patches, segments."""
-        bindings = [place for c in commands for place in c.bindings]
-        sizes = [self._evaluate(size) for c in commands for size in c.sizes]
-        moving = [i for i, place in enumerate(bindings) if place.segment in ("input", "output")]
-        starts = np.cumsum([0, abi.CONTEXT_BYTES, abi.COMMAND_BYTES * len(commands), 8 * len(bindings), 8 * len(sizes), abi.PATCH_BYTES * len(moving)])
-        at_commands, at_bindings, at_sizes, at_patches, at_segments = (int(start) for start in starts[1:])
-        self._block = aligned_empty((at_segments + 8 * segments,), np.dtype(np.uint8))
-        self._block[:] = 0
-        self.address = base = address_of(self._block)
-        buffer = self._block.data
-        struct.pack_into(f"<{len(bindings)}q", buffer, at_bindings, *(self._fixed(place) for place in bindings))
-        struct.pack_into(f"<{len(sizes)}q", buffer, at_sizes, *sizes)
-        for row, i in enumerate(moving):
-            patch = base + at_bindings + 8 * i, self._segment(bindings[i]), self._evaluate(bindings[i].offset)
-            struct.pack_into("<3q", buffer, at_patches + row * abi.PATCH_BYTES, *patch)
-        binding, size = base + at_bindings, base + at_sizes
-        for row, (command, cost, share) in enumerate(zip(commands, costs, shares, strict=True)):
-            quotient, remainder = divmod(max(cost[0], 0), share.participants)
-            grid = cost[0], quotient, remainder, int(share.barrier), share.participants, share.first, 0
-            struct.pack_into(
-                "<6q4i", buffer, at_commands + row * abi.COMMAND_BYTES, self._code.pages.base + command.kernel, binding, size, *grid
-            )
-            binding, size = binding + 8 * len(command.bindings), size + 8 * len(command.sizes)
-        scratch = address_of(self._workspace.scratch), stride, 0
-        struct.pack_into("<10q", buffer, 0, base + at_commands, 0, len(commands), self.threads, *scratch, base + at_patches, len(moving), base + at_segments)
-        self._context, self._pack_segments = buffer, struct.Struct(f"<{segments}q").pack_into
+        self._arena = workspace.arena
+        self._table = CommandTable(
+            commands,
+            grids,
+            share_grids(grids, self.threads, program.split_above_ns),
+            evaluate,
+            self._address,
+            code.pages.base,
+            len(program.inputs) + len(program.outputs),
+            self._segment,
+            ThreadPlan(self.threads, address_of(workspace.scratch), stride),
+        )
+        self._outputs = [self._output(spec.dims, spec.dtype) for spec in program.outputs]
+        self._ranges = None if len(commands) == len(program.steps) else _ranges(program)
         self._copies: dict[int, Array] = {}
-        self._at_segments = at_segments
 
-    def _segment(self, place: Place) -> int:
-        return place.index if place.segment == "input" else self._inputs + place.index
-
-    def _fixed(self, place: Place) -> int:
-        if place.segment == "arena":
-            return address_of(self._workspace.arena) + self._evaluate(place.offset)
-        if place.segment == "constant":
-            return address_of(self._code.constants[place.index]) + self._evaluate(place.offset)
-        return 0
-
-    def run(self, launch: Callable[[int], None], inputs: Sequence[Array]) -> list[Array]:
-        """Run the program on arrays that fit it and answer fresh outputs; `launch` hands the native context to the scheduler."""
-        ready = [self._in_place(i, array) for i, array in enumerate(inputs)]
-        outputs = [aligned_empty(shape, dtype) for shape, dtype in self.output_specs]
-        self._pack_segments(self._context, self._at_segments, *map(address_of, ready), *map(address_of, outputs))
-        if self._native_only:
-            launch(self.address)
-            return outputs
-        for item in self.ranges:
-            if isinstance(item, HostCall):
-                self._call_host(item, ready, outputs)
-            else:
-                struct.pack_into("<2q", self._context, abi.CONTEXT_FIRST, *item)
-                launch(self.address)
+    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
+        """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
+        addresses: list[int] = []
+        for array in inputs:
+            address = address_of(array)
+            if address & _MISALIGNED or not array.flags.c_contiguous:
+                address = self._copied(len(addresses), array)
+            addresses.append(address)
+        outputs: list[Array] = []
+        for shape, dtype, room in self._outputs:
+            raw = np.empty(room, np.uint8)
+            start = address_of(raw)
+            shift = -start & _MISALIGNED
+            outputs.append(np.ndarray(shape, dtype, raw, shift))
+            addresses.append(start + shift)
+        self._table.set_segments(addresses)
+        if self._ranges is None:
+            launch(self._table.address)
+        else:
+            self._run_ranges(self._ranges, launch, inputs, outputs)
         return outputs
 
-    def _in_place(self, index: int, array: Array) -> Array:
-        """The caller's array itself where a kernel can read it, else a copy in memory that this table keeps for that."""
-        if not address_of(array) % abi.ALIGNMENT and array.flags.c_contiguous:
-            return array
+    def _output(self, dims: Sequence[Any], dtype: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+        shape, element = tuple(self._evaluate(size) for size in dims), dtype_named(dtype)
+        room = prod(shape) * element.itemsize + abi.ALIGNMENT
+        if room >= 1 << 62:
+            raise no_memory(room)
+        return shape, element, room
+
+    def _copied(self, index: int, array: Array) -> int:
+        """Address of a copy of an input that a kernel cannot read where it is, in memory kept for that."""
         copy = self._copies.get(index)
         if copy is None:
             copy = self._copies[index] = aligned_empty(array.shape, array.dtype)
         np.copyto(copy, array)
-        return copy
+        return address_of(copy)
 
-    def _call_host(self, call: HostCall, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        results = host.executor(call.executor)(call.node, [t and self._view(t, inputs, outputs) for t in call.inputs])
-        for tensor, result in zip(call.outputs, results, strict=False):
-            if tensor is not None:
-                self._store(call, self._view(tensor, inputs, outputs), result)
+    # places ----------------------------------------------------------------------------------------------------------------------------
 
-    def _store(self, call: HostCall, target: Array, result: Array) -> None:
-        if np.shape(result) != target.shape:
-            raise FuselineError("E0107", f"host operator answered shape {np.shape(result)}, planned was {target.shape}", node=call.label)
-        try:
-            np.copyto(target, result, casting="same_kind")
-        except TypeError as error:
-            raise FuselineError("E0107", f"host operator answered dtype {np.asarray(result).dtype}, planned was {target.dtype}", node=call.label) from error
+    def _address(self, place: Place) -> int:
+        memory = self._arena if place.segment == "arena" else self._code.constants[place.index]
+        return address_of(memory) + self._evaluate(place.offset)
+
+    def _segment(self, place: Place) -> int:
+        return place.index if place.segment == "input" else self._inputs + place.index
+
+    # host calls ------------------------------------------------------------------------------------------------------------------------
+
+    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for item in ranges:
+            if isinstance(item, HostCall):
+                operands = [tensor and self._view(tensor, inputs, outputs) for tensor in item.inputs]
+                host.call(item, operands, [tensor and self._view(tensor, inputs, outputs) for tensor in item.outputs])
+            else:
+                self._table.set_range(*item)
+                launch(self._table.address)
 
     def _view(self, tensor: HostTensor, inputs: Sequence[Array], outputs: Sequence[Array]) -> Array:
-        place = tensor.place
-        memory: Array = {"arena": lambda: self._workspace.arena, "constant": lambda: self._code.constants[place.index]}.get(
-            place.segment, lambda: (inputs if place.segment == "input" else outputs)[place.index]
-        )()
-        shape = tuple(self._evaluate(d) for d in tensor.dims)
-        return np.ndarray(shape, dtype_named(tensor.dtype), memory.data, self._evaluate(place.offset))
-
-
-def _aligned(count: int) -> int:
-    return -(-count // abi.LINE_BYTES) * abi.LINE_BYTES
+        place, shape, dtype = tensor.place, tuple(self._evaluate(size) for size in tensor.dims), dtype_named(tensor.dtype)
+        if place.segment == "input":
+            return np.ascontiguousarray(inputs[place.index]).reshape(shape)
+        if place.segment == "output":
+            return outputs[place.index].reshape(shape)
+        memory = self._arena if place.segment == "arena" else self._code.constants[place.index]
+        return np.ndarray(shape, dtype, memory.data, self._evaluate(place.offset))
 
 
 def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
@@ -222,4 +165,4 @@ def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
             continue
         out += [(first, command), step] if command > first else [step]
         first = command
-    return [*out, (first, command)] if command > first or not out else out
+    return [*out, (first, command)] if command > first else out

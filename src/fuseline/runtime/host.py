@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
+from fuseline.runtime.program import HostCall
 
-Executor: TypeAlias = Callable[[bytes, Sequence[NDArray[Any] | None]], Sequence[NDArray[Any]]]
-"""Runs a serialised node on its inputs (None: left out) and answers all its outputs in order."""
+Array = NDArray[Any]
+
+Executor: TypeAlias = Callable[[bytes, Sequence[Array | None]], Sequence[Array]]
+"""Runs a serialised node on its inputs (None: left out; read-only for the executor) and answers all its outputs in order."""
 
 _executors: dict[str, Executor] = {}
 
@@ -24,6 +28,28 @@ def executor(name: str) -> Executor:
     """The executor registered as `name`; raises FuselineError (E0503) where none is."""
     found = _executors.get(name)
     if found is None:
-        hint = "install the onnx package and import fuseline, which registers it" if name == "onnx" else "register it with fuseline.runtime.host.register"
+        known = "install the onnx package and import fuseline, which registers it"
+        hint = known if name == "onnx" else "register it with fuseline.runtime.host.register"
         raise FuselineError("E0503", f"the artifact needs the host executor {name!r}, which is not registered", hint=hint)
     return found
+
+
+def call(step: HostCall, operands: Sequence[Array | None], results: Sequence[Array | None]) -> None:
+    """Run `step` on `operands` and store what it answers in `results`.
+
+    Raises FuselineError: E0503 without the executor, E0107 where an answer is missing or has another shape or kind than was planned.
+    """
+    answers = executor(step.executor)(step.node, operands)
+    if len(answers) < len(results):
+        raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(results)}", node=step.label)
+    for target, answer in zip(results, answers, strict=False):
+        if target is not None:
+            _store(step.label, target, np.asarray(answer))
+
+
+def _store(label: str, target: Array, answer: Array) -> None:
+    if answer.shape != target.shape:
+        raise FuselineError("E0107", f"host operator answered shape {answer.shape}, planned was {target.shape}", node=label)
+    if not np.can_cast(answer.dtype, target.dtype, "same_kind"):
+        raise FuselineError("E0107", f"host operator answered dtype {answer.dtype}, planned was {target.dtype}", node=label)
+    np.copyto(target, answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ HUGE_PAGE_BYTES = 2 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mmap.restype = ctypes.c_void_p
 
 
 def libc_address(name: str) -> int:
@@ -41,8 +45,6 @@ _HEAD = object.__basicsize__
 
 def _choose_address_of() -> Callable[[NDArray[Any]], int]:
     """Reading the data pointer that follows the object head (public layout of `PyArrayObject`) takes a tenth of the time; proved at import."""
-    import sys
-
     probe = np.arange(8, dtype=np.float32)[3:]
     if sys.implementation.name == "cpython" and _address_by_layout(probe) == _address_by_interface(probe):
         return _address_by_layout
@@ -61,7 +63,7 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
     try:
         raw: Bytes = np.empty(count + ALIGNMENT, np.uint8)
     except MemoryError as error:
-        raise _no_memory(count) from error
+        raise no_memory(count) from error
     return np.ndarray(shape, dtype, raw, -address_of(raw) % ALIGNMENT)
 
 
@@ -75,7 +77,7 @@ def reserve(count: int) -> Bytes:
     try:
         block = mmap.mmap(-1, count + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError, ValueError) as error:
-        raise _no_memory(count) from error
+        raise no_memory(count) from error
     if huge and hasattr(mmap, "MADV_HUGEPAGE"):
         _advise(block, mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(block, np.uint8)
@@ -90,27 +92,43 @@ def _advise(block: mmap.mmap, advice: int) -> None:
         return
 
 
-def _no_memory(count: int) -> FuselineError:
+def no_memory(count: int) -> FuselineError:
+    """The error for memory that cannot be had."""
     return FuselineError("E0405", f"{count} bytes of memory cannot be reserved", hint="run with smaller sizes, or bound them when compiling")
 
 
-_immortal: list[Any] = []
+def map_pages(count: int) -> int:
+    """Address of `count` fresh zeroed bytes of the process's own, which nothing unmaps: not even the end of the interpreter, at which
+    native threads may still be using them. Raises FuselineError (E0405)."""
+    address = _libc.mmap(None, count, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    if address is None or address == ctypes.c_void_p(-1).value:
+        raise no_memory(count)
+    return int(address)
 
 
 class CodePages:
-    """An image mapped for execution: written once, then made read-only and executable. Unmapped when the object goes."""
+    """An image mapped for execution at `base`: written once, then made read-only and executable.
+
+    It is unmapped when the object goes, unless `keep` was called. Raises FuselineError: E0401 for a fixup outside the code, E0405 where
+    the system gives no memory or does not let it be executed.
+    """
 
     def __init__(self, code: bytes, fixups: Sequence[tuple[int, int]]) -> None:
-        length = max(len(code), 1)
-        self._block = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._view = np.frombuffer(self._block, np.uint8)
-        self.base = address_of(self._view)
-        self._block[: len(code)] = code
+        self._length, self._kept = max(len(code), 1), False
+        self.base = map_pages(self._length)
+        memory = bytearray(code)
         for offset, target in fixups:
-            self._block[offset : offset + 8] = (self.base + target).to_bytes(8, "little")
-        if _libc.mprotect(self.base, length, mmap.PROT_READ | mmap.PROT_EXEC):
+            if not (0 <= offset <= len(code) - 8 and 0 <= target <= len(code)):
+                raise FuselineError("E0401", f"word at {offset} or its target {target} lies outside the code")
+            memory[offset : offset + 8] = (self.base + target).to_bytes(8, "little")
+        ctypes.memmove(self.base, bytes(memory), len(memory))
+        if _libc.mprotect(self.base, self._length, mmap.PROT_READ | mmap.PROT_EXEC):
             raise FuselineError("E0405", "code pages cannot be made executable", hint="the system forbids new executable memory to this process")
 
     def keep(self) -> None:
         """Never unmap: threads will run this code until the process ends."""
-        _immortal.append(self)
+        self._kept = True
+
+    def __del__(self) -> None:
+        if not getattr(self, "_kept", True) and hasattr(self, "base"):
+            _libc.munmap(self.base, self._length)

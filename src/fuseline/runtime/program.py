@@ -146,7 +146,8 @@ def _command_to_json(step: Command) -> list[Any]:
 
 
 def _host_to_json(step: HostCall) -> list[Any]:
-    return ["host", step.executor, step.node.hex(), [_operand_to_json(t) for t in step.inputs], [_operand_to_json(t) for t in step.outputs], step.label]
+    inputs, outputs = ([_operand_to_json(tensor) for tensor in side] for side in (step.inputs, step.outputs))
+    return ["host", step.executor, step.node.hex(), inputs, outputs, step.label]
 
 
 def _operand_to_json(tensor: HostTensor | None) -> list[Any] | None:

@@ -16,14 +16,14 @@ from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.execution import Array, LoadedCode, Shapes, Table, Workspace, native_run
+from fuseline.runtime.execution import Array, Execution, LoadedCode, Shapes, Workspace, native_run
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.program import TensorSpec
 from fuseline.runtime.team import shared_team
 
-TABLES_KEPT = 16
-"""Command tables a workspace remembers, one per combination of input shapes; the least recently used goes first."""
+EXECUTIONS_KEPT = 16
+"""Executions a workspace remembers, one per combination of input shapes; the least recently used goes first."""
 
 
 class Session:
@@ -80,33 +80,34 @@ class Session:
         Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and 64-byte aligned.
         Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0405 memory, E0503 missing host executor.
         """
-        return dict(zip(self._output_names, self.run_arrays(self._admit(feeds)), strict=True))
-
-    def run_arrays(self, arrays: Sequence[Array]) -> list[Array]:
-        """Outputs in order for inputs in order, whose dtypes must already be right (see `run` for what else may be raised)."""
-        shapes = tuple([array.shape for array in arrays])
-        workspace = self._check_out()
-        try:
-            table = workspace.tables.get(shapes)
-            if table is None:
-                table = self._instantiate(workspace, shapes)
-            elif len(workspace.tables) > 1:
-                workspace.tables.move_to_end(shapes)
-            return table.run(self._launch_alone if table.threads == 1 else self._launch_team, arrays)
-        finally:
-            self._idle.append(workspace)
-            if self._waiting:
-                self._wake_one()
-
-    def _admit(self, feeds: Mapping[str, Any]) -> list[Array]:
-        """The short way for feeds that are plainly right; everything else goes to `feeds.admit`."""
         arrays: list[Array] = []
         for name, dtype in self._wanted:
             array = feeds.get(name)
             if type(array) is not np.ndarray or array.dtype is not dtype:
-                return admit(self._program.inputs, feeds)
+                break
             arrays.append(array)
-        return arrays if len(feeds) == len(arrays) else admit(self._program.inputs, feeds)
+        if not len(arrays) == len(feeds) == len(self._wanted):  # anything but feeds that are plainly right
+            arrays = admit(self._program.inputs, feeds)
+        return dict(zip(self._output_names, self.run_arrays(arrays)))  # noqa: B905 (`strict` doubles the time; the lengths are ours)
+
+    def run_arrays(self, arrays: Sequence[Array]) -> list[Array]:
+        """Outputs in order for inputs in order, whose dtypes must already be right (see `run` for what else may be raised)."""
+        shapes = tuple([array.shape for array in arrays])
+        try:  # list operations are atomic, so that the usual case takes no lock
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = self._make_or_wait()
+        try:
+            execution = workspace.executions.get(shapes)
+            if execution is None:
+                execution = self._instantiate(workspace, shapes)
+            elif len(workspace.executions) > 1:
+                workspace.executions.move_to_end(shapes)
+            return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
+        finally:
+            self._idle.append(workspace)
+            if self._waiting:
+                self._wake_one()
 
     def _launch_team(self, context: int) -> None:
         team = shared_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
@@ -114,13 +115,13 @@ class Session:
             team.ensure(self.threads)
             self._code.run(team.address, context)
 
-    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Table:
+    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Execution:
         values = bind_sizes(self._program, shapes)
-        table = Table(self._program, self._code, workspace, values, self.threads)
-        while len(workspace.tables) >= TABLES_KEPT:
-            workspace.tables.popitem(last=False)
-        workspace.tables[shapes] = table
-        return table
+        execution = Execution(self._program, self._code, workspace, values, self.threads)
+        while len(workspace.executions) >= EXECUTIONS_KEPT:
+            workspace.executions.popitem(last=False)
+        workspace.executions[shapes] = execution
+        return execution
 
     def _reset(self) -> None:
         self._idle: list[Workspace] = []
@@ -128,14 +129,8 @@ class Session:
         self._most = 1 if self.threads > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._changed = threading.Condition()
 
-    def _check_out(self) -> Workspace:
-        """A workspace nobody else uses; list operations are atomic, so that the usual case takes no lock."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._make_or_wait()
-
     def _make_or_wait(self) -> Workspace:
+        """A workspace nobody else uses, a new one while fewer than the most exist."""
         with self._changed:
             if self._made < self._most:
                 self._made += 1

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
-from fuseline.runtime.memory import Bytes, CodePages, address_of, libc_address, reserve
+from fuseline.runtime.memory import CodePages, libc_address, map_pages
 
 PAUSES = 1000
 """Pauses before a waiting thread starts to yield: about 20 to 40 us, the time Python needs between two runs."""
@@ -40,9 +39,8 @@ class Team:
         self.pin = pin and hasattr(os, "sched_getaffinity")
         code.keep()
         self._entry = code.base + worker
-        self._state: Bytes = reserve(abi.TEAM_BYTES)
         self._workers = 0
-        self.address = address_of(self._state)
+        self.address = map_pages(abi.TEAM_BYTES)
         self._write(abi.TEAM_PAUSES, PAUSES)
         self._write(abi.TEAM_YIELDS, YIELDS)
         self._write(abi.TEAM_SYSCALL, libc_address("syscall"))
@@ -50,7 +48,7 @@ class Team:
         self._write(abi.TEAM_GETCPU, libc_address("sched_getcpu") if self.pin else 0)
 
     def _write(self, offset: int, value: int) -> None:
-        struct.pack_into("<q", self._state.data, offset, value)
+        ctypes.c_int64.from_address(self.address + offset).value = value
 
     def ensure(self, threads: int) -> None:
         """Have enough workers for runs of `threads` threads; call with `lock` held. Raises FuselineError (E0405) if none can be made."""
@@ -62,6 +60,10 @@ class Team:
                 self._start(self._workers)
                 self._workers += 1
         self._write(abi.TEAM_WORKERS, self._workers)
+        self._write(abi.TEAM_PAUSES, PAUSES if threads <= self._processors() else 0)
+
+    def _processors(self) -> int:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def _start(self, number: int) -> None:
         line = abi.TEAM_LINES + number * abi.LINE_BYTES
@@ -85,7 +87,7 @@ def _pin(handle: ctypes.c_ulong, cpu: int) -> None:
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
+def _signals_blocked() -> Generator[None]:
     """Threads inherit the mask: workers must leave every signal to Python's threads."""
     old = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -95,7 +97,7 @@ def _signals_blocked() -> Iterator[None]:
 
 
 @contextmanager
-def _small_stack() -> Iterator[ctypes.Array[ctypes.c_char]]:
+def _small_stack() -> Generator[ctypes.Array[ctypes.c_char]]:
     attributes = ctypes.create_string_buffer(256)
     _libc.pthread_attr_init(attributes)
     _libc.pthread_attr_setdetachstate(attributes, 1)
@@ -113,6 +115,8 @@ _sharing = threading.Lock()
 def shared_team(code: CodePages, worker: int, *, pin: bool) -> Team:
     """The process's one team; the first caller's image and `pin` shape it."""
     global _shared
+    if _shared is not None:
+        return _shared
     with _sharing:
         if _shared is None:
             _shared = Team(code, worker, pin=pin)

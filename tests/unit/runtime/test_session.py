@@ -149,4 +149,4 @@ def test_tiny_programs_stay_on_the_calling_thread(kit: Any) -> None:
     x = _floats(64)
     np.testing.assert_allclose(session.run({"x": x})["y"], x[::-1] + 3, rtol=1e-5)
     (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
-    assert [table.threads for table in workspace.tables.values()] == [1]
+    assert [execution.threads for execution in workspace.executions.values()] == [1]

@@ -6,13 +6,14 @@ least possible; they differ in how long tensors live:
     earliest: each step as soon as its operands are there     (frees inputs early)
     latest:   each step just before its first consumer        (does not hold results early)
 
-The one whose live bytes peak lower is taken.
+The one whose live bytes peak lower is taken; of equal peaks, the one that holds less on the whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def order_dispatches(steps: Sequence[StepNeeds], buffer_bytes: Sequence[int]) ->
     [0, 0, 1]
     """
     orders = [_separated(steps, waves) for waves in (earliest_waves(steps), latest_waves(steps))]
-    return min(orders, key=lambda waves: (max(waves, default=0), peak_bytes(steps, waves, buffer_bytes)))
+    return min(orders, key=lambda waves: _burden(live_bytes(steps, waves, buffer_bytes)))
 
 
 def earliest_waves(steps: Sequence[StepNeeds]) -> list[int]:
@@ -62,17 +63,17 @@ def _separated(steps: Sequence[StepNeeds], waves: Sequence[int]) -> list[int]:
     return [rank[key] for key in keys]
 
 
-def peak_bytes(steps: Sequence[StepNeeds], waves: Sequence[int], buffer_bytes: Sequence[int]) -> int:
-    """The greatest sum of buffers that are live in one wave."""
-    change = [0] * (max(waves, default=0) + 2)
+def live_bytes(steps: Sequence[StepNeeds], waves: Sequence[int], buffer_bytes: Sequence[int]) -> list[int]:
+    """For each wave the sum of the buffers that are live in it."""
+    change = [0] * (max(waves, default=-1) + 2)
     for buffer, (first, last) in live_waves(steps, waves).items():
         change[first] += buffer_bytes[buffer]
         change[last + 1] -= buffer_bytes[buffer]
-    live = peak = 0
-    for delta in change:
-        live += delta
-        peak = max(peak, live)
-    return peak
+    return list(accumulate(change))[:-1]
+
+
+def _burden(live: Sequence[int]) -> tuple[int, int, int]:
+    return len(live), max(live, default=0), sum(live)
 
 
 def live_waves(steps: Sequence[StepNeeds], waves: Sequence[int]) -> dict[int, tuple[int, int]]:

@@ -122,7 +122,7 @@ def test_resources_are_shared_and_not_copied(schedule_of: ScheduleOf) -> None:
 
 def test_missing_resource_is_refused(schedule_of: ScheduleOf) -> None:
     body = f"%w = arith.constant dense_resource<nowhere> : {T}\n" + _two("a", "x", "w")
-    with pytest.raises(FuselineError, match="E0305.*nowhere"):
+    with pytest.raises(FuselineError, match=r"E0305.*nowhere"):
         schedule_of(_main(body, "%a"))
 
 
@@ -143,7 +143,8 @@ def test_bounded_sizes_are_planned_at_their_bound(schedule_of: ScheduleOf) -> No
 
 
 def test_host_call_is_alone_in_its_wave(schedule_of: ScheduleOf) -> None:
-    declaration = 'func.func private @host.Foo.0(tensor<64xf32>) -> tensor<64xf32> attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}\n'
+    attributes = 'attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}'
+    declaration = f"func.func private @host.Foo.0({T}) -> {T} {attributes}\n"
     body = _one("a", "x") + f"%h = func.call @host.Foo.0(%x) : ({T}) -> {T}\n" + _two("r", "a", "h")
     schedule = schedule_of(declaration + _main(body, "%r"))
     waves = [step.wave for step in schedule.steps]

@@ -1,0 +1,42 @@
+"""References inside an artifact: entries, kernels and places must point at something that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fuseline.runtime.program import Command, Place, Program, Step
+
+ENTRIES = ("run", "worker")
+"""Offsets that every image must give: the scheduler's run entry and the workers' main function."""
+
+
+def check_references(program: Program, code_bytes: int, entries: Mapping[str, int], constant_bytes: Sequence[int]) -> None:
+    """Raise ValueError for an entry or kernel outside the code, or a place in a segment that does not exist."""
+    for name in ENTRIES:
+        if name not in entries:
+            raise ValueError(f"no entry {name!r}")
+    kernels = [step.kernel for step in program.steps if isinstance(step, Command)]
+    for offset in (*entries.values(), *kernels):
+        if not 0 <= offset < code_bytes:
+            raise ValueError(f"entry at {offset} lies outside the code")
+    counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs)}
+    for place in (place for step in program.steps for place in _places(step)):
+        if not 0 <= place.index < counts[place.segment]:
+            raise ValueError(f"{place.segment} {place.index} does not exist")
+        limit = _limit(program, place, constant_bytes)
+        if isinstance(place.offset, int) and (place.offset < 0 or (limit is not None and place.offset > limit)):
+            raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.index}")
+
+
+def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int | None:
+    """Bytes of the segment where they are known."""
+    if place.segment == "constant":
+        return constant_bytes[place.index]
+    return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) else None
+
+
+def _places(step: Step) -> Iterator[Place]:
+    if isinstance(step, Command):
+        yield from step.bindings
+    else:
+        yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)

@@ -1,0 +1,96 @@
+"""Constants: layouts applied, equal bytes once, one allocation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fuseline.analysis.schedule import CopyStep, DispatchStep, Operand, Schedule, Slot
+from fuseline.errors import FuselineError
+from fuseline.passes.schedule.pack_constants import LayoutKey, pack_constants
+from fuseline.targets.target import CompiledKernel, PackedLayout
+
+LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))
+
+
+def _schedule(arrays: list[NDArray[np.float32]], executables: list[str]) -> Schedule:
+    steps = [
+        DispatchStep(name, name, (Operand(Slot("constant", i), array.shape, "float32", 4),), (), (), i)
+        for i, (array, name) in enumerate(zip(arrays, executables, strict=True))
+    ]
+    return Schedule((), (), tuple(steps), tuple(arrays), 0)
+
+
+def _kernel(layout: PackedLayout | None = None, extra: tuple[bytes, ...] = ()) -> CompiledKernel:
+    return CompiledKernel("k", b"", "test", 1, constant_layouts={0: layout} if layout else {}, extra_constants=extra)
+
+
+def _floats(*shape: int, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def test_layout_pads_reshapes_and_permutes() -> None:
+    array = _floats(5, 7)
+    packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(LAYOUT)})
+    expected = np.pad(array, [(0, 1), (0, 1)]).reshape(2, 3, 8).transpose(1, 0, 2)
+    block = packed.blocks[packed.layouts[0, LayoutKey((5, 7), LAYOUT)]]
+    np.testing.assert_array_equal(block.view(np.float32).reshape(3, 2, 8), expected)
+    assert (packed.original_bytes, packed.packed_bytes) == (140, 192)
+
+
+def test_blocks_are_aligned() -> None:
+    packed = pack_constants(_schedule([_floats(3), _floats(5, seed=1)], ["a", "b"]), {"a": _kernel(), "b": _kernel()})
+    assert all(block.ctypes.data % 64 == 0 for block in packed.blocks)
+
+
+def test_equal_bytes_are_stored_once() -> None:
+    arrays = [_floats(3000), _floats(3000), _floats(3000, seed=1)]
+    arrays.append(arrays[0].copy())
+    arrays[3][1500] += 1  # equal at both ends
+    packed = pack_constants(_schedule(arrays, list("abcd")), {name: _kernel() for name in "abcd"})
+    assert [packed.layouts[i, None] for i in range(4)] == [0, 0, 1, 2]
+    assert packed.packed_bytes == 3 * 12000 and packed.original_bytes == 4 * 12000
+
+
+def test_one_constant_under_two_layouts_is_two_blocks() -> None:
+    array = _floats(6, 8)
+    schedule = _schedule([array, array], ["a", "b"])
+    packed = pack_constants(schedule, {"a": _kernel(LAYOUT), "b": _kernel()})
+    assert len(packed.blocks) == 2
+
+
+def test_extra_constants_of_kernels() -> None:
+    packed = pack_constants(_schedule([], []), {"a": _kernel(extra=(b"abc", b"")), "b": _kernel(extra=(b"abc",))})
+    assert packed.extras["a", 0] == packed.extras["b", 0] != packed.extras["a", 1]
+    assert packed.blocks[packed.extras["a", 0]].tobytes() == b"abc"
+
+
+def test_a_copied_constant_is_plain() -> None:
+    array = _floats(4)
+    operand = Operand(Slot("constant", 0), (4,), "float32", 4)
+    schedule = Schedule((), (), (CopyStep(operand, Operand(Slot("output"), (4,), "float32", 4), 0),), (array,), 0)
+    assert pack_constants(schedule, {}).layouts == {(0, None): 0}
+
+
+def test_empty_and_scalar_constants() -> None:
+    arrays = [np.zeros((0, 3), np.float32), _floats()]
+    packed = pack_constants(_schedule(arrays, ["a", "b"]), {})
+    assert [len(packed.blocks[packed.layouts[i, None]]) for i in (0, 1)] == [0, 4]
+
+
+@pytest.mark.parametrize("layout", [PackedLayout((4, 8), (4, 8), (0, 1)), PackedLayout((6, 8), (6, 9), (0, 1)), PackedLayout((6, 8), (6, 8), (0, 0))])
+def test_a_layout_that_does_not_fit_is_refused(layout: PackedLayout) -> None:
+    with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
+        pack_constants(_schedule([_floats(5, 7)], ["a"]), {"a": _kernel(layout)})
+
+
+def test_memory_is_asked_for_once() -> None:
+    asked: list[int] = []
+
+    def allocate(count: int) -> NDArray[np.uint8]:
+        asked.append(count)
+        return np.zeros(count, np.uint8)
+
+    pack_constants(_schedule([_floats(10), _floats(20, seed=1)], ["a", "b"]), {}, allocate)
+    assert asked == [64 + 128]

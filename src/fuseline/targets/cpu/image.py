@@ -19,6 +19,9 @@ from fuseline.errors import FuselineError
 SECTION_ALIGNMENT = 64
 """Least alignment of a section in the image: one cache line."""
 
+LARGEST_SECTION = 1 << 30
+"""Bytes; more than the small code model reaches is a damaged object."""
+
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _WRITE, _ALLOC, _EXECUTE, _TLS = 1, 2, 4, 0x400
@@ -151,6 +154,8 @@ def _place_sections(builder: _Builder, sections: list[_Section], data: bytes) ->
             raise _refuse(f"section {section.name} holds writable or thread-local data")
         if section.kind not in (_PROGBITS, _NOBITS):
             continue
+        if section.size > LARGEST_SECTION:
+            raise _refuse(f"section {section.name} claims {section.size} bytes")
         body = data[section.offset : section.offset + section.size] if section.kind == _PROGBITS else bytes(section.size)
         section.base = builder.append(body, section.alignment)
 

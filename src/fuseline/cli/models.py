@@ -39,6 +39,6 @@ def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:
 
 
 def require_model(path: Path, what: str) -> None:
-    """Raises E0501 for an artifact where the ONNX model itself is needed."""
+    """Raises E0501 for an artifact where the model itself is needed."""
     if is_artifact(path):
-        raise FuselineError("E0501", f"{what} needs the ONNX model, not an artifact", node=str(path), hint="give the .onnx file")
+        raise FuselineError("E0501", f"{what} needs the model, not an artifact", node=str(path), hint="give the .onnx file")

@@ -12,7 +12,7 @@ import numpy as np
 from fuseline.cli.console import emit, say
 from fuseline.cli.feeds import Feeds, output_files, parse_feeds
 from fuseline.cli.files import write_all_atomically
-from fuseline.cli.models import compiled, is_artifact, require_model
+from fuseline.cli.models import ARTIFACT_SUFFIX, compiled, require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def run(
 
 
 def model_hints(model: Path) -> Hints:
-    """What an ONNX file says of its inputs; nothing for an artifact."""
+    """What an ONNX file says of its inputs; nothing for an artifact or MLIR text."""
     from fuseline.verify.inputs import Hints
 
-    if is_artifact(model):
+    if model.suffix in (ARTIFACT_SUFFIX, ".mlir"):
         return Hints()
     import onnx
 

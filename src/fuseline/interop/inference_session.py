@@ -82,14 +82,4 @@ def _session(source: str | bytes | os.PathLike[str], threads: int | None) -> Ses
         return load(source, threads=threads)
     from fuseline.pipeline import CompileOptions, compile_program
 
-    return Session(compile_program(_proto(source) if isinstance(source, bytes) else Path(source), CompileOptions(threads=threads)), threads=threads)
-
-
-def _proto(data: bytes) -> Any:
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    try:
-        return onnx.load_model_from_string(data)
-    except DecodeError as problem:
-        raise FuselineError("E0102", f"the bytes are no ONNX model: {problem}") from problem
+    return Session(compile_program(source if isinstance(source, bytes) else Path(source), CompileOptions(threads=threads)), threads=threads)

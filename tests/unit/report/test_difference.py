@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 
 import msgspec
-from tests.unit.report.records import RECORD
 
 from fuseline.report.difference import difference, difference_lines
+from tests.unit.report.records import RECORD
 
 
 def test_equal_records_have_no_difference():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.unit.report.records import RECORD
 
 from fuseline.report.explain import decision_line, explain_edge, explain_model, explain_node, why_not_fused
+from tests.unit.report.records import RECORD
 
 
 def test_a_fused_edge_names_the_shared_dispatch():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.report.records import RECORD
 
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
+from tests.unit.report.records import RECORD
 
 
 def test_yaml_has_llvms_layout():

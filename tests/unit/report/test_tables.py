@@ -6,13 +6,13 @@ import io
 
 import msgspec
 from rich.console import Console, RenderableType
-from tests.unit.report.records import RECORD
 
 from fuseline.report.dispatches import dispatches_json, dispatches_table
 from fuseline.report.page import render_page
 from fuseline.report.records import CompileRecord
 from fuseline.report.statistics import statistics_rows, statistics_table
 from fuseline.report.units import quantity, seconds, shortened
+from tests.unit.report.records import RECORD
 
 
 def _text(content: RenderableType) -> str:

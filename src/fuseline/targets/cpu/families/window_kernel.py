@@ -229,21 +229,27 @@ class WindowKernel:
         problem = self.problem
         taps = problem.across.extent if problem.across is not None else 1
         assert isinstance(taps, int)
-        step = self._int_stride(problem.across)
-        move = self._int_stride(problem.pixel)
         out = list(totals)
-        seen: dict[int, list[tuple[int, int]]] = {}
+        seen: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for pixel in range(tile.pixels):
             for tap in range(taps):
-                seen.setdefault(pixel * move + tap * step, []).append((pixel, tap))
+                seen.setdefault(self._place(pixel, tap), []).append((pixel, tap))
         for v, active in enumerate(tile.actives):
             filters = [self._filter(tile, window, tap, v, active) for tap in range(taps)]
-            for offset, users in sorted(seen.items()):
-                column = self._column(tile, window, offset, users[0], v, active)
+            for place, users in sorted(seen.items()):
+                column = self._column(tile, window, place[0], users[0], v, active)
                 for pixel, tap in users:
-                    place = pixel * len(tile.actives) + v
-                    out[place] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[place]))
+                    at = pixel * len(tile.actives) + v
+                    out[at] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[at]))
         return out
+
+    def _place(self, pixel: int, tap: int) -> tuple[int, ...]:
+        """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only in the latter)."""
+        problem = self.problem
+        offset = pixel * self._int_stride(problem.pixel) + tap * self._int_stride(problem.across)
+        moves = [(axis, i) for axis, i in ((problem.pixel, pixel), (problem.across, tap)) if axis is not None]
+        bounds = [b for b in self.access.bounds if self._moves(b)]
+        return (offset, *(sum(i * b.coordinate.terms.get(axis.inner, 0) for axis, i in moves) for b in bounds))  # pyright: ignore
 
     def _int_stride(self, axis: Axis | None) -> int:
         stride = self.access.stride(axis.inner) if axis is not None else 0

@@ -41,7 +41,7 @@ lint: $(VENV)/.dev ## ruff (with C901) and the import layers
 	$(BIN)/python -m pytest -q tests/unit/test_import_layers.py
 
 types: $(VENV)/.dev ## pyright, strict
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
 	$(BIN)/python benchmarks/models.py $(MODELS)

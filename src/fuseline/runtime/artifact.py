@@ -16,12 +16,11 @@ import hashlib
 import json
 import mmap
 import os
-import secrets
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -40,8 +39,7 @@ _PAGE = 4096
 _CHUNK = 16 << 20
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A compiled model.
 
     `code` is a position-independent image; `fixups` are `(offset, target)` pairs of words that must hold addresses in it; `entries` names
@@ -57,19 +55,20 @@ class Artifact:
     constants: Sequence[Bytes] = ()
     records: bytes = b""
     producer: str = "fuseline"
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file at once: beside `path` under a temporary name, then renamed. Raises FuselineError (E0502)."""
-        target = Path(path)
+        target = os.fspath(path)
         try:
             _save(self, target)
         except OSError as error:
-            raise FuselineError("E0502", f"{error.strerror or error}", node=str(target)) from error
+            raise FuselineError("E0502", f"{error.strerror or error}", node=target) from error
 
 
-def _save(artifact: Artifact, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+def _save(artifact: Artifact, target: str) -> None:
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             _write(artifact, file)
@@ -77,7 +76,8 @@ def _save(artifact: Artifact, target: Path) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,7 @@ Launch = Callable[[int], None]
 _MISALIGNED = abi.ALIGNMENT - 1
 
 
-@dataclass(frozen=True)
-class LoadedCode:
+class LoadedCode(NamedTuple):
     """An image ready to run, its constants (64-byte aligned byte arrays), and the scheduler's run entry."""
 
     pages: CodePages
@@ -128,11 +126,11 @@ class Execution:
     # places ----------------------------------------------------------------------------------------------------------------------------
 
     def _address(self, place: Place) -> int:
-        memory = self._arena if place.segment == "arena" else self._code.constants[place.index]
+        memory = self._arena if place.segment == "arena" else self._code.constants[place.number]
         return address_of(memory) + self._evaluate(place.offset)
 
     def _segment(self, place: Place) -> int:
-        return place.index if place.segment == "input" else self._inputs + place.index
+        return place.number if place.segment == "input" else self._inputs + place.number
 
     # host calls ------------------------------------------------------------------------------------------------------------------------
 
@@ -148,10 +146,10 @@ class Execution:
     def _view(self, tensor: HostTensor, inputs: Sequence[Array], outputs: Sequence[Array]) -> Array:
         place, shape, dtype = tensor.place, tuple(self._evaluate(size) for size in tensor.dims), dtype_named(tensor.dtype)
         if place.segment == "input":
-            return np.ascontiguousarray(inputs[place.index]).reshape(shape)
+            return np.ascontiguousarray(inputs[place.number]).reshape(shape)
         if place.segment == "output":
-            return outputs[place.index].reshape(shape)
-        memory = self._arena if place.segment == "arena" else self._code.constants[place.index]
+            return outputs[place.number].reshape(shape)
+        memory = self._arena if place.segment == "arena" else self._code.constants[place.number]
         return np.ndarray(shape, dtype, memory.data, self._evaluate(place.offset))
 
 

@@ -1,10 +1,13 @@
-"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes still symbolic."""
+"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes still symbolic.
+
+Named tuples, not dataclasses: making a dataclass takes 1 ms of import, and loading an artifact should cost little more than NumPy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from fuseline.runtime.sizes import Size, size_from_json
 
@@ -12,17 +15,15 @@ Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
 SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a tensor lies: `offset` bytes into the arena, constant, input or output number `index` (0 for the arena)."""
+class Place(NamedTuple):
+    """Where a tensor lies: `offset` bytes into the arena, constant, input or output number `number` (0 for the arena)."""
 
     segment: Segment
-    index: int = 0
+    number: int = 0
     offset: Size = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(NamedTuple):
     """A tensor that crosses the border to Python: name, NumPy dtype name, sizes."""
 
     name: str
@@ -30,8 +31,7 @@ class TensorSpec:
     dims: tuple[Size, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time.
 
     `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that share the grid.
@@ -47,8 +47,7 @@ class Command:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HostTensor:
+class HostTensor(NamedTuple):
     """An operand or result of a host call: where it lies and what it is."""
 
     place: Place
@@ -56,8 +55,7 @@ class HostTensor:
     dims: tuple[Size, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HostCall:
+class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
 
     An operand that is None was left out in the model.
@@ -73,8 +71,7 @@ class HostCall:
 Step: TypeAlias = Command | HostCall
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """Inputs, outputs, steps in order, and what memory and threads they need.
 
     `symbols` gives inclusive bounds by symbol name (None: unbounded). `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below
@@ -87,7 +84,7 @@ class Program:
     arena_bytes: Size = 0
     scratch_bytes: int = 0
     threads: int = 1
-    symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
+    symbols: Mapping[str, tuple[int, int | None]] = MappingProxyType({})
     serial_below_ns: int = 0
     split_above_ns: int = 0
 
@@ -132,12 +129,12 @@ def _spec_from_json(data: list[Any]) -> TensorSpec:
 
 
 def _place_to_json(place: Place) -> list[Any]:
-    return [SEGMENTS.index(place.segment), place.index, place.offset]
+    return [SEGMENTS.index(place.segment), place.number, place.offset]
 
 
 def _place_from_json(data: list[Any]) -> Place:
-    segment, index, offset = data
-    return Place(SEGMENTS[segment], int(index), size_from_json(offset))
+    segment, number, offset = data
+    return Place(SEGMENTS[segment], int(number), size_from_json(offset))
 
 
 def _command_to_json(step: Command) -> list[Any]:

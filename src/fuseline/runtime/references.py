@@ -21,17 +21,17 @@ def check_references(program: Program, code_bytes: int, entries: Mapping[str, in
             raise ValueError(f"entry at {offset} lies outside the code")
     counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs)}
     for place in (place for step in program.steps for place in _places(step)):
-        if not 0 <= place.index < counts[place.segment]:
-            raise ValueError(f"{place.segment} {place.index} does not exist")
+        if not 0 <= place.number < counts[place.segment]:
+            raise ValueError(f"{place.segment} {place.number} does not exist")
         limit = _limit(program, place, constant_bytes)
         if isinstance(place.offset, int) and (place.offset < 0 or (limit is not None and place.offset > limit)):
-            raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.index}")
+            raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.number}")
 
 
 def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int | None:
     """Bytes of the segment where they are known."""
     if place.segment == "constant":
-        return constant_bytes[place.index]
+        return constant_bytes[place.number]
     return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) else None
 
 

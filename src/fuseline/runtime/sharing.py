@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ class Grid(NamedTuple):
     barrier: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """A grid cut into `participants` ranges, of which thread `first` runs the first; see `fuseline.runtime.abi`."""
 
     participants: int

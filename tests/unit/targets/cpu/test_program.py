@@ -120,8 +120,8 @@ def _artifact(schedule: Schedule, kernels: dict[str, CompiledKernel], **more: An
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_program_computes(threads: int) -> None:
-    artifact = replace(_artifact(_schedule(), _kernels(), threads=threads))
-    session = Session(replace(artifact, program=replace(artifact.program, serial_below_ns=0, split_above_ns=0)))
+    artifact = _artifact(_schedule(), _kernels(), threads=threads)
+    session = Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)))
     for n in (1, 100, 16, 4000):
         x = np.random.default_rng(n).standard_normal(n, dtype=np.float32)
         out = session.run({"x": x})

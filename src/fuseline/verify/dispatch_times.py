@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,12 @@ def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int)
     """`(label, median seconds)` of every native command in program order."""
     empty = _seconds(artifact, (), feeds, threads)
     commands = [step for step in artifact.program.steps if isinstance(step, Command)]
-    return [(c.label, max(_seconds(artifact, (replace(c, barrier=True),) * REPEATS, feeds, threads) - empty, 0.0) / REPEATS) for c in commands]
+    return [(c.label, max(_seconds(artifact, (c._replace(barrier=True),) * REPEATS, feeds, threads) - empty, 0.0) / REPEATS) for c in commands]
 
 
 def _seconds(artifact: Artifact, steps: tuple[Command, ...], feeds: Mapping[str, Any], threads: int) -> float:
-    program = replace(artifact.program, steps=steps, serial_below_ns=0)
-    session = Session(replace(artifact, program=program), threads=threads)
+    program = artifact.program._replace(steps=steps, serial_below_ns=0)
+    session = Session(artifact._replace(program=program), threads=threads)
     session.run(feeds)
     times: list[float] = []
     for _ in range(TRIALS):

@@ -15,6 +15,11 @@ from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.cpu.microkernel import TileReduction
+from fuseline.targets.cpu.tiles import RowSplit
+
+
+Start = Callable[[Operand], Operand]
+"""The first row of a tile, by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +129,18 @@ class ContractionKernel:
         first, last = block.tiles
         split = plan.split
 
-        def tile(height: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None, valid: Operand | None = None) -> Callable[..., tuple[Operand, ...]]:
+        def tile(height: int, start: Start, spread: tuple[int, int] | None, valid: Operand | None = None) -> Callable[..., tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
-                point = Point(block.outer, line, start(t), height, valid, spread)
-                self._tile(point, panel, actives)
+                self._tile(Point(block.outer, line, start(t), height, valid, spread), panel, actives)
                 return ()
 
             return body
 
         if split is not None:
-            h, tall, count = split.height, split.tall, split.count
-            kernel.loop(first, kernel.min(last, tall), 1, tile(h, lambda t: kernel.mul(t, h), (0, (tall - 1) * h)))
-            if split.short:
-                short = tile(h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), (tall * h, (count - 1) * (h - 1) + tall))
-                kernel.loop(kernel.max(first, tall), last, 1, short)
+            for height, start, begin, end in self._runs(split):
+                for a, b in self._peeled(height, start, begin, end):
+                    spread = (_number(start(a)), _number(start(b - 1)))
+                    kernel.loop(kernel.max(first, a), kernel.min(last, b), 1, tile(height, start, spread))
             return
         assert plan.tiled is not None
         height, extent = plan.tile.rows, self.frame.operand(plan.tiled.extent)
@@ -147,6 +150,25 @@ class ContractionKernel:
         rest = kernel.sub(extent, start)
         condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
         kernel.when(condition, lambda: tile(height, lambda t: start, None, rest)(whole))
+
+    def _runs(self, split: RowSplit) -> list[tuple[int, Start, int, int]]:
+        """The tall and the short tiles: height, first row by number, range of numbers."""
+        kernel, h, tall = self.kernel, split.height, split.tall
+        runs: list[tuple[int, Start, int, int]] = [(h, lambda t: kernel.mul(t, h), 0, tall)]
+        if split.short:
+            runs.append((h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), tall, split.count))
+        return runs
+
+    def _peeled(self, height: int, start: Start, begin: int, end: int) -> list[tuple[int, int]]:
+        """Tiles `begin` to `end` as runs that meet padding at the low side, nowhere, at the high side; one run where that does not pay."""
+        if not self.rows.peels:
+            return [(begin, end)]
+        low, high = begin, end
+        while low < end and self.rows.edges.meets(_number(start(low)), height)[0]:
+            low += 1
+        while high > low and self.rows.edges.meets(_number(start(high - 1)), height)[1]:
+            high -= 1
+        return [(a, b) for a, b in ((begin, low), (low, high), (high, end)) if a < b]
 
     # one tile ------------------------------------------------------------------------------------------------------------------------
 
@@ -194,3 +216,9 @@ class ContractionKernel:
                 value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
                 flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
                 self.frame.store(self.frame.result(path.position), flat, value, active)
+
+
+def _number(operand: Operand) -> int:
+    """A row that is known now: the first of a tile of known number."""
+    assert isinstance(operand, int)
+    return operand

@@ -15,6 +15,9 @@ from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import Columns, EdgeCheck, ReductionAxis, Rows
 from fuseline.targets.cpu.packing import PanelPacker, over_axes
 
+PEELED_STEPS = 24
+"""Edge checks before fewer steps than this are kept out of the tiles inside the image. A check takes about three instructions per row."""
+
 ROW_SLACK = 16
 """Elements between packed rows beyond their length: rows a multiple of 4 KiB apart would share a cache set."""
 
@@ -55,6 +58,11 @@ class RowReader:
     def rows_per_line(self) -> int:
         """Rows of one line in the packed block."""
         return self.plan.blocks.tiles * self.plan.tile.rows
+
+    @property
+    def peels(self) -> bool:
+        """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would cost as much as they do."""
+        return self.page is not None and self.plan.page_steps < PEELED_STEPS
 
     def _scratch(self) -> MemRef:
         rows = self.plan.blocks.lines * self.rows_per_line
@@ -195,7 +203,9 @@ class RowReader:
         reduction = {axis.inner for axis in plan.problem.reduction}
         for bound in operand.bounds:
             loop = next((loop for loop in bound.coordinate.terms if loop in reduction), None)
-            checks.setdefault(loop, []).append(self.edges.of(bound, point))
+            check = self.edges.of(bound, point)
+            if check is not None:
+                checks.setdefault(loop, []).append(check)
         strides = [self.frame.operand(operand.stride(axis)) for axis in plan.problem.reduction]
         return TileRows(addresses, self._axes(strides, self._column_strides(), checks), checks.get(None, []))
 

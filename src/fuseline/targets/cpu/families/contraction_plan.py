@@ -42,6 +42,7 @@ class ContractionPlan(Plan):
     rhs_mode: RhsMode
     packed: PackedColumns | None
     page_elements: int
+    page_steps: int
     paths: tuple[ResultPath, ...]
     outer: tuple[Axis, ...]
     lines: Axis | None
@@ -103,7 +104,7 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
         view=view, workgroups=0, problem=problem, tile=tile, lanes=lanes, blocks=blocks, lhs_mode=lhs_mode, rhs_mode=rhs_mode, packed=packed,
-        page_elements=page or 0, paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]), lines=lines, tiled=tiled,
+        page_elements=page or 0, page_steps=_page_steps(problem), paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]), lines=lines, tiled=tiled,
     )  # fmt: skip
     return _finished(plan)
 
@@ -140,6 +141,14 @@ def page_elements(problem: Problem) -> int | None:
             return None
         reach = max(reach, 1 + sum(step for step in steps if step is not None))
     return reach if reach <= PAGE_LIMIT else None
+
+
+def _page_steps(problem: Problem) -> int:
+    """The fewest reduction steps that follow the edge check of a tile's rows."""
+    tiled = problem.rows[-1].inner if problem.rows else None
+    levels = [_level(problem, bound) for bound in problem.lhs.bounds if tiled in bound.coordinate.terms]
+    steps = [estimated(d.product(axis.extent for axis in problem.reduction[level:])) for level in levels if level is not None]
+    return min(steps, default=PAGE_LIMIT)
 
 
 def _level(problem: Problem, bound: Bound) -> int | None:

@@ -73,12 +73,23 @@ class Edges:
         self.reduction = {axis.inner: axis for axis in plan.problem.reduction}
         self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None
 
-    def of(self, bound: Bound, point: Point) -> EdgeCheck:
-        """The check of one bound for the rows of a tile."""
+    def meets(self, start: int, height: int) -> tuple[bool, bool]:
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        low = high = False
+        for bound in self.plan.problem.lhs.bounds:
+            if self.inner_tiled in bound.coordinate.terms:
+                low = low or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), 0)[0]
+                high = high or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), height - 1)[1]
+        return low, high
+
+    def of(self, bound: Bound, point: Point) -> EdgeCheck | None:
+        """The check of one bound for the rows of a tile; None where no row can leave it."""
         height = point.height
         moves = self.inner_tiled is not None and self.inner_tiled in bound.coordinate.terms
         bases = tuple(self._base(bound, point, row) for row in range(height if moves else 1)) * (1 if moves else height)
         flags = [self._crosses(bound, point, row) for row in range(height)]
+        if not any(low or high for low, high in flags):
+            return None
         axis = next((loop for loop in bound.coordinate.terms if loop in self.reduction), None)
         coefficient = bound.coordinate.terms[axis] if axis is not None else 0
         assert isinstance(coefficient, int)

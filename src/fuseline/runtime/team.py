@@ -39,9 +39,8 @@ class Team:
         self.pin = pin and hasattr(os, "sched_getaffinity")
         code.keep()
         self._entry = code.base + worker
-        self._workers = 0
+        self._workers = self._threads = 0
         self.address = map_pages(abi.TEAM_BYTES)
-        self._write(abi.TEAM_PAUSES, PAUSES)
         self._write(abi.TEAM_YIELDS, YIELDS)
         self._write(abi.TEAM_SYSCALL, libc_address("syscall"))
         self._write(abi.TEAM_YIELD, libc_address("sched_yield"))
@@ -51,19 +50,17 @@ class Team:
         ctypes.c_int64.from_address(self.address + offset).value = value
 
     def ensure(self, threads: int) -> None:
-        """Have enough workers for runs of `threads` threads; call with `lock` held. Raises FuselineError (E0405) if none can be made."""
-        wanted = threads if self.pin else threads - 1
-        if wanted <= self._workers:
+        """Be ready for a run of `threads` threads; call with `lock` held. Raises FuselineError (E0405) where a worker cannot be made."""
+        if threads == self._threads:
             return
+        self._write(abi.TEAM_PAUSES, PAUSES if threads <= _processors() else 0)  # who waits must not keep the others from a processor
+        wanted = threads if self.pin else threads - 1
         with _signals_blocked():
             while self._workers < wanted:
                 self._start(self._workers)
                 self._workers += 1
         self._write(abi.TEAM_WORKERS, self._workers)
-        self._write(abi.TEAM_PAUSES, PAUSES if threads <= self._processors() else 0)
-
-    def _processors(self) -> int:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._threads = threads
 
     def _start(self, number: int) -> None:
         line = abi.TEAM_LINES + number * abi.LINE_BYTES
@@ -78,6 +75,10 @@ class Team:
             raise FuselineError("E0405", f"a worker thread cannot be created: {os.strerror(status)}", hint="run with fewer threads")
         if self.pin:
             _pin(handle, cpu)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _pin(handle: ctypes.c_ulong, cpu: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,37 @@ def test_thousands_of_runs_at_two_threads(kit: Any) -> None:
     first = session.run({"x": x})["y"]
     np.testing.assert_allclose(first, x[::-1] + 21, rtol=1e-4)
     assert all(np.array_equal(session.run({"x": x})["y"], first) for _ in range(5000))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_sleeping_workers_are_woken(kit: Any, threads: int) -> None:
+    """Pauses of all lengths between runs: workers are met spinning, yielding, asleep and on their way there."""
+    session = _chain(kit, 64, 5, threads)
+    x, random = _floats(64), np.random.default_rng(0)
+    for pause in random.uniform(0, 3e-4, 500):
+        time.sleep(pause)
+        np.testing.assert_allclose(session.run({"x": x})["y"], x[::-1] + 5, rtol=1e-4)
+
+
+def test_many_more_threads_than_processors(kit: Any) -> None:
+    session = _chain(kit, 999, 4, 16)
+    x = _floats(999)
+    for _ in range(30):
+        np.testing.assert_allclose(session.run({"x": x})["y"], x + 4, rtol=1e-4, atol=1e-6)
+
+
+def test_independent_grids_of_one_wave(kit: Any) -> None:
+    """Three grids side by side, then one that reads all of them."""
+    a, b = Place("arena", 0, 0), Place("arena", 0, 4096)
+    steps = [
+        kit.command("double", [X, a], 500),
+        kit.command("increment", [X, b], 500),
+        kit.command("add", [a, b, Y], 500, barrier=True),
+    ]
+    session = Session(kit.artifact([_vector("x", 500)], [_vector("y", 500)], steps, arena_bytes=8192, threads=2))
+    x = _floats(500)
+    for _ in range(300):
+        np.testing.assert_allclose(session.run({"x": x})["y"], 3 * x + 1, rtol=1e-5, atol=1e-6)
 
 
 def test_outputs_are_fresh_and_aligned(kit: Any) -> None:

@@ -73,7 +73,9 @@ def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
     return out
 
 
-def over_axes(kernel: KernelBuilder, extents: Sequence[Operand], strides: Sequence[Operand], body: Callable[[Operand, tuple[Operand, ...]], None]) -> None:
+def over_axes(
+    kernel: KernelBuilder, extents: Sequence[Operand], strides: Sequence[Operand], body: Callable[[Operand, tuple[Operand, ...]], None]
+) -> None:
     """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first."""
 
     def level(i: int, offset: Operand, at: tuple[Operand, ...]) -> None:

@@ -160,7 +160,7 @@ def _through_transpose(op: linalg.ops.TransposeOp, at: list[Linear]) -> tuple[SS
     out = list(at)
     for axis, coordinate in zip(op.permutation.get_values(), at, strict=True):
         out[int(axis)] = coordinate
-    return op.input, out
+    return op.inputs[0], out
 
 
 def _through_copy(view: StructuredOp, at: list[Linear]) -> tuple[SSAValue, list[Linear]] | None:

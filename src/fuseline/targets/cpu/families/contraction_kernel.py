@@ -17,7 +17,6 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.cpu.microkernel import TileReduction
 from fuseline.targets.cpu.tiles import RowSplit
 
-
 Start = Callable[[Operand], Operand]
 """The first row of a tile, by its number."""
 
@@ -107,11 +106,11 @@ class ContractionKernel:
         if not isinstance(columns, int):
             rest = kernel.sub(self.frame.operand(columns), kernel.mul(whole, plan.width))
             condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
-            actives: list[Operand | None] = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.tile.vectors)]
+            actives = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.tile.vectors)]
             kernel.when(condition, lambda: self._panel(block, whole, actives))
         elif columns % plan.width:
             rest = columns % plan.width
-            fixed: list[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
             kernel.when(kernel.compare("gt", last, whole), lambda: self._panel(block, whole, fixed))
 
     def _panel(self, block: Block, panel: Operand, actives: Sequence[Operand | None]) -> None:

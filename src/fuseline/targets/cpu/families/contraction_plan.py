@@ -104,7 +104,8 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
         view=view, workgroups=0, problem=problem, tile=tile, lanes=lanes, blocks=blocks, lhs_mode=lhs_mode, rhs_mode=rhs_mode, packed=packed,
-        page_elements=page or 0, page_steps=_page_steps(problem), paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]), lines=lines, tiled=tiled,
+        page_elements=page or 0, page_steps=_page_steps(problem), paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]),
+        lines=lines, tiled=tiled,
     )  # fmt: skip
     return _finished(plan)
 
@@ -182,7 +183,7 @@ def _rhs_mode(problem: Problem, tile: Tile, lanes: int) -> RhsMode:
     access = problem.rhs.access
     in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
     steps = problem.steps
-    slack = lanes * d.product(axis.extent for axis in problem.reduction[:-1]) if isinstance(steps, int) else 0
+    slack = d.mul(lanes, d.product(axis.extent for axis in problem.reduction[:-1]))
     fits = isinstance(steps, int) and isinstance(slack, int) and (steps + slack) * tile.vectors * lanes * BYTES[problem.dtype] <= SCRATCH_LIMIT
     if in_place and (not fits or _row_tiles(problem, tile) < PACKING_REUSE):
         return "direct"

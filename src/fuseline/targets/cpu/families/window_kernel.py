@@ -13,7 +13,7 @@ from fuseline.targets.cpu.families.contraction_access import Bound
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.window_plan import WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,9 @@ class WindowKernel:
         kernel.loop(0, whole, 1, tiles(plan.pixels, lambda t: kernel.mul(t, plan.pixels), None))
         kernel.loop(kernel.mul(whole, plan.pixels), extent, 1, tiles(1, lambda t: t, None))
 
-    def _panels(self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]) -> None:
+    def _panels(
+        self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]
+    ) -> None:
         """Whole panels of channels in a loop, then the narrower one at the end."""
         plan, kernel = self.plan, self.kernel
         channels = self.problem.channel.extent
@@ -154,7 +156,7 @@ class WindowKernel:
             kernel.when(some, lambda: at(whole, actives))
         elif channels % plan.width:
             rest = channels % plan.width
-            fixed: list[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
             kernel.when(kernel.compare("gt", last, whole), lambda: at(whole, fixed))
 
     # one tile ------------------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -207,7 +208,7 @@ class Runner:
         numbers = (ctypes.c_int64 * max(1, len(sizes)))(*(sizes[name] for name in self.view.size_names))
         total = d.evaluate(self.plan.workgroups, sizes)
         ends = [total * i // parts for i in range(parts + 1)]
-        for begin, end in zip(ends, ends[1:], strict=False):
+        for begin, end in pairwise(ends):
             scratch = Guarded([-(-self.kernel.scratch_bytes // 64) * 64 // 4], np.float32, at_end=True)
             scratch.array[...] = np.nan
             self.function(pointers, numbers, begin, end, scratch.array.ctypes.data)

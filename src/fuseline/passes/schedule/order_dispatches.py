@@ -1,4 +1,4 @@
-"""Which steps run together and in which order: waves, with a barrier between them.
+"""order-dispatches: which steps run together and in which order: waves, with a barrier between them.
 
 A wave holds steps that do not depend on each other. Both orders below need as many waves as the longest chain of dependencies, the
 least possible; they differ in how long tensors live:
@@ -6,14 +6,28 @@ least possible; they differ in how long tensors live:
     earliest: each step as soon as its operands are there     (frees inputs early)
     latest:   each step just before its first consumer        (does not hold results early)
 
-The one whose live bytes peak lower is taken; of equal peaks, the one that holds less on the whole.
+The one whose live bytes peak lower is taken; of equal peaks, the one that holds less on the whole. The pass puts the ops of `@main` in that
+order; the schedule is computed from any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from fuseline.ir import dim as d
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim
+from fuseline.passes.schedule.read_main import Buffer, MainGraph, Node, main_function, read_main
+
+NOMINAL_SIZE = 128
+"""Value of an unbounded symbol when live bytes of two orders are compared; it decides nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +98,77 @@ def live_waves(steps: Sequence[StepNeeds], waves: Sequence[int]) -> dict[int, tu
             first, last = found.get(buffer, (wave, wave))
             found[buffer] = min(first, wave), max(last, wave)
     return found
+
+
+# the graph of @main --------------------------------------------------------------------------------------------------------------------
+
+
+def number_transients(nodes: Iterable[Node]) -> dict[Buffer, int]:
+    """The transients that steps touch, numbered in order of appearance."""
+    numbers: dict[Buffer, int] = {}
+    for node in nodes:
+        for use in (*node.reads, *node.writes):
+            if use.buffer.segment == "arena":
+                numbers.setdefault(use.buffer, len(numbers))
+    return numbers
+
+
+def needs_of(nodes: Sequence[Node], transients: Mapping[Buffer, int]) -> list[StepNeeds]:
+    """What ordering must know of each node."""
+    writer: dict[Buffer, int] = {}
+    out: list[StepNeeds] = []
+    for number, node in enumerate(nodes):
+        after = sorted({writer[use.buffer] for use in node.reads if use.buffer in writer})
+        reads, writes = (tuple(transients[u.buffer] for u in uses if u.buffer in transients) for uses in (node.reads, node.writes))
+        out.append(StepNeeds(tuple(after), reads, writes, node.host is not None))
+        writer |= {use.buffer: number for use in node.writes}
+    return out
+
+
+def nominal_bytes(size: Dim) -> int:
+    """A number for `size`: its symbols at their upper bounds, or at `NOMINAL_SIZE` where they have none."""
+    if isinstance(size, int):
+        return size
+    return d.evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in d.symbols(size)})
+
+
+def waves_of(graph: MainGraph) -> list[int]:
+    """The wave of each node of `@main`."""
+    transients = number_transients(graph.nodes)
+    return order_dispatches(needs_of(graph.nodes, transients), [nominal_bytes(buffer.bytes) for buffer in transients])
+
+
+@dataclass(frozen=True)
+class OrderDispatchesPass(ModulePass):
+    """Sort the dispatches and host calls of `@main` by wave; everything else stays as early as what it needs allows."""
+
+    name = "order-dispatches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Reorder `@main`; raises FuselineError (E0305) where it is not outlined."""
+        assert isinstance(ctx, CompilerContext)
+        graph, block = read_main(ctx, op), main_function(op).body.block
+        ranked = sorted(zip(waves_of(graph), range(len(graph.nodes)), strict=True))
+        steps = [step for _, number in ranked if (step := graph.nodes[number].op) is not None]
+        _sort(block, steps)
+
+
+def _sort(block: Block, steps: Sequence[Operation]) -> None:
+    """Put `steps` in order behind each other, each preceded by what it needs and has not been placed yet."""
+    placed: set[Operation] = set()
+    for step in (*steps, *block.ops):
+        _place(block, step, placed)
+
+
+def _place(block: Block, op: Operation, placed: set[Operation]) -> None:
+    if op in placed or op.parent is not block:
+        return
+    placed.add(op)
+    for operand in op.operands:
+        if isinstance(operand.owner, Operation):
+            _place(block, operand.owner, placed)
+    op.detach()
+    block.add_op(op)
+
+
+EXPORT = OrderDispatchesPass

@@ -121,9 +121,20 @@ def _best_fit(sized: Sequence[tuple[int, Transient]]) -> tuple[list[int], int]:
         lambda i: (-sized[i][0] * (sized[i][1].last - sized[i][1].first + 1), i),
         lambda i: (sized[i][1].first, -sized[i][0], i),
     )
-    plans = [_place(sized, sorted(range(len(sized)), key=order)) for order in orders]
-    best = min(plans, key=lambda plan: plan[1])
+    least, best = _peak(sized), None
+    for order in orders:
+        plan = _place(sized, sorted(range(len(sized)), key=order))
+        best = plan if best is None or plan[1] < best[1] else best
+        if best[1] == least:
+            break
+    assert best is not None
     return [best[0][i] for i in range(len(sized))], best[1]
+
+
+def _peak(sized: Sequence[tuple[int, Transient]]) -> int:
+    """The most that is live at once: no placement needs less."""
+    waves = {transient.first for _, transient in sized}
+    return max((sum(size for size, t in sized if t.first <= wave <= t.last) for wave in waves), default=0)
 
 
 def _place(sized: Sequence[tuple[int, Transient]], order: Sequence[int]) -> tuple[Mapping[int, int], int]:

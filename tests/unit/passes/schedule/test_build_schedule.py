@@ -11,6 +11,10 @@ from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Schedul
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
+from fuseline.ir.flow import DispatchOp
+from fuseline.passes.schedule.order_dispatches import OrderDispatchesPass
+from fuseline.passes.schedule.read_main import main_function
+from tests.unit.passes.schedule.programs import executable, parse
 
 ScheduleOf = Callable[..., Schedule]
 
@@ -164,6 +168,20 @@ def test_tensor_op_outside_a_dispatch_is_refused(schedule_of: ScheduleOf) -> Non
     body = "%t = tensor.empty() : tensor<128xf32>\n%r = tensor.extract_slice %t[0] [64] [1] : tensor<128xf32> to tensor<64xf32>\n"
     with pytest.raises(FuselineError, match=r"tensor.extract_slice cannot be scheduled"):
         schedule_of(_main(body, "%r"))
+
+
+def test_the_pass_sorts_main_and_is_idempotent() -> None:
+    body = _one("a", "x") + _one("late", "x") + _one("b", "a")
+    body += "%e = tensor.expand_shape %b [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>\n"
+    body += "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n" + _one("c", "k") + _two("r", "c", "late")
+    ctx, module = parse(executable("one", 1) + executable("two", 2) + _main(body, "%r"))
+    OrderDispatchesPass().apply(ctx, module)
+    module.verify()
+    names = [op.res[0].name_hint for op in main_function(module).body.block.ops if isinstance(op, DispatchOp)]
+    assert names == ["a", "b", "late", "c", "r"]
+    text = str(module)
+    OrderDispatchesPass().apply(ctx, module)
+    assert str(module) == text
 
 
 def test_module_without_main_is_refused(schedule_of: ScheduleOf) -> None:

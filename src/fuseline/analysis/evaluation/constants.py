@@ -1,0 +1,63 @@
+"""Constants: scalars, dense tensors and weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from fuseline.analysis.evaluation.program import Array, Program, Scope, evaluates, failure, resource_as
+from fuseline.ir.build import numpy_dtype
+
+
+@evaluates("arith.constant")
+def constant(op: Operation, scope: Scope) -> list[Array]:
+    """`arith.constant`: a NumPy scalar or a read-only array."""
+    if not isinstance(op, ConstantOp):
+        raise failure(op, "unexpected op class")
+    return [constant_value(op, op.value, scope.program)]
+
+
+def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
+    """The array of a constant's attribute; splats are views of one element. Raises E0305 for a missing resource."""
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return _scalar(value.value.data, program.dtype(value.type))
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        return dense_array(value).astype(program.dtype(value.type), copy=False)
+    if isinstance(value, DenseResourceAttr):
+        return _resource(op, value, program)
+    raise failure(op, f"constants of this kind cannot be evaluated: {value.name}")
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8)."""
+    if dtype.kind == "i":
+        return (
+            np.int64(value & (2**64 - 1) if value >= 2**63 else value).astype(dtype)
+            if value < 2**63
+            else np.uint64(value).view(np.int64).astype(dtype)
+        )
+    return dtype.type(value)
+
+
+def dense_array(value: DenseIntOrFPElementsAttr) -> Array:
+    """A dense attribute as an array in its storage dtype, without going through Python numbers."""
+    type_: Any = value.type
+    shape = tuple(type_.get_shape()) if isinstance(type_, TensorType) else tuple(type_.get_shape())
+    dtype = numpy_dtype(type_.get_element_type())
+    flat = np.frombuffer(value.data.data, dtype=dtype)
+    return np.broadcast_to(flat[0], shape) if flat.size == 1 else flat.reshape(shape)
+
+
+def _resource(op: Operation, value: DenseResourceAttr, program: Program) -> Array:
+    name = value.resource_handle.data
+    array = program.resources.get(name)
+    if array is None:
+        raise failure(op, f"no data for dense_resource<{name}>", "pass the compiler's resources along with the IR")
+    shape = tuple(value.type.get_shape())
+    if array.size != int(np.prod(shape, dtype=np.int64)):
+        raise failure(op, f"dense_resource<{name}> has {array.size} elements, its type {value.type}")
+    return resource_as(array, value.type.get_element_type() if isinstance(value.type, TensorType) else value.type, program).reshape(shape)

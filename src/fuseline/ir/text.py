@@ -1,0 +1,226 @@
+"""MLIR text in and out: what iree-opt prints is read, custom or generic form, and what is printed is read by iree-opt.
+
+Ops without a location in the text get the place where they stand (`file:line:column`), so that every op has a provenance. The bytes of
+`dense_resource` constants go to and come from the context's side table, in MLIR's `{-# dialect_resources #-}` section.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseResourceAttr, FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, TensorType
+from xdsl.ir import BlockArgument, Operation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+
+from fuseline.errors import FuselineError
+from fuseline.ir.build import numpy_dtype
+from fuseline.ir.context import CompilerContext
+
+SPLIT_MARK = re.compile(r"^// -----.*$", re.MULTILINE)
+"""Separates the modules of a file, as in mlir-opt's `--split-input-file`."""
+
+EMBED_LIMIT_BYTES = 1 << 20
+"""Weights above this are printed by name only."""
+
+_ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
+_RESOURCES = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
+_BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')
+
+# What xDSL's parsers of single ops let escape on malformed text besides ParseError.
+_PARSE_FAILURES = (
+    VerifyException,
+    DiagnosticException,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
+
+
+class _SourceParser(Parser):
+    """xDSL's parser, with source places as locations and resource names left as they are."""
+
+    def __init__(self, ctx: CompilerContext, text: str, source: str, first_line: int) -> None:
+        super().__init__(ctx, text, source)
+        self._source, self._first_line = StringAttr(source), first_line
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = bisect_right(self._newlines, position - 1)
+        start = self._newlines[line - 1] + 1 if line else 0
+        return line + self._first_line, position - start + 1
+
+    def parse_operation(self) -> Operation:
+        position = self._current_token.span.start
+        op = super().parse_operation()
+        if op.location == UNKNOWN_LOC:
+            line, column = self.place(position)
+            op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
+        return op
+
+    def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
+        del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before
+        return self.parse_identifier(" for resource handle")
+
+
+class _SourcePrinter(Printer):
+    """xDSL's printer; block arguments go without locations, which MLIR wants after their attributes."""
+
+    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
+        debug, self.print_debuginfo = self.print_debuginfo, False
+        super().print_block_argument(arg, print_type)
+        self.print_debuginfo = debug
+
+
+def parse_module(text: str, ctx: CompilerContext, source: str = "<input>", *, first_line: int = 1, verify: bool = True) -> ModuleOp:
+    """The module in `text`; weights that the text holds go to `ctx.resources`.
+
+    Raises:
+        FuselineError: E0301 with line and column when the text does not parse, E0302 with the op when the IR does not verify.
+    """
+    resources = _RESOURCES.search(text)
+    body = text[: resources.start()] if resources else text
+    parser = _SourceParser(ctx, _aliases_first(body), source, first_line)
+    try:
+        module = parser.parse_module()
+    except ParseError as error:
+        raise _parse_error(parser, source, error.span.start, error.msg, text) from error
+    except _PARSE_FAILURES as error:
+        raise _parse_error(parser, source, parser.pos, str(error) or type(error).__name__, text) from error
+    if verify:
+        verify_module(module)
+    if resources:
+        _store(module, resources.group(), ctx)
+    return module
+
+
+def split_input(text: str) -> Iterator[tuple[int, str]]:
+    """The modules between `// -----` lines, each with the line it starts on."""
+    start, line = 0, 1
+    for mark in SPLIT_MARK.finditer(text):
+        yield line, text[start : mark.start()]
+        line += text.count("\n", start, mark.end())
+        start = mark.end()
+    yield line, text[start:]
+
+
+def verify_module(module: Operation) -> None:
+    """Verify all of `module`; raises E0302 that names the op at fault and where it came from."""
+    try:
+        module.verify()
+    except (VerifyException, DiagnosticException) as error:
+        raise _verify_error(module, error) from error
+
+
+def _verify_error(module: Operation, error: Exception) -> FuselineError:
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, DiagnosticException) as found:
+            return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=_place_of(op.location))
+    return FuselineError("E0302", _first_line(str(error)))
+
+
+def _place_of(location: LocationAttr) -> str | None:
+    if isinstance(location, FileLineColLoc):
+        return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+    from fuseline.ir.provenance import nodes_in
+
+    return ", ".join(nodes_in(location)) or None
+
+
+def _first_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not line.startswith(("^", "-"))), message) if len(lines) > 1 else message
+
+
+def _parse_error(parser: _SourceParser, source: str, position: int, message: str, text: str) -> FuselineError:
+    line, column = parser.place(position)
+    shown = text.splitlines()[line - parser._first_line : line - parser._first_line + 1]  # pyright: ignore[reportPrivateUsage]
+    at = f": `{shown[0].strip()[:120]}`" if shown else ""
+    return FuselineError("E0301", f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
+
+
+def _aliases_first(text: str) -> str:
+    """MLIR prints location aliases last and uses them first; xDSL wants them defined before use. Line numbers are kept."""
+    aliases = [match.group() for match in _ALIAS.finditer(text)]
+    if not aliases:
+        return text
+    head = " ".join(_in_dependency_order(aliases))
+    return head + " " + _ALIAS.sub("", text)
+
+
+def _in_dependency_order(aliases: list[str]) -> list[str]:
+    pending = {alias.partition(" =")[0]: alias for alias in aliases}
+    done: list[str] = []
+    while pending:
+        ready = [name for name, alias in pending.items() if not set(re.findall(r"#loc\d*", alias.partition("= ")[2])) & set(pending)]
+        if not ready:
+            return [*done, *pending.values()]
+        done += [pending.pop(name) for name in ready]
+    return done
+
+
+def _constants(module: Operation) -> Iterator[DenseResourceAttr]:
+    for op in module.walk():
+        if isinstance(op, ConstantOp) and isinstance(op.value, DenseResourceAttr):
+            yield op.value
+
+
+def _store(module: ModuleOp, section: str, ctx: CompilerContext) -> None:
+    blobs = {match.group(1): match.group(2) for match in _BLOB.finditer(section)}
+    for attribute in _constants(module):
+        name = attribute.resource_handle.data
+        if name in blobs and name not in ctx.resources and isinstance(attribute.type, TensorType):
+            ctx.resources[name] = _decoded(name, blobs[name], attribute.type)
+
+
+def _decoded(name: str, digits: str, type_: TensorType) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+    """The array of a blob: four bytes of alignment, then the elements, little-endian."""
+    data = bytes.fromhex(digits)[4:]
+    dtype, shape = numpy_dtype(type_.get_element_type()), type_.get_shape()
+    if len(data) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
+        raise FuselineError("E0301", f"resource {name} has {len(data)} bytes, its type {type_} wants another number", node=name)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def print_module(
+    module: Operation, ctx: CompilerContext | None = None, *, locations: bool = False, generic: bool = False, embed_limit: int = EMBED_LIMIT_BYTES
+) -> str:
+    """`module` as MLIR text that ends with a newline.
+
+    Args:
+        ctx: gives the bytes of the weights named in the IR; those of at most `embed_limit` bytes are printed too.
+        locations: print where each op came from.
+        generic: print every op in MLIR's generic form.
+    """
+    stream = io.StringIO()
+    _SourcePrinter(stream=stream, print_generic_format=generic, print_debuginfo=locations).print_op(module)
+    stream.write("\n")
+    if ctx is not None:
+        stream.write(_resource_section(_constants(module), ctx, embed_limit))
+    return stream.getvalue()
+
+
+def _resource_section(attributes: Iterable[DenseResourceAttr], ctx: CompilerContext, limit: int) -> str:
+    names = sorted({attribute.resource_handle.data for attribute in attributes})
+    arrays = {name: ctx.resources[name] for name in names if name in ctx.resources and ctx.resources[name].nbytes <= limit}
+    if not arrays:
+        return ""
+    lines = [
+        f'      {name}: "0x{struct.pack("<I", array.itemsize).hex()}{np.ascontiguousarray(array).tobytes().hex()}"' for name, array in arrays.items()
+    ]
+    return "\n{-#\n  dialect_resources: {\n    builtin: {\n" + ",\n".join(lines) + "\n    }\n  }\n#-}\n"

@@ -1,0 +1,50 @@
+"""Every ISA's kernels become objects; those this machine can run are run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.targets.cpu.compile import emit_object
+from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.family import Family
+from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+
+from . import test_convolution, test_window
+from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
+
+
+def product(m: int = 50, n: int = 70, k: int = 30) -> DispatchView:
+    p = Dispatch((m, k), (k, n), (n,), constants=[1, 2])
+    return p.done(p.relu(p.bias(p.matmul(p.x[0], p.x[1], m, n), p.x[2], 1, m, n), m, n))
+
+
+CASES: dict[str, tuple[Family, DispatchView]] = {
+    "product": (ContractionFamily(), product()),
+    "convolution": (ConvolutionFamily(), test_convolution.CASES["3x3"].view),
+    "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),
+}
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_become_objects(name: str, isa: str):
+    family, view = CASES[name]
+    target = machine(isa)
+    text = print_llvm([kernel_of(family, plan_of(family, view, target), target)], target)
+    assert len(text) < 120_000
+    assert emit_object(text, target)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+def test_products_on_every_isa_this_machine_runs(isa: str):
+    target = machine(isa)
+    if not cpu_flags().issuperset(target.needs):
+        pytest.skip(f"this machine has no {isa}")
+    a, b, bias = random((50, 30), 1), random((30, 70), 2), random((70,), 3)
+    found = Runner(ContractionFamily(), product(), target)(a, b, bias)[0]
+    assert_close(found, np.maximum(a.astype(np.float64) @ b + bias, 0))

@@ -1,0 +1,136 @@
+"""What the families refuse, by code; the loop nest takes these."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f16, i32
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir.build import dims_map, identity_map
+from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.family import Family, Refusal
+from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.isa import machine
+
+from .dispatches import Dispatch
+
+dim = AffineExpr.dimension
+
+
+def code(family: Family, view: DispatchView) -> str:
+    found = family.accepts(view, machine("avx2"))
+    assert isinstance(found, Refusal)
+    assert found.detail
+    return found.code
+
+
+def plain_product() -> DispatchView:
+    p = Dispatch((4, 5), (5, 6))
+    return p.done(p.matmul(p.x[0], p.x[1], 4, 6))
+
+
+def test_each_family_wants_its_own_kind_of_root():
+    p = Dispatch((4, 5))
+    elementwise = p.done(p.relu(p.x[0], 4, 5))
+    assert code(ContractionFamily(), elementwise) == "not-a-contraction"
+    assert code(ConvolutionFamily(), plain_product()) == "not-a-convolution"
+    assert code(WindowFamily(), plain_product()) == "not-a-window"
+
+
+def test_half_precision_is_refused():
+    p = Dispatch((4, 5), (5, 6), element=f16)
+    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6))) == "element-type"
+
+
+def test_integers_are_refused():
+    p = Dispatch((4, 5), (5, 6), element=i32)
+    maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+    y = p.emit.generic(
+        p.x[:2], [p.empty(4, 6)], maps, ["parallel", "parallel", "reduction"],
+        lambda b: [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, b.args[0], b.args[1]))],
+    ).results[0]  # fmt: skip
+    assert code(ContractionFamily(), p.done(y)) == "element-type"
+
+
+def test_a_dot_product_has_no_columns():
+    p = Dispatch((3, 5), (3, 5))
+    maps = [dims_map(2, [0, 1]), dims_map(2, [0, 1]), dims_map(2, [0])]
+    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(3), maps, "pr"))) == "no-columns"
+
+
+def test_an_empty_loop_is_refused():
+    p = Dispatch((4, 0), (0, 6))
+    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6))) == "empty"
+
+
+def test_a_reduction_in_one_operand_only():
+    p = Dispatch((4, 5, 3), (5, 6))
+    maps = [dims_map(4, [0, 2, 3]), dims_map(4, [2, 1]), dims_map(4, [0, 1])]
+    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(4, 6), maps, "pprr"))) == "loop-role"
+
+
+def test_a_result_beside_the_root():
+    p = Dispatch((4, 5), (5, 6), (7,))
+    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6), p.relu(p.x[2], 7))) == "result-beside-root"
+
+
+def test_an_epilogue_that_widens():
+    p = Dispatch((4, 5), (5, 6))
+    y = p.matmul(p.x[0], p.x[1], 4, 6)
+    wide = p.elementwise([y], p.empty(3, 4, 6), lambda b: b.args[0], [dims_map(3, [1, 2]), identity_map(3)])
+    assert code(ContractionFamily(), p.done(wide)) == "result-beside-root"
+
+
+@pytest.mark.parametrize("family", ["contraction", "window"])
+def test_a_second_reduction(family: str):
+    p = Dispatch((4, 5), (5, 6), (4, 6, 3))
+    kinds = ["parallel", "parallel", "reduction"]
+    maps = [dims_map(3, [0, 1, 2]), dims_map(3, [0, 1])]
+    total = p.emit.generic([p.x[2]], [p.zeros(4, 6)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0]
+    if family == "contraction":
+        y = p.matmul(p.x[0], p.x[1], 4, 6)
+        assert code(ContractionFamily(), p.done(p.add(total, y, 4, 6))) == "second-reduction"
+        return
+    q = Dispatch((3, 4, 6), (3, 4, 6))
+    first = [dims_map(3, [2, 0, 1]), dims_map(3, [0, 1])]
+    sums = [
+        q.emit.generic([x], [q.zeros(4, 6)], first, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0] for x in q.x
+    ]
+    assert code(WindowFamily(), q.done(q.add(*sums, 4, 6))) == "second-reduction"
+
+
+def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Dispatch, AffineMap]:
+    p = Dispatch(*[(8, 6, 6) if channels_first else (6, 6, 8)] * arguments)
+    space = [dim(1) + dim(3), dim(2) + dim(4)]
+    return p, AffineMap(5, 0, (dim(0), *space) if channels_first else (*space, dim(0)))
+
+
+def test_a_pooling_whose_channels_are_not_contiguous():
+    p, image = pooled(channels_first=True)
+    kinds = ["parallel"] * 3 + ["reduction"] * 2
+    maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
+    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    assert code(WindowFamily(), p.done(y.results[0])) == "channels-not-contiguous"
+
+
+def test_a_pooling_of_a_computed_image():
+    p, image = pooled()
+    kinds = ["parallel"] * 3 + ["reduction"] * 2
+    maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
+    x = p.relu(p.x[0], 6, 6, 8)
+    y = p.emit.generic([x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    assert code(WindowFamily(), p.done(y.results[0])) == "image-computed"
+
+
+def test_a_window_over_two_images():
+    p, image = pooled(arguments=2)
+    kinds = ["parallel"] * 3 + ["reduction"] * 2
+    maps = [image, image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
+    y = p.emit.generic(
+        [*p.x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds,
+        lambda b: [b.op(arith.AddfOp, b.args[3], b.op(arith.MaximumfOp, b.args[0], b.args[1]))],
+    )  # fmt: skip
+    assert code(WindowFamily(), p.done(y.results[0])) == "window-body"

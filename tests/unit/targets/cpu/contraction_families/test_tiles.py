@@ -1,0 +1,69 @@
+"""Tiles and blocks are pure functions of the shape and the machine: what they promise, on every ISA."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseline.targets.cpu.isa import ISA_NAMES, machine
+from fuseline.targets.cpu.tiles import BlockProblem, Tile, choose_blocks, choose_tile, fits, split_rows
+
+
+@given(st.integers(1, 500), st.integers(1, 31))
+def test_split_covers_the_extent_with_tiles_that_differ_by_one(extent: int, rows: int):
+    split = split_rows(extent, rows)
+    assert split.tall * split.height + split.short * (split.height - 1) == extent
+    assert split.height <= rows
+    assert split.count == -(-extent // rows)
+    assert split.tall >= 1
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+@given(st.one_of(st.none(), st.integers(1, 300)), st.one_of(st.none(), st.integers(1, 300)))
+def test_a_tile_fits_the_registers(isa: str, rows: int | None, columns: int | None):
+    target = machine(isa)
+    tile = choose_tile(rows, columns, target.lanes("f32"), target)
+    assert fits(tile.rows, tile.vectors, target)
+    assert rows is None or tile.rows <= rows
+
+
+@pytest.mark.parametrize(
+    ("isa", "shape", "tile"),
+    [
+        ("avx512", (3136, 64), Tile(14, 2)),
+        ("avx512", (7, 512), Tile(6, 4)),
+        ("avx2", (3136, 64), Tile(6, 2)),
+        ("avx2", (7, 512), Tile(4, 3)),
+        ("avx2", (56, 24), Tile(4, 3)),
+        ("avx2", (1, 1000), Tile(1, 7)),
+    ],
+)
+def test_tiles_of_known_shapes(isa: str, shape: tuple[int, int], tile: Tile):
+    target = machine(isa)
+    assert choose_tile(*shape, target.lanes("f32"), target) == tile
+
+
+@given(
+    st.integers(1, 16), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64), st.integers(1, 10**7), st.integers(1, 10**8),
+    st.integers(1, 10**8), st.booleans(),
+)  # fmt: skip
+def test_blocks_cover_and_stay_within_what_there_is(
+    outer: int, lines: int, tiles: int, panels: int, flops: int, lhs: int, rhs: int, repacks: bool
+):
+    blocks = choose_blocks(BlockProblem(outer, lines, tiles, panels, flops, lhs, rhs, repacks), machine("avx2"))
+    assert 1 <= blocks.lines <= lines
+    assert 1 <= blocks.tiles <= tiles
+    assert 1 <= blocks.panels <= panels
+
+
+def test_small_work_is_one_workgroup():
+    blocks = choose_blocks(BlockProblem(1, 1, 3, 4, 1000, 100, 100), machine("avx2"))
+    assert (blocks.lines, blocks.tiles, blocks.panels) == (1, 3, 4)
+
+
+def test_the_larger_operand_is_split_first():
+    wide = choose_blocks(BlockProblem(1, 1, 4, 100, 10**6, 10**4, 10**7), machine("avx2"))
+    tall = choose_blocks(BlockProblem(1, 1, 100, 4, 10**6, 10**7, 10**4), machine("avx2"))
+    assert wide.columns_outer and wide.panels < 100 and wide.tiles == 4
+    assert not tall.columns_outer and tall.tiles < 100 and tall.panels == 4

@@ -16,6 +16,9 @@ from fuseline.ir.dim import Dim, symbol
 ROOT_ATTRIBUTE = "fuseline.root"
 """Marks the op whose loops a dispatch tiles; set when the region is formed."""
 
+MEMBERS_ATTRIBUTE = "fuseline.members"
+"""On a dispatch region and on the dispatch made of it: the fusion graph's ids of its members, in order."""
+
 BOUNDS_ATTRIBUTE = "fuseline.bounds"
 """On an index argument: what the size can be, `lo..hi` or `lo..`."""
 

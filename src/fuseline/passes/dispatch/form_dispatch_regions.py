@@ -15,24 +15,26 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.dispatch_view import ROOT_ATTRIBUTE
+from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import to_text
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.nesting import within
 from fuseline.ir.provenance import carry
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.fusion.driver import Partition, partition
-from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
+from fuseline.report.records import FusionNodeRecord
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
@@ -60,6 +62,8 @@ def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule]) -> No
     graph = FusionGraph(function.body.block, shapes)
     result = partition(graph, rules, ctx.target)
     ctx.records.decisions.extend(result.decisions)
+    ctx.records.fingerprint = graph.fingerprint()
+    ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
     sizes = SizeBuilder(function, shapes)
     for unit in _ordered_units(function.body.block, result):
         if isinstance(unit, Group):
@@ -75,6 +79,10 @@ def _erase_dead_reshapes(block: Block) -> None:
         if isinstance(op, RESHAPES) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()
+
+
+def _node_record(node: Node) -> FusionNodeRecord:
+    return FusionNodeRecord(kind=node.kind.value, loops=tuple(to_text(extent) for extent in node.loops), nodes=node.nodes)
 
 
 def _move_to_end(op: Operation) -> None:
@@ -170,6 +178,7 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
         node.op.detach()
         body.add_op(node.op)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
+    region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
     block.add_op(region)
     carry([node.op for node in group.members], [region])
     for value, result in zip(results, region.res, strict=True):

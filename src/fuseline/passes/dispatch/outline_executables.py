@@ -153,6 +153,7 @@ def _call(region: flow.DispatchRegionOp, name: str, tensors: Sequence[SSAValue],
     arguments = [*tensors, *(sizes.symbol(item) for item in needed)]
     call = flow.DispatchOp(name, name, arguments, list(region.res.types), argument_dims=argument_dims, result_dims=list(region.result_dims))
     call.location = region.location
+    call.attributes |= region.attributes
     block = region.parent
     assert block is not None
     block.insert_op_before(call, region)

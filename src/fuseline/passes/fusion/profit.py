@@ -57,7 +57,7 @@ def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> 
     left = group.parallel_iterations()
     if left is None or left >= target.threads:
         return None
-    before = min(_iterations(merge.producer), _iterations(merge.consumer))
+    before = max(_iterations(merge.producer), _iterations(merge.consumer))
     work = max((upper_bound(product(node.loops)) or 0) for node in group.members)
     if before <= left or work <= SERIAL_ELEMENTS:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
@@ -35,7 +37,7 @@ class ReadInPlace(FusionRule):
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if all(node.moves for node in producer.members):
             return Legal()
-        factor = max((read_multiplicity(read) for read in merge.reads), default=1.0)
+        factor = recompute_factor(merge.reads)
         if factor > 1:
             return WhyNot("recompute", f"each element would be computed {factor:g} times", at, {"recompute": factor})
         return Legal({"recompute": factor})
@@ -44,9 +46,17 @@ class ReadInPlace(FusionRule):
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     """A contraction reads each element of an operand once per tile of the other operand."""
     del graph
-    factor = max((read_multiplicity(read) for read in merge.reads), default=1.0)
+    factor = recompute_factor(merge.reads)
     detail = f"the root reads each element {factor:g} times; storing it once is cheaper"
     return WhyNot("recompute", detail, merge.consumer.root.name, {"recompute": factor})
+
+
+def recompute_factor(reads: Iterable[Read]) -> float:
+    """How often each element would be computed if every reader computed what it reads: the sum over readers. At least 1."""
+    by_reader: dict[Node, float] = {}
+    for read in reads:
+        by_reader[read.consumer] = max(read_multiplicity(read), by_reader.get(read.consumer, 0.0))
+    return max(1.0, sum(by_reader.values()))
 
 
 def read_multiplicity(read: Read) -> float:

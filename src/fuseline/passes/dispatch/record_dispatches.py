@@ -1,0 +1,105 @@
+"""record-dispatches: write down every dispatch of the program, with its members, work and traffic. Changes nothing in the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.cost import flops, num_bytes
+from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, DispatchView
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim, add, to_text, upper_bound
+from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.report.records import Decision, DispatchRecord, FusionNodeRecord, MemberRecord
+
+Role = Literal["root", "prologue", "epilogue", "member"]
+
+
+@dataclass(frozen=True)
+class RecordDispatchesPass(ModulePass):
+    """Has no options."""
+
+    name = "record-dispatches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert isinstance(ctx, CompilerContext)
+        views = {exe.sym_name.data: DispatchView(entry_of(exe)) for exe in op.ops if isinstance(exe, ExecutableOp)}
+        ctx.records.dispatches.clear()
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.body.blocks:
+                _record_function(ctx, function, views)
+        _name_decisions(ctx)
+
+
+def _record_function(ctx: CompilerContext, function: FuncOp, views: dict[str, DispatchView]) -> None:
+    shapes = ShapeAnalysis(ctx.symbols)
+    for call in function.body.block.ops:
+        if isinstance(call, DispatchOp):
+            number = len(ctx.records.dispatches)
+            ctx.records.dispatches.append(_record(ctx, call, views[call.executable], shapes, number))
+
+
+def _record(ctx: CompilerContext, call: DispatchOp, view: DispatchView, shapes: ShapeAnalysis, number: int) -> DispatchRecord:
+    root = view.root
+    members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
+    extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
+    return DispatchRecord(
+        name=f"{number:03d}_{kind(root).value if root is not None else 'empty'}",
+        executable=call.executable,
+        root=kind(root).value if root is not None else "",
+        members=_members(ctx, call, members, root),
+        loops=tuple(to_text(extent) for extent in extents),
+        flops=_number(_sum(flops(op, view.shapes) for op in members)),
+        bytes_read=_number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments))),
+        bytes_written=_number(_sum(num_bytes(value, shapes) for value in call.res)),
+    )
+
+
+def _members(ctx: CompilerContext, call: DispatchOp, ops: list[Operation], root: Operation | None) -> list[MemberRecord]:
+    attribute = call.attributes.get(MEMBERS_ATTRIBUTE)
+    names = [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
+    if len(names) != len(ops):
+        names = [kind(op).value for op in ops]
+    at = ops.index(root) if root in ops else len(ops)
+    records: list[MemberRecord] = []
+    for i, (name, op) in enumerate(zip(names, ops, strict=True)):
+        role: Role = "root" if i == at else ("prologue" if i < at else "epilogue")
+        known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=kind(op).value))
+        records.append(MemberRecord(id=name, kind=kind(op).value, role=role, nodes=known.nodes))
+    return records
+
+
+def _sum(values: Iterable[Dim]) -> Dim:
+    total: Dim = 0
+    for value in values:
+        total = add(total, value)
+    return total
+
+
+def _number(dim: Dim) -> int:
+    """The upper bound; what stands for an unbounded size is 0, and tables print the symbol instead."""
+    return upper_bound(dim) or 0
+
+
+def _name_decisions(ctx: CompilerContext) -> None:
+    """Put the name of the dispatch into the record of every edge that fused."""
+    home = {member.id: record.name for record in ctx.records.dispatches for member in record.members}
+
+    def named(decision: Decision) -> Decision:
+        return msgspec.structs.replace(decision, dispatch=home.get(decision.producer, "")) if decision.verdict == "fused" else decision
+
+    ctx.records.decisions[:] = [named(decision) for decision in ctx.records.decisions]
+
+
+EXPORT = RecordDispatchesPass

@@ -1,0 +1,203 @@
+"""The table of contents of a compile: which passes run, in which order. The only place where order is written.
+
+    model file ──read──> linalg on tensors ──PHASES──> executables + dispatches ──target──> kernels ──schedule──> artifact
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from fuseline.errors import FuselineError
+from fuseline.ir.context import CompilerContext, new_context
+from fuseline.passes.registry import load_pass
+
+if TYPE_CHECKING:
+    from fuseline.runtime.artifact import Artifact
+    from fuseline.targets.target import Target
+
+PHASES: dict[str, tuple[str, ...]] = {
+    "cleanup": (
+        "generalize-named-ops",
+        "canonicalize",
+        "cse",
+        "fold-constants",
+        "dead-code",
+    ),
+    "layout": (
+        "convert-convolutions-to-channels-last",
+        "propagate-transposes",
+        "fold-constants",
+        "bubble-expand-shapes",
+        "sink-collapse-shapes",
+        "propagate-transposes",
+        "fold-unit-dims",
+        "canonicalize",
+        "cse",
+        "fold-constants",
+        "dead-code",
+    ),
+    "padding": (
+        "fold-pad-into-consumer",
+        "canonicalize",
+        "dead-code",
+    ),
+    "fusion": (
+        "form-dispatch-regions",
+        "clone-cheap-producers",
+        "dead-code",
+    ),
+    "dispatch": ("outline-executables",),
+    "dedup": (
+        "deduplicate-executables",
+        "record-dispatches",
+    ),
+}
+"""Phases in order, each a list of pass names. A pass may stand in several places: all of them may run again."""
+
+STAGES = ("input", *PHASES)
+"""What `--emit` accepts: the IR as read, or after a phase."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions:
+    """What a user may choose.
+
+    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
+    process may use. `dedup`: `none` or `exact`. `fusion`: `none` or `default`. `progress(phase, done, total)` is called as work proceeds.
+    """
+
+    target: str = "cpu"
+    threads: int | None = None
+    shapes: Mapping[str, Any] | None = None
+    dedup: str = "exact"
+    plan: Path | None = None
+    rules: Sequence[Path] = ()
+    fusion: str = "default"
+    numerics: str = "default"
+    emit: str | None = None
+    verify_each: bool = False
+    progress: Progress | None = None
+    pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+
+def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
+    """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the node or line."""
+    if isinstance(source, str | Path) and Path(source).suffix == ".mlir":
+        from fuseline.ir.text import parse_module
+
+        return parse_module(_read_text(Path(source)), ctx, name=str(source))
+    from fuseline.frontends.onnx import read_onnx
+
+    return read_onnx(source, ctx, shapes=shapes)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
+
+
+def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
+    """Run every phase up to and including `until` (default: all) on `module` in place."""
+    for number, (phase, names) in enumerate(PHASES.items()):
+        _report(options, phase, number, len(PHASES))
+        start = time.perf_counter()
+        for name in names:
+            _make_pass(name, options).apply(ctx, module)
+            if options.verify_each:
+                module.verify()
+        _add_seconds(ctx, phase, start)
+        if phase == until:
+            return
+
+
+def _make_pass(name: str, options: CompileOptions) -> ModulePass:
+    kind = load_pass(name)
+    return kind(**{**_chosen(name, options), **options.pass_options.get(name, {})})
+
+
+def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
+    """What the user's choices mean for one pass."""
+    if name == "form-dispatch-regions":
+        from fuseline.passes.fusion.rule import load_rules
+
+        rules = tuple(rule for path in options.rules for rule in load_rules(path))
+        return {"fusion": options.fusion, "rules": rules}
+    if name == "deduplicate-executables":
+        return {"level": options.dedup}
+    return {}
+
+
+def _add_seconds(ctx: CompilerContext, phase: str, start: float) -> None:
+    seconds = ctx.records.phase_seconds
+    seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def _report(options: CompileOptions, phase: str, done: int, total: int) -> None:
+    if options.progress is not None:
+        options.progress(phase, done, total)
+
+
+def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[ModuleOp, CompilerContext]:
+    """The program as read, and its context."""
+    ctx = new_context()
+    ctx.target = target.description
+    ctx.records.model = str(source) if isinstance(source, str | Path) else type(source).__name__
+    ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
+    _report(options, "read", 0, len(PHASES))
+    start = time.perf_counter()
+    module = read_program(source, ctx, options.shapes)
+    _add_seconds(ctx, "read", start)
+    return module, ctx
+
+
+def emit(source: Any, options: CompileOptions) -> str:
+    """The IR after the stage `options.emit` as text."""
+    from fuseline.targets import create_target
+
+    stage = options.emit
+    if stage not in STAGES:
+        raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
+    module, ctx = prepare(source, options, create_target(options.target, options.threads))
+    if stage != "input":
+        run_phases(module, ctx, options, until=stage)
+    out = StringIO()
+    Printer(out).print_op(module)
+    return out.getvalue() + "\n"
+
+
+def compile_program(source: Any, options: CompileOptions) -> Artifact:
+    """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is written."""
+    from fuseline.targets import create_target
+
+    target = create_target(options.target, options.threads)
+    module, ctx = prepare(source, options, target)
+    run_phases(module, ctx, options)
+    return lower(module, ctx, options, target)
+
+
+def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
+    """Code, schedule and artifact for a module whose dispatches are outlined."""
+    entries = [entry_of(op) for op in module.ops if isinstance(op, ExecutableOp)]
+    _report(options, "codegen", len(PHASES), len(PHASES))
+    start = time.perf_counter()
+    kernels = target.compile_executables(entries, ctx.resources)
+    _add_seconds(ctx, "codegen", start)
+    _report(options, "schedule", len(PHASES), len(PHASES))
+    start = time.perf_counter()
+    schedule = build_schedule(module, ctx, kernels)
+    _add_seconds(ctx, "schedule", start)
+    record_statistics(module, ctx, kernels, schedule)
+    return target.assemble(schedule, kernels, encode(ctx.records))

@@ -1,0 +1,19 @@
+"""Targets: places where dispatches run. One folder each; `create_target` finds one by its name."""
+
+from __future__ import annotations
+
+import importlib
+
+from fuseline.errors import FuselineError
+from fuseline.targets.target import Target
+
+TARGETS = ("cpu", "interpreter", "null")
+
+
+def create_target(name: str, threads: int | None = None) -> Target:
+    """The target called `name`, `<target>` or `<target>:<variant>`; raises E0501 for a name that is none."""
+    folder, _, variant = name.partition(":")
+    if folder not in TARGETS:
+        raise FuselineError("E0501", f"no target is called {name!r}", hint=f"use one of {', '.join(TARGETS)}")
+    module = importlib.import_module(f"fuseline.targets.{folder}")
+    return module.create(variant or None, threads)

@@ -1,0 +1,134 @@
+"""Small programs for fusion tests, written with the emitter: `Program` names values so that a test reads like the graph it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, func, math, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DictionaryAttr, ModuleOp, StringAttr, TensorType, f32, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, dims_map, shape_of
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.driver import Partition, partition
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.rule import FusionRule, builtin_rules
+from fuseline.report.records import Decision
+
+TARGET = TargetDescription("test", threads=2)
+
+
+class Program:
+    """A function `main` over f32 tensors of the given shapes (None: unknown); `x[i]` are its arguments."""
+
+    def __init__(self, *shapes: Sequence[int | None]) -> None:
+        types: list[Attribute] = [TensorType(f32, [DYNAMIC_INDEX if size is None else size for size in shape]) for shape in shapes]
+        attributes = [DictionaryAttr({"fuseline.dims": ArrayAttr([StringAttr(f"n{a}" if s is None else str(s)) for a, s in enumerate(shape)])}) for shape in shapes]
+        self.function = func.FuncOp("main", (types, []), arg_attrs=ArrayAttr(attributes))
+        self.module = ModuleOp([self.function])
+        self.x = tuple(self.function.body.block.args)
+        self.count = 0
+
+    def emitter(self) -> Emitter:
+        self.count += 1
+        return Emitter.at_end(self.function.body.block, [f"n{self.count}"])
+
+    def unary(self, value: SSAValue, kind: Callable[..., arith.AddfOp | math.ExpOp] = math.ExpOp, permutation: Sequence[int] | None = None) -> SSAValue:
+        """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the operand."""
+        e = self.emitter()
+        rank = len(shape_of(value))
+        order = list(permutation or range(rank))
+        out = e.empty_from(value, order)
+        reads = [order.index(axis) for axis in range(rank)]
+        return e.elementwise([value], out, lambda b: b.op(kind, b.args[0]), [dims_map(rank, reads)])
+
+    def binary(self, a: SSAValue, b: SSAValue, map_b: AffineMap | None = None) -> SSAValue:
+        """`a + b` over the space of `a`; `map_b` says how b is read."""
+        e = self.emitter()
+        rank = len(shape_of(a))
+        maps = [AffineMap.identity(rank), map_b if map_b is not None else AffineMap.identity(rank)]
+        return e.elementwise([a, b], e.empty_like(a), lambda body: body.op(arith.AddfOp, body.args[0], body.args[1]), maps)
+
+    def matmul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a[m, k] @ b[k, n]`."""
+        e = self.emitter()
+        out = e.fill(0.0, e.empty(f32, [shape_of(a)[0], shape_of(b)[1]]))
+        maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+        return e.generic([a, b], [out], maps, [PARALLEL, PARALLEL, REDUCTION], _multiply_add).results[0]
+
+    def row_sum(self, a: SSAValue, axis: int = -1) -> SSAValue:
+        """The sum over one axis."""
+        e = self.emitter()
+        rank = len(shape_of(a))
+        axis %= rank
+        kept = [i for i in range(rank) if i != axis]
+        out = e.fill(0.0, e.empty_from(a, kept))
+        iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
+        op = e.generic([a], [out], [AffineMap.identity(rank), dims_map(rank, kept)], iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])])
+        return op.results[0]
+
+    def pad(self, value: SSAValue, low: Sequence[int], high: Sequence[int]) -> SSAValue:
+        """Zero padding."""
+        e = self.emitter()
+        block = Block(arg_types=[e.index(0).type] * len(low))
+        zero = arith.ConstantOp.from_float_and_width(0.0, f32) if hasattr(arith.ConstantOp, "from_float_and_width") else None
+        body = Body(block, e.location)
+        value_zero = zero.result if zero is not None else body.constant(0.0, f32)
+        if zero is not None:
+            block.add_op(zero)
+        block.add_op(tensor.YieldOp(value_zero))
+        shape = [size + a + b for size, a, b in zip(shape_of(value), low, high, strict=True)]
+        op = tensor.PadOp.build(
+            operands=[value, [], []],
+            result_types=[TensorType(f32, shape)],
+            regions=[Region(block)],
+            properties={"static_low": DenseArrayBase.from_list(i64, list(low)), "static_high": DenseArrayBase.from_list(i64, list(high))},
+        )
+        return e.add(op).result
+
+    def depthwise(self, image: SSAValue, window: SSAValue) -> SSAValue:
+        """A 1-D depthwise convolution: `out[w, c] = sum_k image[w + k, c] * window[k, c]`."""
+        e = self.emitter()
+        (width, channels), (taps, _) = shape_of(image), shape_of(window)
+        out = e.fill(0.0, e.empty(f32, [width - taps + 1, channels]))
+        image_map = AffineMap.from_callable(lambda w, c, k: (w + k, c))
+        maps = [image_map, dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+        return e.generic([image, window], [out], maps, [PARALLEL, PARALLEL, REDUCTION], _multiply_add).results[0]
+
+    def collapse(self, value: SSAValue) -> SSAValue:
+        """All dimensions as one."""
+        e = self.emitter()
+        rank = len(shape_of(value))
+        total = 1
+        for size in shape_of(value):
+            total *= size
+        groups = ArrayAttr([ArrayAttr([e_index(i) for i in range(rank)])])
+        return e.add(tensor.CollapseShapeOp.build(operands=[value], result_types=[TensorType(f32, [total])], properties={"reassociation": groups})).result
+
+    def done(self, *results: SSAValue) -> Program:
+        """Return `results` from the function."""
+        self.emitter().add(func.ReturnOp(*results))
+        self.function.update_function_type()
+        self.module.verify()
+        return self
+
+    def partition(self, target: TargetDescription = TARGET, rules: Sequence[FusionRule] | None = None) -> Partition:
+        """The partition of the function."""
+        graph = FusionGraph(self.function.body.block, ShapeAnalysis())
+        return partition(graph, rules if rules is not None else builtin_rules(), target)
+
+    def decisions(self, target: TargetDescription = TARGET) -> dict[tuple[str, str], Decision]:
+        """The record of every edge, by the kinds of its ends."""
+        return {(d.producer_op, d.consumer_op): d for d in self.partition(target).decisions}
+
+
+def e_index(value: int):
+    from xdsl.dialects.builtin import IntegerAttr
+
+    return IntegerAttr(value, i64)
+
+
+def _multiply_add(b: Body) -> list[SSAValue]:
+    return [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, b.args[0], b.args[1]))]

@@ -1,0 +1,163 @@
+"""Every rule: a case that fuses, and one case per refusal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.ir.affine import AffineMap
+
+from fuseline.ir.build import dims_map
+
+from .programs import TARGET, Program
+
+
+def test_an_elementwise_consumer_of_a_contraction_becomes_its_epilogue():
+    p = Program((64, 32), (32, 48), (48,))
+    y = p.binary(p.matmul(p.x[0], p.x[1]), p.x[2], dims_map(2, [1]))
+    decision = p.done(y).decisions()["contraction", "elementwise"]
+    assert (decision.rule, decision.verdict, decision.code) == ("elementwise-epilogue", "fused", "fused")
+    assert decision.numbers["bytes_saved"] == 2 * 64 * 48 * 4
+
+
+def test_a_transposed_write_is_an_epilogue_too():
+    p = Program((64, 32), (32, 48))
+    y = p.unary(p.matmul(p.x[0], p.x[1]), permutation=(1, 0))
+    assert p.done(y).decisions()["contraction", "elementwise"].verdict == "fused"
+
+
+def test_an_epilogue_that_reads_the_root_twice_at_different_places_is_refused():
+    p = Program((64, 32), (32, 64))
+    m = p.matmul(p.x[0], p.x[1])
+    decision = p.done(p.binary(m, m, dims_map(2, [1, 0]))).decisions()["contraction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "indexing-map")
+
+
+def test_a_consumer_with_more_parallel_loops_than_the_root_is_refused():
+    p = Program((64, 32), (32, 48), (10, 64, 48))
+    m = p.matmul(p.x[0], p.x[1])
+    y = p.binary(p.x[2], m, dims_map(3, [1, 2]))
+    decision = p.done(y).decisions()["contraction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "broadcast")
+
+
+def test_a_reduction_does_not_become_the_epilogue_of_a_contraction():
+    p = Program((64, 32), (32, 48))
+    decision = p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))).decisions()["contraction", "reduction"]
+    assert (decision.verdict, decision.code) == ("missed", "consumer-reduces")
+
+
+def test_a_reshape_that_regroups_stops_an_epilogue():
+    p = Program((64, 32), (32, 48))
+    decision = p.done(p.unary(p.collapse(p.matmul(p.x[0], p.x[1])))).decisions()["contraction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "reshape-between")
+
+
+def test_two_contractions_stay_apart():
+    p = Program((64, 32), (32, 48), (48, 16))
+    decision = p.done(p.matmul(p.matmul(p.x[0], p.x[1]), p.x[2])).decisions()["contraction", "contraction"]
+    assert (decision.verdict, decision.code) == ("missed", "two-roots")
+
+
+def test_a_diamond_is_one_group():
+    p = Program((128, 384))
+    top = p.unary(p.x[0])
+    y = p.binary(p.unary(top), p.unary(p.unary(top)))
+    assert len(p.done(y).partition().groups) == 1
+
+
+def test_a_multi_use_producer_yields_both_results():
+    p = Program((128, 384))
+    top = p.unary(p.x[0])
+    partition = p.done(top, p.unary(top)).partition()
+    assert [len(group.results()) for group in partition.groups] == [2]
+
+
+def test_softmax_is_one_group_with_the_row_in_scratch():
+    p = Program((1536, 384))
+    e = p.unary(p.x[0])
+    y = p.binary(e, p.row_sum(e), dims_map(2, [0]))
+    partition = p.done(y).partition()
+    assert [group.grid for group in partition.groups] == [(1536,)]
+    assert max(d.numbers["scratch_bytes"] for d in partition.decisions) >= 4 * 384
+
+
+def test_a_row_that_does_not_fit_the_scratch_is_refused_with_the_numbers():
+    p = Program((1536, 384))
+    e = p.unary(p.x[0])
+    small = replace(TARGET, scratch_bytes_limit=1024)
+    decisions = p.done(p.binary(e, p.row_sum(e), dims_map(2, [0]))).decisions(small)
+    refused = [d for d in decisions.values() if d.code == "scratch"]
+    assert refused and refused[0].numbers == {"scratch_bytes": 1600.0, "limit_bytes": 1024.0}
+
+
+def test_a_row_without_a_bound_is_refused():
+    p = Program((64, None))
+    e = p.unary(p.x[0])
+    decisions = p.done(p.binary(e, p.row_sum(e), dims_map(2, [0]))).decisions()
+    assert any(d.code == "unbounded-size" for d in decisions.values())
+
+
+def test_a_reduction_whose_rows_are_not_contiguous_does_not_pull_its_consumer():
+    p = Program((64, 56, 32))
+    s = p.row_sum(p.x[0], axis=1)
+    y = p.binary(p.x[0], s, dims_map(3, [0, 2]))
+    decision = p.done(y).decisions()["reduction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "strided-inner")
+
+
+def test_sides_without_a_common_parallel_loop_stay_apart():
+    p = Program((64, 384), (384,))
+    total = p.unary(p.x[1])
+    y = p.binary(p.x[0], p.row_sum(total), AffineMap(2, 0, ()))
+    decision = p.done(y).decisions()["reduction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "no-shared-loops")
+
+
+def test_a_broadcast_producer_is_computed_once_per_row():
+    p = Program((4, 4096), (4,))
+    y = p.binary(p.x[0], p.unary(p.x[1]), dims_map(2, [0]))
+    partition = p.done(y).partition()
+    assert [group.grid for group in partition.groups] == [(4,)]
+
+
+def test_too_few_rows_for_the_threads_is_refused():
+    p = Program((2, 1 << 20), (2,))
+    y = p.binary(p.x[0], p.unary(p.x[1]), dims_map(2, [0]))
+    decision = p.done(y).decisions(replace(TARGET, threads=8))["elementwise", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "parallelism")
+
+
+def test_a_pad_is_read_inside_a_convolution():
+    p = Program((30, 16), (3, 16))
+    decision = p.done(p.depthwise(p.pad(p.x[0], (1, 0), (1, 0)), p.x[1])).decisions()["pad", "depthwise"]
+    assert (decision.rule, decision.verdict) == ("read-in-place", "fused")
+
+
+def test_a_pad_with_another_reader_is_stored():
+    p = Program((30, 16), (3, 16))
+    padded = p.pad(p.x[0], (1, 0), (1, 0))
+    decision = p.done(p.depthwise(padded, p.x[1]), padded).decisions()["pad", "depthwise"]
+    assert (decision.verdict, decision.code) == ("missed", "multi-use")
+
+
+def test_arithmetic_before_a_convolution_is_not_recomputed():
+    p = Program((32, 16), (3, 16))
+    decision = p.done(p.depthwise(p.unary(p.x[0]), p.x[1])).decisions()["elementwise", "depthwise"]
+    assert (decision.verdict, decision.code) == ("missed", "recompute")
+
+
+def test_too_many_buffers_for_the_target_is_refused():
+    p = Program((8, 8), (8, 8), (8, 8))
+    y = p.binary(p.binary(p.x[0], p.x[1]), p.x[2])
+    decision = p.done(y).decisions(replace(TARGET, binding_limit=3))["elementwise", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "binding-limit")
+
+
+def test_a_path_outside_the_group_is_a_cycle():
+    p = Program((64, 64), (64, 64))
+    top = p.unary(p.x[0])
+    m = p.matmul(top, p.x[1])
+    q = p.matmul(m, p.x[1])
+    y = p.binary(q, top)
+    decision = p.done(y).decisions()["elementwise", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "cycle")

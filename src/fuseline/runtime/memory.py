@@ -62,7 +62,7 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
         count *= size
     try:
         raw: Bytes = np.empty(count + ALIGNMENT, np.uint8)
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:  # ValueError: more than an address can say
         raise no_memory(count) from error
     return np.ndarray(shape, dtype, raw, -address_of(raw) % ALIGNMENT)
 

@@ -104,6 +104,8 @@ class Session:
             elif len(workspace.executions) > 1:
                 workspace.executions.move_to_end(shapes)
             return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
+        except MemoryError as error:
+            raise FuselineError("E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes") from error
         finally:
             self._idle.append(workspace)
             if self._waiting:

@@ -97,8 +97,9 @@ def test_dlpack_and_integer_lists(session: Session, kit: Any) -> None:
     assert copy.run({"x": [1, 2, 3]})["y"].tolist() == [1, 2, 3]
 
 
-def test_a_size_too_large_for_memory_is_coded(kit: Any) -> None:
-    huge = ("sum", ((1 << 44, "n", "n"),))
+@pytest.mark.parametrize("scale", [1 << 44, 1 << 30])
+def test_a_size_too_large_for_memory_is_coded(kit: Any, scale: int) -> None:
+    huge = ("sum", ((scale, "n", "n"),))
     spec = TensorSpec("x", "uint8", (N,))
     session = Session(kit.artifact([spec], [TensorSpec("y", "uint8", (huge,))], [], arena_bytes=huge))
     assert _error(session, {"x": np.ones(1000, np.uint8)}).code == "E0405"

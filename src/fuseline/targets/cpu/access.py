@@ -152,6 +152,8 @@ class Frame:
     def linear(self, index: Sequence[AnyIndex], dims: Sequence[Dim], lanes: int) -> Index:
         """The row-major linear index of `index` in a tensor of sizes `dims`."""
         flat = Index(0)
+        moving = [i for i, size in enumerate(dims) if size != 1]
+        index, dims = [index[i] for i in moving], [dims[i] for i in moving]
         at = 0
         while at < len(dims):
             count = _whole_split(index, dims, at)
@@ -170,7 +172,8 @@ class Frame:
         moving = [i for i, size in enumerate(sizes) if size != 1]
         if len(moving) <= 1:
             return [whole if i in moving else Index(0) for i in range(len(sizes))]
-        return [Split(whole, sizes, i) for i in range(len(sizes))]
+        kept = tuple(sizes[i] for i in moving)
+        return [Split(whole, kept, moving.index(i)) if i in moving else Index(0) for i in range(len(sizes))]
 
     def resolve(self, index: AnyIndex, lanes: int) -> Index:
         """A coordinate without pending divisions."""

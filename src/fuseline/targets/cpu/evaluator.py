@@ -315,7 +315,7 @@ def _transpose(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: 
     source: list[AnyIndex] = [Index(0)] * len(index)
     for axis, coordinate in zip(op.permutation.get_values(), index, strict=True):
         source[int(axis)] = coordinate
-    return e.pull(op.input, source, lanes, active)
+    return e.pull(op.inputs[0], source, lanes, active)
 
 
 def _broadcast(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:

@@ -1,0 +1,15 @@
+"""The kernel families, in the order in which they are offered a dispatch."""
+
+from __future__ import annotations
+
+import importlib
+
+from fuseline.targets.cpu.families.family import Family
+
+ORDER = ("contraction", "convolution", "window", "rows", "elementwise", "loop_nest")
+"""Module names; the last accepts everything."""
+
+
+def families() -> list[Family]:
+    """One of each, in order."""
+    return [importlib.import_module(f"fuseline.targets.cpu.families.{name}").EXPORT() for name in ORDER]

@@ -1,0 +1,95 @@
+"""Reductions whose order does not matter: which op combines, with what element, from what start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, linalg
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.structured import yielded
+from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.body_ops import emit_scalar_op
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import BITS, Value
+
+_INF = float("inf")
+
+
+def _lowest(bits: int) -> int:
+    return -(1 << (bits - 1)) if bits > 1 else 0  # signed i1 is -1 or 0, and `true` is -1
+
+
+def _highest(bits: int) -> int:
+    return (1 << (bits - 1)) - 1 if bits > 1 else 0
+
+
+_IDENTITIES: dict[type[Operation], Callable[[int], float | int]] = {
+    arith.AddfOp: lambda bits: 0.0,
+    arith.MulfOp: lambda bits: 1.0,
+    arith.MaximumfOp: lambda bits: -_INF,
+    arith.MaxnumfOp: lambda bits: -_INF,
+    arith.MinimumfOp: lambda bits: _INF,
+    arith.MinnumfOp: lambda bits: _INF,
+    arith.AddiOp: lambda bits: 0,
+    arith.MuliOp: lambda bits: 1,
+    arith.AndIOp: lambda bits: -1 if bits > 1 else 1,
+    arith.OrIOp: lambda bits: 0,
+    arith.XOrIOp: lambda bits: 0,
+    arith.MaxSIOp: lambda bits: _lowest(bits) if bits > 1 else 1,
+    arith.MinSIOp: _highest,
+    arith.MaxUIOp: lambda bits: 0,
+    arith.MinUIOp: lambda bits: -1 if bits > 1 else 1,
+}
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """`result = combine(result, element)` for one result of a reduction; `op` is the combining op of the body."""
+
+    op: Operation
+    element: SSAValue
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the running result."""
+        return dtype_of(self.op.results[0].type)
+
+    def identity(self, kernel: KernelBuilder, lanes: int) -> Value:
+        """What combines with anything to that thing."""
+        return kernel.const(_IDENTITIES[type(self.op)](BITS[self.dtype]), self.dtype, lanes)
+
+    def combine(self, kernel: KernelBuilder, a: Value, b: Value) -> Value:
+        """`a` and `b` combined."""
+        return emit_scalar_op(kernel, self.op, [a, b])
+
+    def across(self, kernel: KernelBuilder, vector: Value) -> Value:
+        """All lanes combined, halves first."""
+        while vector.type.lanes > 1:
+            half = vector.type.lanes // 2
+            vector = self.combine(kernel, kernel.lanes(vector, 0, half), kernel.lanes(vector, half, half))
+        return vector
+
+
+def combiners(op: linalg.ops.GenericOp) -> list[Combiner] | None:
+    """One combiner per result, or None if some result depends on the order of the reduction or on another one's running value."""
+    found: list[Combiner] = []
+    body = op.body.block
+    for position, value in enumerate(yielded(op)):
+        accumulator = body.args[len(op.inputs) + position]
+        one = _combiner(value, accumulator)
+        if one is None:
+            return None
+        found.append(one)
+    return found
+
+
+def _combiner(value: SSAValue, accumulator: Any) -> Combiner | None:
+    if not isinstance(value, OpResult) or type(value.op) not in _IDENTITIES:
+        return None
+    if len(list(accumulator.uses)) != 1 or accumulator not in value.op.operands:
+        return None
+    first, second = value.op.operands
+    return Combiner(value.op, second if first is accumulator else first)

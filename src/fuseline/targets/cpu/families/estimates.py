@@ -1,0 +1,36 @@
+"""What a dispatch costs: operations and bytes, as sizes."""
+
+from __future__ import annotations
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
+from fuseline.ir.dim import Dim, add, mul, product
+from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+
+
+def flops(view: DispatchView) -> Dim:
+    """Operations on elements, counted as the bodies have them."""
+    total: Dim = 0
+    for op in view.members:
+        if is_generic(op):
+            points = product(StructuredOp(op).loops(view.shapes))
+            total = add(total, mul(points, sum(1 for _ in body_ops(op))))
+    return total
+
+
+def bytes_read(view: DispatchView) -> Dim:
+    """Bytes of the arguments, each counted once."""
+    total: Dim = 0
+    for value in view.tensors:
+        if value.uses:
+            total = add(total, mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+    return total
+
+
+def bytes_written(view: DispatchView) -> Dim:
+    """Bytes of the results."""
+    total: Dim = 0
+    for value in view.results:
+        total = add(total, mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+    return total

@@ -1,0 +1,232 @@
+"""Which loops of a dispatch are one loop: the axes of its values and the loops of its ops, joined where one reads the other plainly.
+
+An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made inside the dispatch;
+arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its coordinate is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
+from fuseline.ir.dim import Dim
+
+Node: TypeAlias = tuple[Any, int]
+"""A dimension of a value, or a loop of an op."""
+
+
+class Axes:
+    """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size 1)."""
+
+    def __init__(self, view: DispatchView) -> None:
+        self.view = view
+        self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
+        self._parent: dict[Node, Node] = {}
+        self.extents: dict[Node, Dim] = {}
+        for op in self.ops:
+            for node, other in _links(view, op):
+                self._union(node, other)
+
+    def _root(self, node: Node) -> Node:
+        path: list[Node] = []
+        while (parent := self._parent.get(node, node)) != node:
+            path.append(node)
+            node = parent
+        for visited in path:
+            self._parent[visited] = node
+        return node
+
+    def _union(self, a: Node, b: Node) -> None:
+        self._parent[self._root(a)] = self._root(b)
+
+    def of_value(self, value: SSAValue) -> list[Node | None]:
+        """The axis of each dimension."""
+        return [self._axis((value, i), size) for i, size in enumerate(self.view.shapes.dims(value))]
+
+    def of_op(self, op: Operation) -> list[Node | None]:
+        """The axis of each loop of a structured op."""
+        assert is_generic(op)
+        return [self._axis((op, i), size) for i, size in enumerate(StructuredOp(op).loops(self.view.shapes))]
+
+    def _axis(self, node: Node, size: Dim) -> Node | None:
+        if size == 1:
+            return None
+        root = self._root(node)
+        self.extents[root] = size
+        return root
+
+
+def is_internal(value: SSAValue) -> bool:
+    """Whether `value` is computed by the dispatch: neither an argument, nor a constant, nor uninitialised."""
+    if not isinstance(value, OpResult) or not isinstance(value.type, TensorType) or splat_value(value) is not None:
+        return False
+    return not isinstance(value.op, tensor.EmptyOp | arith.ConstantOp)
+
+
+def plain_pairs(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    """For an op that moves data: `(source, source dimension, result dimension)` where both always have the same coordinate."""
+    rule = _MOVES.get(type(op))
+    if rule is not None:
+        yield from rule(view, op)
+
+
+def _links(view: DispatchView, op: Operation) -> Iterator[tuple[Node, Node]]:
+    if is_generic(op):
+        structured = StructuredOp(op)
+        read = zip((*structured.inputs, *structured.outputs), structured.maps, strict=True)
+        made = zip(op.results, structured.output_maps, strict=True)
+        for value, map_ in (*read, *made):
+            if is_internal(value):
+                yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
+        return
+    for source, axis, result_axis in plain_pairs(view, op):
+        if is_internal(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
+            yield (source, axis), (op.results[0], result_axis)
+
+
+def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
+    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+
+
+def _expand(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, tensor.ExpandShapeOp)
+    sizes = view.shapes.dims(op.results[0])
+    for axis, group in enumerate(_groups(op)):
+        moving = [i for i in group if sizes[i] != 1]
+        if len(moving) == 1:
+            yield op.src, axis, moving[0]
+
+
+def _collapse(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, tensor.CollapseShapeOp)
+    sizes = view.shapes.dims(op.src)
+    for axis, group in enumerate(_groups(op)):
+        moving = [i for i in group if sizes[i] != 1]
+        if len(moving) == 1:
+            yield op.src, moving[0], axis
+
+
+def _static(op: Operation, name: str) -> list[int]:
+    return [int(n) for n in op.properties[name].get_values()]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _pad(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    del view
+    assert isinstance(op, tensor.PadOp)
+    for axis, (low, high) in enumerate(zip(_static(op, "static_low"), _static(op, "static_high"), strict=True)):
+        if low == 0 and high == 0:
+            yield op.source, axis, axis
+
+
+def _extract_slice(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, tensor.ExtractSliceOp)
+    source, result = view.shapes.dims(op.source), view.shapes.dims(op.results[0])
+    if len(source) != len(result):
+        return
+    for axis, (offset, stride) in enumerate(zip(_static(op, "static_offsets"), _static(op, "static_strides"), strict=True)):
+        if offset == 0 and stride == 1 and source[axis] == result[axis]:
+            yield op.source, axis, axis
+
+
+def _concat(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, tensor.ConcatOp)
+    for part in op.inputs:
+        for axis in range(len(view.shapes.dims(part))):
+            if axis != op.dim.value.data:
+                yield part, axis, axis
+
+
+def _insert_slice(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, tensor.InsertSliceOp)
+    for axis in range(len(view.shapes.dims(op.dest))):
+        yield op.dest, axis, axis
+
+
+def _transpose(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    del view
+    assert isinstance(op, linalg.ops.TransposeOp)
+    for axis, source in enumerate(op.permutation.get_values()):
+        yield op.inputs[0], int(source), axis
+
+
+def _broadcast(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    assert isinstance(op, linalg.ops.BroadcastOp)
+    added = {int(axis) for axis in op.dimensions.get_values()}
+    kept = [axis for axis in range(len(view.shapes.dims(op.results[0]))) if axis not in added]
+    yield from ((op.input, source, axis) for source, axis in enumerate(kept))
+
+
+def _cast(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
+    yield from ((op.operands[0], axis, axis) for axis in range(len(view.shapes.dims(op.operands[0]))))
+
+
+_MOVES: dict[type[Operation], Any] = {
+    tensor.ExpandShapeOp: _expand,
+    tensor.CollapseShapeOp: _collapse,
+    tensor.PadOp: _pad,
+    tensor.ExtractSliceOp: _extract_slice,
+    tensor.ConcatOp: _concat,
+    tensor.InsertSliceOp: _insert_slice,
+    tensor.CastOp: _cast,
+    linalg.ops.TransposeOp: _transpose,
+    linalg.ops.BroadcastOp: _broadcast,
+}
+
+
+def loose_dimensions(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:
+    """Per value the dimensions that some reader visits at another coordinate than its own loop's: windows, gathers, reshapes, pads.
+
+    Looseness passes from a result to what it is made of, but not through `stored` values, which are made at their own loops.
+    """
+    loose: dict[SSAValue, set[int]] = {}
+    kept = set(stored)
+    for op in reversed(axes.ops):
+        if is_generic(op):
+            _loose_in_generic(op, loose, kept)
+        else:
+            _loose_in_move(axes.view, op, loose, kept)
+    return loose
+
+
+def _loose_in_generic(op: linalg.ops.GenericOp, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
+    structured = StructuredOp(op)
+    loops: set[int] = set()
+    for result, map_ in zip(op.results, structured.output_maps, strict=True):
+        if result not in kept:
+            loops.update(loop for axis in loose.get(result, ()) for loop in dims_of(map_.results[axis]))
+    for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
+        for axis, expr in enumerate(map_.results):
+            plain = isinstance(expr, AffineDimExpr) and expr.position not in loops
+            if not plain and not (isinstance(expr, AffineConstantExpr) and expr.value == 0 and _size_one(value, axis)):
+                loose.setdefault(value, set()).add(axis)
+    for value in captured_tensors(op):
+        loose.setdefault(value, set()).update(range(len(_shape(value))))
+
+
+def _loose_in_move(view: DispatchView, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
+    pairs = list(plain_pairs(view, op))
+    through: set[int] = set()
+    if op.results and op.results[0] not in kept:
+        through = loose.get(op.results[0], set())
+    for source in op.operands:
+        if not isinstance(source.type, TensorType):
+            continue
+        plain = {axis for value, axis, result_axis in pairs if value is source and result_axis not in through}
+        rest = {axis for axis in range(len(_shape(source))) if axis not in plain and not _size_one(source, axis)}
+        loose.setdefault(source, set()).update(rest)
+
+
+def _shape(value: SSAValue) -> Sequence[int]:
+    assert isinstance(value.type, TensorType)
+    return value.type.get_shape()
+
+
+def _size_one(value: SSAValue, axis: int) -> bool:
+    return _shape(value)[axis] == 1

@@ -1,0 +1,261 @@
+"""The stages of a dispatch: which of its values are stored, where, and over which axes each is made.
+
+A *stage* makes one stored value (or the results of one reduction); everything else is pulled where it is read. Stored are the dispatch's
+results, every reduction that something reads, and elementwise values that are dear and read more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
+from fuseline.ir.dim import Dim, add
+from fuseline.targets.cpu.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.families.iteration import Axes, Node, is_internal, loose_dimensions
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+
+SCRATCH_LIMIT_BYTES = 128 * 1024
+"""What one stored value may take of a thread's scratch; a larger one is recomputed where it is read."""
+
+DEAR = 8
+"""Values that cost more than this many operations per element are stored rather than computed twice."""
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A place in the `position`-th result of the dispatch: the whole of it, or the slice of a concat from `offset` along `axis` on."""
+
+    position: int
+    dims: tuple[Dim, ...]
+    axis: int | None = None
+    offset: Dim = 0
+
+
+@dataclass(eq=False)
+class Stage:
+    """What is made together. `op` is the reduction (None: `values` has one value, pulled element by element).
+
+    `parallel` are the axes of the value that are longer than 1, outermost first; `reduction` those of the op's reduction loops.
+    """
+
+    values: tuple[SSAValue, ...]
+    op: linalg.ops.GenericOp | None
+    parallel: list[Node]
+    reduction: list[Node]
+    destinations: dict[SSAValue, list[Destination]] = field(default_factory=dict[SSAValue, list[Destination]])
+    reads: set[SSAValue] = field(default_factory=set[SSAValue])
+
+
+class Staging:
+    """Chooses the stages of a dispatch."""
+
+    def __init__(self, view: DispatchView) -> None:
+        self.view = view
+        self.axes = Axes(view)
+        self.destinations = _destinations(view)
+        self.live = self._live()
+        self.stored = self._stored()
+        self.loose = loose_dimensions(self.axes, self.stored)
+        self.stages = self._stages()
+
+    # what is stored ------------------------------------------------------------------------------------------------------------------
+
+    def _live(self) -> set[Operation]:
+        """The ops that results depend on."""
+        pending = [value for value in self.destinations]
+        found: set[Operation] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value, OpResult) and is_internal(value) and value.op not in found:
+                found.add(value.op)
+                pending += tensor_operands(value.op)
+        return found
+
+    def _stored(self) -> set[SSAValue]:
+        stored = set(self.destinations)
+        for op in self.axes.ops:
+            if op not in self.live or not is_generic(op):
+                continue
+            needed = [r for r in op.results if r in stored or _readers(r, self.live)]
+            if StructuredOp(op).reduction:
+                if any(r in stored for r in needed) or all(self._fits(r) for r in needed):
+                    stored.update(op.results)
+            elif all(self._fits(r) for r in needed) and self._worth_storing(op):
+                stored.update(r for r in needed if len(_readers(r, self.live)) > 1)
+        return stored
+
+    def _fits(self, value: SSAValue) -> bool:
+        """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is walked inside."""
+        bounds = [static_upper_bound([size]) for size in self.view.shapes.dims(value)]
+        if not bounds:
+            return True
+        return all(b is not None for b in bounds) and max(b or 0 for b in bounds) * BYTES[dtype_of(value.type)] <= SCRATCH_LIMIT_BYTES
+
+    def _worth_storing(self, op: Operation) -> bool:
+        return cost(op, self.live, set(self.destinations)) > DEAR
+
+    def unstore(self, value: SSAValue) -> None:
+        """Recompute `value` where it is read."""
+        self.stored.discard(value)
+        self.loose = loose_dimensions(self.axes, self.stored)
+        self.stages = self._stages()
+
+    # stages --------------------------------------------------------------------------------------------------------------------------
+
+    def _stages(self) -> list[Stage]:
+        stages: list[Stage] = []
+        for value in self.destinations:
+            if not (isinstance(value, OpResult) and is_internal(value)):
+                stages.append(self._element_stage(value))
+        for op in self.axes.ops:
+            held = tuple(r for r in op.results if r in self.stored and is_internal(r))
+            if op not in self.live or not held:
+                continue
+            if is_generic(op) and StructuredOp(op).reduction:
+                stages.append(self._reduction_stage(op))
+            else:
+                stages += [self._element_stage(value) for value in held]
+        return stages
+
+    def _element_stage(self, value: SSAValue) -> Stage:
+        parallel = [axis for axis in self.axes.of_value(value) if axis is not None]
+        stage = Stage((value,), None, parallel, [], {value: self.destinations.get(value, [])})
+        stage.reads = set(self._stored_below(value))
+        return stage
+
+    def _reduction_stage(self, op: linalg.ops.GenericOp) -> Stage:
+        structured, loops = StructuredOp(op), self.axes.of_op(op)
+        reduction = [axis for i in structured.reduction if (axis := loops[i]) is not None]
+        parallel = [axis for axis in self.axes.of_value(op.results[0]) if axis is not None]
+        stage = Stage(tuple(op.results), op, parallel, reduction, {r: self.destinations.get(r, []) for r in op.results})
+        stage.reads = {stored for value in tensor_operands(op) for stored in self._stored_from(value)}
+        return stage
+
+    def _stored_below(self, value: SSAValue) -> Iterator[SSAValue]:
+        if isinstance(value, OpResult) and is_internal(value):
+            for source in tensor_operands(value.op):
+                yield from self._stored_from(source)
+
+    def _stored_from(self, value: SSAValue) -> Iterator[SSAValue]:
+        seen: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if current in self.stored:
+                yield current
+            elif isinstance(current, OpResult) and is_internal(current):
+                pending += tensor_operands(current.op)
+
+    def inlined(self, stage: Stage) -> set[Operation]:
+        """The ops evaluated inside `stage`."""
+        found: set[Operation] = set()
+        pending: list[SSAValue] = [v for value in stage.values for v in ([value] if is_internal(value) else [])]
+        first = True
+        while pending:
+            value = pending.pop()
+            if not (isinstance(value, OpResult) and is_internal(value)) or value.op in found:
+                continue
+            if not first and value in self.stored and value not in stage.values:
+                continue
+            found.add(value.op)
+            pending += tensor_operands(value.op)
+        return found
+
+
+def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:
+    found: set[Operation] = set()
+    for use in value.uses:
+        owner: Operation | None = use.operation
+        while owner is not None and owner not in live:
+            owner = owner.parent_op()
+        if owner is not None:
+            found.add(owner)
+    return found
+
+
+def cost(op: Operation, live: set[Operation], stop: set[SSAValue]) -> int:
+    """Operations per element of a value, with what is pulled into it."""
+    total, pending, seen = 0, [op], set[Operation]()
+    while pending and total <= 10 * DEAR:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        total += body_cost(current)
+        for source in tensor_operands(current):
+            if isinstance(source, OpResult) and source.op in live and source not in stop and not is_reduction(source.op):
+                pending.append(source.op)
+    return total
+
+
+def is_reduction(op: Operation) -> bool:
+    """Whether `op` has reduction loops."""
+    return is_generic(op) and bool(StructuredOp(op).reduction)
+
+
+def body_cost(op: Operation) -> int:
+    """Operations per element of one op's own body."""
+    if not is_generic(op):
+        return 1
+    return sum(_op_cost(inner) for inner in body_ops(op))
+
+
+def _op_cost(op: Operation) -> int:
+    if isinstance(op, math.SqrtOp | math.RsqrtOp | arith.DivfOp | arith.DivSIOp | arith.DivUIOp):
+        return 5
+    if isinstance(op, math.AbsFOp | math.FloorOp | math.CeilOp | math.FmaOp | math.RoundEvenOp | math.AbsIOp):
+        return 1
+    return 15 if op.name.startswith("math.") else 1
+
+
+# results -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
+    found: dict[SSAValue, list[Destination]] = {}
+    for position, result in enumerate(view.results):
+        value = _unreshaped(result)
+        parts = _concat_parts(view, value)
+        if parts is None:
+            found.setdefault(value, []).append(Destination(position, view.shapes.dims(value)))
+            continue
+        axis, dims = parts.dim.value.data, view.shapes.dims(value)
+        offset: Dim = 0
+        for part in parts.inputs:
+            found.setdefault(part, []).append(Destination(position, dims, axis, offset))
+            offset = add(offset, view.shapes.dims(part)[axis])
+    return found
+
+
+def _unreshaped(value: SSAValue) -> SSAValue:
+    """What a result is before reshapes: the same elements in the same order."""
+    while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
+        value = value.op.operands[0]
+    return value
+
+
+def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None:
+    """The concat behind a result, where it runs along the innermost dimension (elsewhere a branch per row costs nothing)."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ConcatOp):
+        return None
+    dims = view.shapes.dims(value)
+    moving = [i for i, size in enumerate(dims) if size != 1]
+    only_returned = all(use.operation.name == "func.return" for use in value.uses)
+    along = value.op.dim.value.data
+    return value.op if moving and along == moving[-1] and only_returned and len(moving) > 1 else None
+
+
+def element_types(staging: Staging, stage: Stage) -> set[str]:
+    """The dtypes of the tensors that a stage reads and makes."""
+    ops = staging.inlined(stage)
+    values = [v for op in ops for v in (*tensor_operands(op), *op.results)] + list(stage.values)
+    return {dtype_of(v.type) for v in values if isinstance(v.type, TensorType) and splat_value(v) is None}

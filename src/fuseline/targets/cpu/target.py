@@ -1,0 +1,104 @@
+"""The CPU as a target: each dispatch goes to the first kernel family that accepts it, and equal kernels are compiled once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.func import FuncOp
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.errors import FuselineError
+from fuseline.targets.cpu.compile import compile_texts
+from fuseline.targets.cpu.families import families
+from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.isa import machine as machine_named
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+
+_PLACEHOLDER = "fuseline_kernel"
+
+
+@dataclass(frozen=True)
+class _Built:
+    """One dispatch's kernel before code generation."""
+
+    family: Family
+    plan: Plan
+    kernel: Kernel
+    refusals: dict[str, str]
+
+
+class CpuTarget(Target):
+    """Native code for one ISA.
+
+    Args:
+        isa: a name of `fuseline.targets.cpu.isa.ISA_NAMES`; None for the best this CPU has.
+        threads: None for the processors this process may run on.
+    """
+
+    def __init__(self, isa: str | None = None, threads: int | None = None, *, use_cache: bool | None = None) -> None:
+        self.machine: Machine = machine_named(isa or "")
+        self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
+        self.description = TargetDescription(
+            name=f"cpu:{self.machine.name}",
+            threads=threads if threads is not None else len(os.sched_getaffinity(0)),
+            vector_bytes=self.machine.vector_bytes,
+            cache_bytes=self.machine.l2_bytes,
+        )
+
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+        """Code for each entry function, in order; kernels whose code is equal share a symbol and an object."""
+        del resources  # constants arrive as operands, packed by the schedule
+        built = [self.build(entry) for entry in entries]
+        texts = [print_llvm([one.kernel], self.machine) for one in built]
+        symbols = [f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts]
+        named = [text.replace(_PLACEHOLDER, symbol) for text, symbol in zip(texts, symbols, strict=True)]
+        objects = compile_texts(named, self.machine, use_cache=self.use_cache)
+        return [_compiled(one, symbol, code) for one, symbol, code in zip(built, symbols, objects, strict=True)]
+
+    def build(self, entry: FuncOp) -> _Built:
+        """The kernel of one dispatch. Raises E0901 naming the dispatch when no family emits it, which is a defect."""
+        view = DispatchView(entry)
+        refusals: dict[str, str] = {}
+        for family in families():
+            plan = family.accepts(view, self.machine)
+            if isinstance(plan, Refusal):
+                refusals[family.name] = f"{plan.code}: {plan.detail}"
+                continue
+            kernel = KernelBuilder(_PLACEHOLDER, self.machine)
+            family.emit(plan, kernel)
+            return _Built(family, plan, kernel.finish(), refusals)
+        raise FuselineError("E0901", f"no kernel family takes the dispatch: {refusals}", node=entry.sym_name.data)
+
+    def assemble(self, schedule: Any, kernels: Mapping[str, CompiledKernel], records: bytes = b"") -> Any:
+        """The artifact that runs `schedule` with `kernels` (by executable symbol)."""
+        from fuseline.passes.schedule.pack_constants import pack_constants
+        from fuseline.targets.cpu.program import assemble
+
+        constants = pack_constants(schedule, kernels)
+        return assemble(schedule, kernels, constants, machine=self.machine, threads=self.description.threads, records=records)
+
+
+def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
+    plan, view = one.plan, one.plan.view
+    return CompiledKernel(
+        symbol=symbol,
+        object_code=code,
+        family=one.family.name,
+        workgroups=plan.workgroups,
+        scratch_bytes=one.kernel.scratch_bytes,
+        constant_layouts=plan.constant_layouts,
+        extra_constants=plan.extra_constants,
+        flops=flops(view),
+        bytes_read=bytes_read(view),
+        bytes_written=bytes_written(view),
+        notes={**plan.notes, "refused": one.refusals},
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,9 +14,12 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.program import Command, Program, Step
+from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.image import Image, link_image
+from fuseline.targets.cpu.isa.detection import machine
 from fuseline.targets.cpu.scheduler import COPY_SYMBOL, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 
+MACHINE = machine("baseline" if machine_name() == "x86_64" else "neon")
 ROW = 16
 """Elements one workgroup of the test kernels covers."""
 
@@ -68,20 +70,9 @@ _TEXTS = {
 }
 
 
-def compile_text(text: str, triple: str | None = None) -> bytes:
-    """Object code of LLVM text for `triple` (default: this machine)."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    triple = triple or llvm.get_default_triple()
-    module = llvm.parse_assembly(text)
-    module.triple = triple
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
-    return machine.emit_object(module)
-
-
 @cache
 def _image() -> Image:
-    return link_image([scheduler_object(llvm.get_default_triple()), *(compile_text(text) for text in _TEXTS.values())])
+    return link_image([scheduler_object(MACHINE), *compile_texts(list(_TEXTS.values()), MACHINE, processes=1)])
 
 
 class Kit:
@@ -116,8 +107,3 @@ def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 @pytest.fixture(scope="session")
 def kit() -> Kit:
     return Kit()
-
-
-@pytest.fixture(scope="session")
-def compile_llvm() -> Callable[..., bytes]:
-    return compile_text

@@ -83,7 +83,7 @@ def assemble(
 
 def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Image, dict[str, int]]:
     """The image (scheduler first, equal objects once) and each executable's entry in it."""
-    objects: dict[bytes, int] = {scheduler_object(machine.triple): 0}
+    objects: dict[bytes, int] = {scheduler_object(machine): 0}
     for kernel in kernels.values():
         objects.setdefault(kernel.object_code, len(objects))
     image = link_image(list(objects))

@@ -10,10 +10,10 @@ A run on one thread touches no atomics. Layouts: `fuseline.runtime.abi`.
 
 from __future__ import annotations
 
-from functools import cache
-
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
+from fuseline.targets.cpu.compile import compile_texts
+from fuseline.targets.cpu.isa.description import Machine
 
 RUN_SYMBOL = "fuseline_run"
 WORKER_SYMBOL = "fuseline_worker"
@@ -456,13 +456,6 @@ def scheduler_text(triple: str) -> str:
     return text
 
 
-@cache
-def scheduler_object(triple: str) -> bytes:
-    """Object code of the scheduler (ELF, position-independent, baseline instructions) for `triple`."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(scheduler_text(triple))
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
-    return machine.emit_object(module)
+def scheduler_object(machine: Machine) -> bytes:
+    """Object code of the scheduler (ELF, position-independent) for `machine`."""
+    return compile_texts([scheduler_text(machine.triple)], machine)[0]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from fuseline.analysis.schedule import Schedule
@@ -16,6 +14,7 @@ from fuseline.ir.text import parse_module
 from fuseline.passes.schedule.build_schedule import build_schedule
 from fuseline.passes.schedule.pack_constants import pack_constants
 from fuseline.runtime import Artifact
+from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.program import assemble
 from fuseline.targets.target import CompiledKernel
@@ -63,12 +62,8 @@ _TWO = (
 )
 
 
-@cache
 def _object(text: str) -> bytes:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(BASELINE.triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
-    return machine.emit_object(llvm.parse_assembly(text))
+    return compile_texts([text], BASELINE)[0]
 
 
 def kernels(**changes: Any) -> dict[str, CompiledKernel]:

@@ -16,10 +16,13 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import CodePages
 from fuseline.targets.cpu.image import Image, link_image
+from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
+from fuseline.targets.cpu.isa.neon import MACHINE as NEON
 from fuseline.targets.cpu.scheduler import scheduler_object, scheduler_text
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 HERE = f"{machine_name()}-unknown-linux-gnu"
+MACHINES = {machine.triple: machine for machine in (BASELINE, NEON)}
 
 TABLES = """
 @weights = private unnamed_addr constant [4 x i64] [i64 10, i64 20, i64 30, i64 40], align 16
@@ -112,14 +115,14 @@ def test_equal_names_in_two_objects_do_not_meet() -> None:
 
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_both_machines_link(triple: str) -> None:
-    image = link_image([scheduler_object(triple), compile_text(TABLES, triple)])
+    image = link_image([scheduler_object(MACHINES[triple]), compile_text(TABLES, triple)])
     assert image.machine == triple.split("-")[0]
     assert {"choose", "jump", "shared"} <= image.symbols[1].keys()
     assert all(0 <= fixup.offset <= len(image.code) - 8 and 0 <= fixup.target < len(image.code) for fixup in image.fixups)
 
 
 def test_linking_is_deterministic() -> None:
-    objects = [scheduler_object(HERE), compile_text(TABLES, HERE)]
+    objects = [scheduler_object(MACHINES[HERE]), compile_text(TABLES, HERE)]
     assert link_image(objects) == link_image(objects)
 
 
@@ -192,7 +195,7 @@ def test_what_is_not_closed_is_refused(case: str, triple: str) -> None:
 
 def test_objects_of_two_machines_are_refused() -> None:
     with pytest.raises(FuselineError, match="cannot be linked together"):
-        link_image([scheduler_object(triple) for triple in TRIPLES])
+        link_image([scheduler_object(MACHINES[triple]) for triple in TRIPLES])
 
 
 def _patched_relocation(data: bytes, kind: int) -> bytes:

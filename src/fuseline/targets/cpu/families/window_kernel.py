@@ -20,8 +20,7 @@ from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 class Tile:
     """The place of a tile: outer axes and line, first pixel, number of pixels, the panel and the live lanes of its vectors.
 
-    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `whole`: no row of the window lies in the
-    padding, so they are written out one after the other.
+    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known.
     """
 
     outer: dict[Axis, Operand]
@@ -30,7 +29,6 @@ class Tile:
     spread: tuple[int, int] | None
     panel: Operand
     actives: Sequence[Operand | None]
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class WindowKernel:
         panels = self._range(at[-1], plan.blocks.panels, plan.panel_count)
 
         def line(i: Operand) -> tuple[Operand, ...]:
-            self._lines({**outer, problem.line: i} if problem.line is not None else outer, panels)
+            self._line({**outer, problem.line: i} if problem.line is not None else outer, panels)
             return ()
 
         kernel.loop(*lines, 1, line)
@@ -113,36 +111,13 @@ class WindowKernel:
         start = self.kernel.mul(index, size)
         return start, self.kernel.min(self.kernel.add(start, size), self.frame.operand(count))
 
-    def _lines(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
-        """A line whose window rows all lie in the image takes the code without row checks."""
-        inside = self._inside_everywhere(outer) if self.plan.unrolls else None
-        if inside is None:
-            self._line(outer, panels, whole=False)
-        else:
-            self.kernel.when(inside, lambda: self._line(outer, panels, whole=True), lambda: self._line(outer, panels, whole=False))
-
-    def _inside_everywhere(self, outer: dict[Axis, Operand]) -> Value:
-        """Whether no window row of a line meets padding."""
-        kernel = self.kernel
-        total = kernel.const(1, "i1")
-        for bound in self.access.bounds:
-            axis = self._axis(bound)
-            if self._moves(bound) or axis is None:
-                continue
-            first = self._coordinate_on(outer, bound)
-            step = bound.coordinate.terms[axis.inner]
-            last = kernel.add(first, kernel.mul(kernel.sub(self.frame.operand(axis.extent), 1), self.frame.operand(step)))
-            fits = kernel.bitand(kernel.compare("ge", first, 0), kernel.compare("lt", last, self.frame.operand(bound.size)))
-            total = fits if total.op == "const" else kernel.bitand(total, fits)
-        return total
-
-    def _line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand], *, whole: bool) -> None:
+    def _line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
         """Tall tiles, then short ones; a line of unknown length ends pixel by pixel."""
         plan, kernel, split = self.plan, self.kernel, self.plan.split
 
         def tiles(pixels: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None) -> Callable[[Operand], tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
-                self._panels(outer, start(t), pixels, spread, panels, whole=whole)
+                self._panels(outer, start(t), pixels, spread, panels)
                 return ()
 
             return body
@@ -161,9 +136,8 @@ class WindowKernel:
         kernel.loop(kernel.mul(whole, plan.pixels), extent, 1, tiles(1, lambda t: t, None))
 
     def _panels(
-        self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand],
-        *, whole: bool,
-    ) -> None:  # fmt: skip
+        self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]
+    ) -> None:
         """Whole panels of channels in a loop, then the narrower one at the end."""
         plan, kernel = self.plan, self.kernel
         channels = self.problem.channel.extent
@@ -171,7 +145,7 @@ class WindowKernel:
         first, last = panels
 
         def at(panel: Operand, actives: Sequence[Operand | None]) -> tuple[Operand, ...]:
-            self._tile(Tile(outer, start, pixels, spread, panel, actives, whole))
+            self._tile(Tile(outer, start, pixels, spread, panel, actives))
             return ()
 
         kernel.loop(first, kernel.min(last, whole), 1, lambda panel: at(panel, [None] * plan.vectors))
@@ -190,8 +164,7 @@ class WindowKernel:
     def _tile(self, tile: Tile) -> None:
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
         rows = self._rows_inside(tile, [b for b in self.access.bounds if not self._moves(b) and self._axis(b) is None], {})
-        window = Window(self._image_base(tile), self._filter_base(tile), {}, rows)
-        totals = self._nest(tile, 0, window, starts, whole=tile.whole)
+        totals = self._nest(tile, 0, Window(self._image_base(tile), self._filter_base(tile), {}, rows), starts)
         for p in range(tile.pixels):
             for v, active in enumerate(tile.actives):
                 self._store(tile, p, v, active, totals[p * len(tile.actives) + v])
@@ -226,24 +199,20 @@ class WindowKernel:
 
     # reduction -----------------------------------------------------------------------------------------------------------------------
 
-    def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value], *, whole: bool) -> list[Value]:
+    def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value]) -> list[Value]:
         if level == len(self.problem.down):
             return self._columns(tile, window, totals)
         axis, kernel = self.problem.down[level], self.kernel
         bounds = [b for b in self.access.bounds if self._axis(b) is axis and not self._moves(b)]
-        lo, hi = (0, self.frame.operand(axis.extent)) if whole else self._clipped(tile, axis, bounds)
+        lo, hi = self._clipped(tile, axis, bounds)
 
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
             at = {**window.at, axis: i}
             rows = () if self.problem.skips_padding else self._rows_inside(tile, bounds, at)
             image = kernel.add(window.image, kernel.mul(i, self.frame.operand(self.access.stride(axis.inner))))
             inner = Window(image, kernel.add(window.filter, kernel.mul(i, self._filter_stride(axis))), at, (*window.rows, *rows))
-            return self._nest(tile, level + 1, inner, carried, whole=whole)
+            return self._nest(tile, level + 1, inner, carried)
 
-        if whole and isinstance(hi, int):
-            for i in range(hi):
-                totals = body(i, *totals)
-            return list(totals)
         return list(kernel.loop(lo, hi, 1, body, totals))
 
     def _clipped(self, tile: Tile, axis: Axis, bounds: Sequence[Bound]) -> tuple[Operand, Operand]:
@@ -358,15 +327,10 @@ class WindowKernel:
 
     def _coordinate(self, tile: Tile, bound: Bound, at: dict[Axis, Operand], pixel: int) -> Operand:
         """A padded coordinate of a pixel; reduction axes that are not in `at` are at 0."""
-        problem = self.problem
-        places = {**tile.outer, **at}
+        kernel, problem = self.kernel, self.problem
+        places = {axis.inner: value for axis, value in (*tile.outer.items(), *at.items())}
         if problem.pixel is not None:
-            places[problem.pixel] = self.kernel.add(tile.start, pixel)
-        return self._coordinate_on(places, bound)
-
-    def _coordinate_on(self, at: dict[Axis, Operand], bound: Bound) -> Operand:
-        kernel = self.kernel
-        places = {axis.inner: value for axis, value in at.items()}
+            places[problem.pixel.inner] = kernel.add(tile.start, pixel)
         total = self.frame.operand(bound.coordinate.constant)
         for loop, coefficient in bound.coordinate.terms.items():
             total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))

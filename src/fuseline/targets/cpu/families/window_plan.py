@@ -34,9 +34,6 @@ from fuseline.targets.target import Refusal
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
 
-UNROLLED_TAPS = 25
-"""Windows of up to 5x5 are written out."""
-
 _IDENTITY: dict[type[Operation], float] = {
     arith.AddfOp: 0.0, arith.MaximumfOp: -inf, arith.MaxnumfOp: -inf, arith.MinimumfOp: inf, arith.MinnumfOp: inf,
 }  # fmt: skip
@@ -84,12 +81,6 @@ class WindowPlan(Plan):
     def width(self) -> int:
         """Channels per panel."""
         return self.vectors * self.lanes
-
-    @property
-    def unrolls(self) -> bool:
-        """Whether the window rows are written out where none of them lies in the padding."""
-        taps = d.product(axis.extent for axis in self.problem.reduction)
-        return isinstance(taps, int) and taps <= UNROLLED_TAPS and (self.problem.skips_padding or not self.problem.image.bounds)
 
     @property
     def panel_count(self) -> Dim:

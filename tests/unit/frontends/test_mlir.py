@@ -1,0 +1,59 @@
+"""MLIR text becomes a program: which function, which feeds, which sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.func import FuncOp
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.mlir import read_mlir
+from fuseline.ir.context import CompilerContext, new_context
+
+
+def _read(text: str, tmp_path: Path) -> tuple[FuncOp, CompilerContext]:
+    (tmp_path / "p.mlir").write_text(text)
+    ctx = new_context()
+    module = read_mlir(tmp_path / "p.mlir", ctx)
+    return next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"), ctx
+
+
+IDENTITY = "func.func {}@{}(%x: tensor<?x4xf32>, %y: tensor<2xf32>) -> tensor<?x4xf32> {{\n  return %x : tensor<?x4xf32>\n}}\n"
+
+
+def test_the_only_function_becomes_main_and_its_arguments_keep_their_names(tmp_path: Path):
+    main, ctx = _read(IDENTITY.format("", "step"), tmp_path)
+    assert main.arg_attrs is not None
+    first, second = (attributes.data for attributes in main.arg_attrs)
+    assert str(first["fuseline.name"]) == '"x"'
+    assert str(first["fuseline.dims"]) == '["x_0", "4"]'
+    assert "fuseline.dims" not in second
+    assert set(ctx.symbols) == {"x_0"}
+
+
+@pytest.mark.parametrize("others", [IDENTITY.format("", "helper"), IDENTITY.format("private ", "helper")])
+def test_a_function_called_main_wins(others: str, tmp_path: Path):
+    main, _ = _read(others + IDENTITY.format("", "main"), tmp_path)
+    assert main.sym_name.data == "main"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (IDENTITY.format("", "a") + IDENTITY.format("", "b"), "E0305"),
+        (IDENTITY.format("private ", "a"), "E0305"),
+        ("", "E0305"),
+        ("func.func @main(", "E0301"),
+    ],
+)
+def test_refusals(text: str, code: str, tmp_path: Path):
+    with pytest.raises(FuselineError) as caught:
+        _read(text, tmp_path)
+    assert caught.value.code == code
+
+
+def test_a_file_that_is_no_text(tmp_path: Path):
+    (tmp_path / "p.mlir").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FuselineError, match="E0101"):
+        read_mlir(tmp_path / "p.mlir", new_context())

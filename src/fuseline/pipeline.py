@@ -18,7 +18,13 @@ from xdsl.printer import Printer
 
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import load_pass
+from fuseline.passes.schedule.build_schedule import build_schedule
+from fuseline.passes.schedule.pack_constants import pack_constants
+from fuseline.passes.schedule.record_statistics import record_statistics
+from fuseline.report.records import encode
 
 if TYPE_CHECKING:
     from fuseline.runtime.artifact import Artifact
@@ -94,19 +100,12 @@ class CompileOptions:
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
     """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the node or line."""
     if isinstance(source, str | Path) and Path(source).suffix == ".mlir":
-        from fuseline.ir.text import parse_module
+        from fuseline.frontends.mlir import read_mlir
 
-        return parse_module(_read_text(Path(source)), ctx, name=str(source))
+        return read_mlir(Path(source), ctx)
     from fuseline.frontends.onnx import read_onnx
 
     return read_onnx(source, ctx, shapes=shapes)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
 
 
 def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
@@ -190,14 +189,16 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
     """Code, schedule and artifact for a module whose dispatches are outlined."""
-    entries = [entry_of(op) for op in module.ops if isinstance(op, ExecutableOp)]
+    executables = [op for op in module.ops if isinstance(op, ExecutableOp)]
     _report(options, "codegen", len(PHASES), len(PHASES))
     start = time.perf_counter()
-    kernels = target.compile_executables(entries, ctx.resources)
+    compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources)
+    kernels = {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
     _add_seconds(ctx, "codegen", start)
     _report(options, "schedule", len(PHASES), len(PHASES))
     start = time.perf_counter()
-    schedule = build_schedule(module, ctx, kernels)
+    schedule = build_schedule(ctx, module)
+    constants = pack_constants(schedule, kernels)
     _add_seconds(ctx, "schedule", start)
-    record_statistics(module, ctx, kernels, schedule)
-    return target.assemble(schedule, kernels, encode(ctx.records))
+    record_statistics(ctx.records, kernels, schedule, constants)
+    return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model})

@@ -90,6 +90,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
+    generic_ops_before: int = 0
+    generic_ops_after: int = 0
     eliminated: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     statistics: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     phase_seconds: dict[str, float] = msgspec.field(default_factory=dict[str, float])

@@ -12,6 +12,7 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.ir.dim import Dim
 from fuseline.ir.target_description import STACK_LIMIT_BYTES, TargetDescription
 
@@ -69,3 +70,9 @@ class Target(ABC):
     @abstractmethod
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
         """Code for each entry function, in order; raises FuselineError naming the dispatch that failed."""
+
+    @abstractmethod
+    def assemble(
+        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+    ) -> Any:
+        """The artifact that the runtime runs: `kernels` by executable symbol, `constants` laid out as they ask, opaque `records` travel along."""

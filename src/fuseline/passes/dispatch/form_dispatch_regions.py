@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import captured
+from fuseline.analysis.structured import captured, is_generic
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
@@ -62,6 +62,8 @@ def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule]) -> No
     graph = FusionGraph(function.body.block, shapes)
     result = partition(graph, rules, ctx.target)
     ctx.records.decisions.extend(result.decisions)
+    ctx.records.generic_ops_before = sum(is_generic(node.op) for node in graph.nodes)
+    ctx.records.generic_ops_after = sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     ctx.records.fingerprint = graph.fingerprint()
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
     sizes = SizeBuilder(function, shapes)

@@ -92,11 +92,12 @@ def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str
 
 
 def main_function(module: ModuleOp) -> func.FuncOp:
-    """The program's `@main`; raises FuselineError (E0305) where there is none with one block."""
-    for op in module.body.block.ops:
-        if isinstance(op, func.FuncOp) and op.sym_name.data == "main" and len(op.body.blocks) == 1:
-            return op
-    raise FuselineError("E0305", "the module has no function @main with one block")
+    """The program's function: `@main`, or the only function with a body. Raises FuselineError (E0305) where there is neither."""
+    bodies = [op for op in module.ops if isinstance(op, func.FuncOp) and len(op.body.blocks) == 1]
+    named = [op for op in bodies if op.sym_name.data == "main"] or bodies
+    if len(named) != 1:
+        raise FuselineError("E0305", "the module has no function @main with one block")
+    return named[0]
 
 
 def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:

@@ -1,0 +1,83 @@
+"""The statistics of a compile: counts and bytes over the finished schedule and the code of its dispatches (`stats --json`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, PackedConstants, Schedule
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.report.records import CompileRecord, DispatchRecord
+from fuseline.targets.target import CompiledKernel
+
+TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
+"""Roots of dispatches that only move data: what a perfect fusion leaves none of."""
+
+
+def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants) -> None:
+    """Fill `record.statistics`, and each dispatch's family, traffic and scratch."""
+    steps = [step for step in schedule.steps if isinstance(step, DispatchStep)]
+    for dispatch in record.dispatches:
+        _complete(dispatch, kernels.get(dispatch.executable))
+    threads = record.threads
+    scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
+    figures = schedule.statistics
+    moving = Counter(dispatch.root for dispatch in record.dispatches if _only_moves(dispatch))
+    record.statistics = {
+        "dispatches": len(steps),
+        "executables": len({kernel.object_code for kernel in kernels.values()}),
+        "barriers": figures.barriers,
+        "host_ops": sum(isinstance(step, HostStep) for step in schedule.steps),
+        "fills": sum(moving[kind] for kind in FILLS),
+        "copies": sum(isinstance(step, CopyStep) for step in schedule.steps) + sum(moving[kind] for kind in COPIES),
+        "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
+        "code_bytes": sum(len(code) for code in {kernel.object_code for kernel in kernels.values()}),
+        "bytes_moved": _number(_total(_moved(step, kernels) for step in steps)),
+        "transient_bytes": (_number(figures.transient_bytes) or 0) + scratch * threads,
+        "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},
+        "scratch_bytes_max": scratch,
+        "generic_ops_before": record.generic_ops_before,
+        "generic_ops_after": record.generic_ops_after,
+        "edges": _edges(record),
+        "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
+        "phase_seconds": record.phase_seconds,
+    }
+
+
+def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
+    if kernel is not None:
+        dispatch.family = kernel.family
+        dispatch.scratch_bytes = kernel.scratch_bytes
+        dispatch.workgroups = d.to_text(kernel.workgroups)
+
+
+def _only_moves(dispatch: DispatchRecord) -> bool:
+    return all(member.kind in (*TRANSPOSES, *COPIES, *FILLS) for member in dispatch.members)
+
+
+def _moved(step: DispatchStep, kernels: Mapping[str, CompiledKernel]) -> Dim:
+    kernel = kernels[step.executable]
+    emitted = d.substitute(d.add(kernel.bytes_read, kernel.bytes_written), dict(step.sizes))
+    if emitted != 0:
+        return emitted
+    return _total(operand.bytes for operand in (*step.operands, *step.results))
+
+
+def _total(sizes: Any) -> Dim:
+    total: Dim = 0
+    for size in sizes:
+        total = d.add(total, size)
+    return total
+
+
+def _number(size: Dim) -> int | None:
+    """The upper bound; None where there is none."""
+    return d.upper_bound(size)
+
+
+def _edges(record: CompileRecord) -> dict[str, Any]:
+    verdicts = Counter(decision.verdict for decision in record.decisions)
+    missed = Counter(decision.code for decision in record.decisions if decision.verdict == "missed")
+    return {"fused": verdicts["fused"], "superseded": verdicts["superseded"], "missed": dict(sorted(missed.items()))}

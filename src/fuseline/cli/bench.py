@@ -15,6 +15,7 @@ from fuseline.cli.feeds import Feeds, parse_feeds
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
+from fuseline.report.records import DispatchRecord
 from fuseline.report.units import seconds
 from fuseline.verify.compare import compare, dependent_outputs
 from fuseline.verify.dispatch_times import dispatch_seconds
@@ -121,13 +122,15 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
 
 
 def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]]:
-    times = dispatch_seconds(program.session.artifact, feeds, program.threads)
-    records = {dispatch.name: dispatch for dispatch in program.record.dispatches}
+    # Commands are labelled by executable; launches of one executable keep their order.
+    waiting: dict[str, list[DispatchRecord]] = {}
+    for dispatch in program.record.dispatches:
+        waiting.setdefault(dispatch.executable, []).append(dispatch)
     rows: list[dict[str, Any]] = []
-    for name, taken in times:
-        known = records.get(name)
-        flops, moved = (known.flops, known.bytes_read + known.bytes_written) if known else (0, 0)
-        rows.append({"dispatch": name, "root": known.root if known else "", "seconds": taken, "flops": flops, "bytes": moved})
+    for label, taken in dispatch_seconds(program.session.artifact, feeds, program.threads):
+        known = waiting[label].pop(0) if waiting.get(label) else DispatchRecord(name=label, executable=label, root="copy", members=[])
+        moved = known.bytes_read + known.bytes_written
+        rows.append({"dispatch": known.name, "root": known.root, "seconds": taken, "flops": known.flops, "bytes": moved})
     return rows
 
 

@@ -45,7 +45,7 @@ def explain_model(record: CompileRecord) -> Answer:
     """The whole model: verdicts, reasons by count, dispatches, what was eliminated, host ops."""
     verdicts = Counter(decision.verdict for decision in record.decisions)
     lines = [
-        f"{plural(len(record.dispatches), 'dispatch')} from {plural(len(record.source_nodes), 'source node')}",
+        plural(len(record.dispatches), "dispatch") + (f" from {plural(len(record.source_nodes), 'source node')}" if record.source_nodes else ""),
         "decisions: " + (", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "none"),
     ]
     rules = Counter(decision.rule for decision in record.decisions if decision.verdict == "fused")

@@ -43,7 +43,7 @@ def test_a_function_called_main_wins(others: str, tmp_path: Path):
     [
         (IDENTITY.format("", "a") + IDENTITY.format("", "b"), "E0305"),
         (IDENTITY.format("private ", "a"), "E0305"),
-        ("", "E0305"),
+        ("builtin.module {}", "E0305"),
         ("func.func @main(", "E0301"),
     ],
 )

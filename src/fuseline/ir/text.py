@@ -85,7 +85,7 @@ class _SourcePrinter(Printer):
         self.print_debuginfo = debug
 
 
-def parse_module(text: str, ctx: CompilerContext, source: str = "<input>", *, first_line: int = 1, verify: bool = True) -> ModuleOp:
+def parse_module(text: str, ctx: CompilerContext, name: str = "<input>", *, first_line: int = 1, verify: bool = True) -> ModuleOp:
     """The module in `text`; weights that the text holds go to `ctx.resources`.
 
     Raises:
@@ -93,13 +93,13 @@ def parse_module(text: str, ctx: CompilerContext, source: str = "<input>", *, fi
     """
     resources = _RESOURCES.search(text)
     body = text[: resources.start()] if resources else text
-    parser = _SourceParser(ctx, _aliases_first(body), source, first_line)
+    parser = _SourceParser(ctx, _aliases_first(body), name, first_line)
     try:
         module = parser.parse_module()
     except ParseError as error:
-        raise _parse_error(parser, source, error.span.start, error.msg, text) from error
+        raise _parse_error(parser, name, error.span.start, error.msg, text) from error
     except _PARSE_FAILURES as error:
-        raise _parse_error(parser, source, parser.pos, str(error) or type(error).__name__, text) from error
+        raise _parse_error(parser, name, parser.pos, str(error) or type(error).__name__, text) from error
     if verify:
         verify_module(module)
     if resources:

@@ -46,7 +46,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
 def dense_array(value: DenseIntOrFPElementsAttr) -> Array:
     """A dense attribute as an array in its storage dtype, without going through Python numbers."""
     type_: Any = value.type
-    shape = tuple(type_.get_shape()) if isinstance(type_, TensorType) else tuple(type_.get_shape())
+    shape = tuple(type_.get_shape())
     dtype = numpy_dtype(type_.get_element_type())
     flat = np.frombuffer(value.data.data, dtype=dtype)
     return np.broadcast_to(flat[0], shape) if flat.size == 1 else flat.reshape(shape)

@@ -1,0 +1,55 @@
+"""Bring IR into the one form that other passes expect: what does nothing goes, what can be said shorter is.
+
+Identity transposes, reshapes, slices, pads and casts; pairs of reshapes; sizes that are known; generic operands and results that nothing
+uses; splat inputs as scalars; scalar arithmetic. Every fold is a function with its own drawing in `folds/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from fuseline.passes.cleanup.elimination import record_eliminated
+from fuseline.passes.cleanup.folds import dims, generics, reshapes, scalars, slices
+from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
+
+
+@cache
+def folds() -> dict[type[Operation], Sequence[Fold]]:
+    """The folds by op class, in the order in which they are tried."""
+    return {
+        **scalars.scalar_folds(),
+        linalg.ops.GenericOp: generics.GENERIC,
+        linalg.ops.FillOp: generics.FILL,
+        linalg.ops.TransposeOp: generics.TRANSPOSE,
+        tensor.ExpandShapeOp: reshapes.FOLDS,
+        tensor.CollapseShapeOp: reshapes.FOLDS,
+        tensor.ExtractSliceOp: slices.EXTRACT,
+        tensor.InsertSliceOp: slices.INSERT,
+        tensor.PadOp: slices.PAD,
+        tensor.ConcatOp: slices.CONCAT,
+        tensor.CastOp: slices.CAST,
+        tensor.DimOp: dims.FOLDS,
+    }
+
+
+@dataclass(frozen=True)
+class CanonicalizePass(ModulePass):
+    """Bring IR into canonical form."""
+
+    name = "canonicalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        work = Worklist(folds())
+        work.run(op)
+        record_eliminated(ctx, op, work.gone, self.name)
+
+
+EXPORT = CanonicalizePass

@@ -1,0 +1,58 @@
+"""Common subexpression elimination: of equal ops, the first stays and takes over the uses and the provenance of the others.
+
+    %a = math.exp %x          %a = math.exp %x      (from both source nodes)
+    %b = math.exp %x    =>
+    use(%a, %b)               use(%a, %a)
+
+Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops which were cloned into a region on
+purpose stay there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from fuseline.ir.provenance import carry
+from fuseline.passes.cleanup.elimination import is_pure
+from fuseline.passes.cleanup.value_numbering import ValueNumbering
+
+
+def merge_equal(block: Block, numbering: ValueNumbering) -> None:
+    """Merge equal pure ops of `block`, after those of the blocks inside it."""
+    known: dict[Hashable, Operation] = {}
+    for op in list(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                merge_equal(inner, numbering)
+        if not is_pure(op):
+            continue
+        first = known.setdefault(numbering.key(op), op)
+        if first is not op:
+            _merge(op, first)
+
+
+def _merge(op: Operation, first: Operation) -> None:
+    carry((op,), (first,))
+    for old, new in zip(op.results, first.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
+
+
+@dataclass(frozen=True)
+class CsePass(ModulePass):
+    """Merge equal ops."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        merge_equal(op.body.block, ValueNumbering())
+
+
+EXPORT = CsePass

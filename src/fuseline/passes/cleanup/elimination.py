@@ -1,0 +1,62 @@
+"""What may be removed, and the record of source nodes that vanish with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator, SymbolOpInterface
+
+from fuseline.analysis.evaluation.program import lookup
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.flow import DispatchOp, DispatchRegionOp
+from fuseline.ir.provenance import provenance
+
+PURE_DIALECTS = frozenset({"arith", "linalg", "math", "tensor"})
+"""Dialects whose ops compute their results and do nothing else (on tensors)."""
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether `op` only computes its results, so that equal ones are interchangeable."""
+    if op.has_trait(IsTerminator) or not op.results:
+        return False
+    return op.name.partition(".")[0] in PURE_DIALECTS
+
+
+def is_removable(op: Operation) -> bool:
+    """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, and host ops (ONNX operators)."""
+    if is_pure(op) or isinstance(op, DispatchRegionOp | DispatchOp):
+        return True
+    return isinstance(op, CallOp) and is_host_call(op)
+
+
+def is_host_call(op: CallOp) -> bool:
+    """Whether `op` calls a declared host operator."""
+    callee = lookup(op, op.callee.root_reference.data)
+    return isinstance(callee, FuncOp) and "fuseline.host_op" in callee.attributes
+
+
+def is_dead(op: Operation) -> bool:
+    """Whether `op` may be removed now."""
+    return not any(result.uses for result in op.results) and is_removable(op) and not op.has_trait(SymbolOpInterface)
+
+
+def is_tensor(op: Operation) -> bool:
+    """Whether `op` makes a tensor."""
+    return any(isinstance(result.type, TensorType) for result in op.results)
+
+
+def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass_name: str) -> None:
+    """Note each of `nodes` that no op of `module` carries any more as eliminated by the pass."""
+    gone = set(nodes)
+    if not gone or not isinstance(ctx, CompilerContext):
+        return
+    for op in module.walk():
+        gone.difference_update(provenance(op))
+        if not gone:
+            return
+    for node in sorted(gone):
+        ctx.records.eliminated.setdefault(node, pass_name)

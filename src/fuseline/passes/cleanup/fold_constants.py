@@ -1,0 +1,177 @@
+"""Compute at compile time what depends on constants only.
+
+    %w = arith.constant dense_resource<w>     =>   %t = arith.constant dense_resource<w_folded>
+    %t = transpose %w
+
+A result may be at most 1.5 times as large as the weights it replaces (64 KiB are always allowed), so that constants never blow up. A
+transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
+from fuseline.analysis.structured import captured
+from fuseline.errors import FuselineError
+from fuseline.ir.build import Emitter, numpy_dtype
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.provenance import carry
+
+ALWAYS_BYTES = 64 * 1024
+"""Results up to this size are always worth storing."""
+
+GROWTH = 1.5
+"""A result may be this much larger than the constants it is made from."""
+
+# Not worth a constant by themselves: they say a shape or one value, and consumers read them for free.
+_SHAPES_AND_SPLATS = (tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp)
+
+
+class ConstantFolder:
+    """Folds the ops of one block in order, so that chains fold in one pass."""
+
+    def __init__(self, ctx: CompilerContext) -> None:
+        self.ctx = ctx
+        self.program = Program(ctx.resources)
+        self.constant: dict[Operation, bool] = {}
+
+    def run(self, block: Block) -> None:
+        """Fold what can be folded in `block`."""
+        for op in list(block.ops):
+            if self._foldable(op):
+                self._fold(op)
+
+    def is_constant(self, value: SSAValue) -> bool:
+        """Whether `value` is known at compile time: a constant, or a shape or fill made from one."""
+        if not isinstance(value, OpResult):
+            return False
+        op = value.op
+        if isinstance(op, arith.ConstantOp):
+            return True
+        if not isinstance(op, _SHAPES_AND_SPLATS):
+            return False
+        if op not in self.constant:
+            self.constant[op] = all(self.is_constant(operand) for operand in op.operands)
+        return self.constant[op]
+
+    def _foldable(self, op: Operation) -> bool:
+        if isinstance(op, (arith.ConstantOp, *_SHAPES_AND_SPLATS)) or len(op.results) == 0 or not is_evaluable(op):
+            return False
+        if not all(_is_static_tensor(result.type) for result in op.results):
+            return False
+        return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)
+
+    def _pays(self, op: Operation) -> bool:
+        size = sum(_bytes(result.type) for result in op.results)
+        sources = sum(_bytes(value.type) for value in set(_inputs(op)) if _is_stored(value))
+        return size <= max(ALWAYS_BYTES, GROWTH * sources)
+
+    def _fold(self, op: Operation) -> None:
+        try:
+            results = self._evaluated(op)
+        except FuselineError:
+            return  # an access out of bounds: the op stays and fails where the program runs
+        emit = Emitter.before(op)
+        stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix("_folded") + "_folded"
+        values = [constant_of(emit, array, result.type, self.ctx, stem) for array, result in zip(results, op.results, strict=True)]
+        carry((op, *(value.op for value in _inputs(op) if isinstance(value, OpResult))), [_owner(value) for value in values])
+        Rewriter.replace_op(op, [], values)
+
+    def _evaluated(self, op: Operation) -> list[Array]:
+        scope = Scope(self.program)
+        with np.errstate(all="ignore"):
+            for value in _inputs(op):
+                self._bind(value, scope)
+            run_op(op, scope)
+        return [scope[result] for result in op.results]
+
+    def _bind(self, value: SSAValue, scope: Scope) -> None:
+        if value in scope.values or not isinstance(value, OpResult):
+            return
+        for operand in value.op.operands:
+            self._bind(operand, scope)
+        run_op(value.op, scope)
+
+
+def _owner(value: SSAValue) -> Operation:
+    assert isinstance(value, OpResult)
+    return value.op
+
+
+def _inputs(op: Operation) -> Sequence[SSAValue]:
+    """Operands and captured values."""
+    return [*op.operands, *(captured(op) if op.regions else ())]
+
+
+def _is_static_tensor(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and type_.has_static_shape()
+
+
+def _bytes(type_: Attribute) -> int:
+    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+        return 0
+    return int(np.prod(type_.get_shape(), dtype=np.int64)) * numpy_dtype(type_.get_element_type()).itemsize
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """Whether `value` is a constant that takes memory: not a splat."""
+    op = value.op if isinstance(value, OpResult) else None
+    if not isinstance(op, arith.ConstantOp):
+        return False
+    return not (isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat())
+
+
+def _resource_of(value: SSAValue) -> str | None:
+    op = value.op if isinstance(value, OpResult) else None
+    return op.value.resource_handle.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseResourceAttr) else None
+
+
+def constant_of(emit: Emitter, array: Array, type_: Attribute, ctx: CompilerContext, stem: str) -> SSAValue:
+    """`array` as a constant of `type_`: a splat where all elements are equal, else a resource that shares the array's memory."""
+    assert isinstance(type_, TensorType)
+    single = _single_value(array)
+    if single is not None and array.dtype.kind in "biuf":
+        attribute = DenseIntOrFPElementsAttr.from_list(type_, [single])  # pyright: ignore[reportUnknownVariableType, reportArgumentType]
+        return emit.add(arith.ConstantOp(attribute, type_)).result
+    name = ctx.add_resource(stem, array)
+    return emit.add(arith.ConstantOp(DenseResourceAttr.from_params(name, type_), type_)).result
+
+
+def _single_value(array: Array) -> Any:
+    """The number that every element of `array` is (to the bit), None where they differ or there are none."""
+    if array.size == 0:
+        return None
+    first = array[(0,) * array.ndim]
+    if array.size > 1 and (array[(-1,) * array.ndim] != first or not bool((array == first).all())):
+        return None
+    if array.dtype.kind == "f" and first == 0 and bool((np.signbit(array) != np.signbit(first)).any()):
+        return None
+    return first.item()
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass(ModulePass):
+    """Compute at compile time what depends on constants only."""
+
+    name = "fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert isinstance(ctx, CompilerContext)
+        for function in op.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                ConstantFolder(ctx).run(function.body.block)
+
+
+EXPORT = FoldConstantsPass

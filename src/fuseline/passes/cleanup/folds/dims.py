@@ -1,0 +1,95 @@
+"""`tensor.dim`: of a known size a constant, of a computed tensor the size of what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.ir.build import shape_of
+from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
+
+
+def _axis(op: tensor.DimOp) -> int | None:
+    index = op.index.op if isinstance(op.index, OpResult) else None
+    if isinstance(index, arith.ConstantOp) and isinstance(index.value, IntegerAttr):
+        return index.value.value.data
+    return None
+
+
+def fold_static_dim(op: tensor.DimOp, work: Worklist) -> bool:
+    """The size of a dimension that the type tells."""
+    axis = _axis(op)
+    if axis is None or not 0 <= axis < len(shape_of(op.source)) or shape_of(op.source)[axis] == DYNAMIC_INDEX:
+        return False
+    work.replace(op, [arith.ConstantOp(IntegerAttr(shape_of(op.source)[axis], IndexType()))])
+    return True
+
+
+def fold_dim_of_result(op: tensor.DimOp, work: Worklist) -> bool:
+    """The size of a computed tensor: an index operand of its op, or the size of the tensor whose shape it takes over."""
+    axis, value = _axis(op), op.source
+    if axis is None or not isinstance(value, OpResult):
+        return False
+    size = _given_size(value.op, axis)
+    if size is not None:
+        work.replace(op, [], [size])
+        return True
+    same = _same_shape(value, axis)
+    if same is None:
+        return False
+    source, axis = same
+    index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+    work.replace(op, [index, tensor.DimOp(source, index.result)])
+    return True
+
+
+def _nth_dynamic(sizes: Sequence[int], axis: int, dynamic: Sequence[SSAValue]) -> SSAValue:
+    return dynamic[sum(size == DYNAMIC_INDEX for size in sizes[:axis])]
+
+
+def _given_size(op: Operation, axis: int) -> SSAValue | None:
+    """The index operand of `op` that is the (unknown) size of its result along `axis`."""
+    if isinstance(op, tensor.EmptyOp):
+        return _nth_dynamic(shape_of(op.tensor), axis, op.dynamic_sizes)
+    if isinstance(op, tensor.SplatOp):
+        return _nth_dynamic(shape_of(op.result), axis, op.dynamicSizes)
+    if isinstance(op, tensor.ExpandShapeOp):
+        return _nth_dynamic(op.static_output_shape.get_values(), axis, op.dynamic_output_shape)
+    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(op.result)) == len(op.static_sizes):
+        return _nth_dynamic(op.static_sizes.get_values(), axis, op.sizes)
+    return None
+
+
+def _same_shape(value: OpResult, axis: int) -> tuple[SSAValue, int] | None:
+    """A tensor, and its axis, of the same size as `value` along `axis`."""
+    op = value.op
+    if isinstance(op, LinalgStructuredOperation):
+        return op.outputs[value.index], axis
+    if isinstance(op, linalg.ops.BroadcastOp):
+        return op.init, axis
+    if isinstance(op, tensor.CastOp):
+        return op.source, axis
+    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+        return op.dest, axis
+    if isinstance(op, tensor.ConcatOp):
+        return (op.inputs[0], axis) if axis != op.dim.value.data else None
+    if isinstance(op, tensor.CollapseShapeOp):
+        return _only_unknown(op, axis)
+    if isinstance(op, tensor.PadOp):
+        unpadded = op.static_low.get_values()[axis] == op.static_high.get_values()[axis] == 0
+        return (op.source, axis) if unpadded else None
+    return None
+
+
+def _only_unknown(op: tensor.CollapseShapeOp, axis: int) -> tuple[SSAValue, int] | None:
+    """The dimension of a group that is not 1, where all others are."""
+    group = [i.value.data for i in op.reassociation.data[axis].data]  # pyright: ignore[reportAttributeAccessIssue]
+    large = [d for d in group if shape_of(op.src)[d] != 1]
+    return (op.src, large[0]) if len(large) == 1 else None
+
+
+FOLDS: tuple[Fold, ...] = (fold_static_dim, fold_dim_of_result)

@@ -1,0 +1,262 @@
+"""`linalg.generic`: copies, unused and repeated operands, unused results, splat inputs, inits that nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.structured import is_permutation, splat_value
+from fuseline.ir.build import element_of, scalar_attribute, shape_of
+from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
+
+Generic = linalg.ops.GenericOp
+
+
+def _is_parallel(op: Generic) -> bool:
+    return all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
+
+
+def _yielded(op: Generic) -> Sequence[SSAValue]:
+    assert op.body.block.last_op is not None
+    return op.body.block.last_op.operands
+
+
+def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
+    """Whether the operands `kept` alone say how long every loop is."""
+    maps = op.indexing_maps.data
+    known = {e.position for i in kept for e in maps[i].data.results if isinstance(e, AffineDimExpr)}
+    return len(known) == len(op.iterator_types)
+
+
+def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generic:
+    """`op` with the operands `kept` and the results `results`; the body moves over, dropped arguments must be unused."""
+    count = len(op.inputs)
+    body = op.detach_region(op.body)
+    block = body.block
+    for i in reversed(range(len(block.args))):
+        if i not in kept:
+            block.erase_arg(block.args[i])
+    last = block.last_op
+    assert last is not None
+    if len(results) != len(last.operands):
+        last.operands = [last.operands[k] for k in results]
+    operands = list(op.operands)
+    return Generic(
+        [operands[i] for i in kept if i < count],
+        [operands[i] for i in kept if i >= count],
+        body,
+        [op.indexing_maps.data[i] for i in kept],
+        op.iterator_types.data,
+        [op.results[k].type for k in results],
+        op.doc,
+        op.library_call,
+    )
+
+
+def fold_copy(op: Generic, work: Worklist) -> bool:
+    """A generic that yields its input where it read it.
+
+    linalg.generic {maps = [(d0, d1) -> (d1, d0), (d0, d1) -> (d1, d0)]} ins(%x) { yield %in }   =>   %x
+    """
+    values = _yielded(op)
+    if len(values) != 1 or len(op.results) != 1 or not _is_parallel(op):
+        return False
+    (value,) = values
+    if not isinstance(value, BlockArgument) or value.owner is not op.body.block:
+        return False
+    source, read, written = op.operands[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
+    if source.type != op.results[0].type or read != written or not is_permutation(read):
+        return False
+    work.replace(op, [], [source])
+    return True
+
+
+def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
+    """Inputs with one value everywhere become a scalar that the body captures."""
+    for i, value in enumerate(op.inputs):
+        number = splat_value(value) if op.body.block.args[i].uses else None
+        if number is None:
+            continue
+        element = element_of(value)
+        scalar = _scalar_behind(value)
+        if scalar is None:
+            constant = arith.ConstantOp(scalar_attribute(number, element))
+            constant.location = op.location
+            assert op.parent is not None
+            op.parent.insert_op_before(constant, op)
+            scalar = constant.result
+        op.body.block.args[i].replace_all_uses_with(scalar)
+        work.touch(op)
+        return True
+    return False
+
+
+def _scalar_behind(value: SSAValue) -> SSAValue | None:
+    """The scalar that a fill spread."""
+    op = value.op if isinstance(value, OpResult) else None
+    if isinstance(op, linalg.ops.FillOp):
+        return op.inputs[0] if op.inputs[0].type == element_of(value) else None
+    return _scalar_behind(op.src) if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) else None
+
+
+def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
+    """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a pooling)."""
+    args, count = op.body.block.args, len(op.inputs)
+    kept = list(range(len(op.operands)))
+    for i in range(count):
+        rest = [k for k in kept if k != i]
+        if not args[i].uses and _loops_known(op, rest):
+            kept = rest
+    if len(kept) == len(op.operands):
+        return False
+    results = list(op.results)
+    work.replace(op, [_rebuilt(op, kept, range(len(results)))])
+    return True
+
+
+def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
+    """Inputs that are the same tensor under the same map are read once."""
+    args, seen = op.body.block.args, dict[tuple[SSAValue, AffineMapAttr], int]()
+    repeated = False
+    for i, value in enumerate(op.inputs):
+        first = seen.setdefault((value, op.indexing_maps.data[i]), i)
+        if first != i and args[i].uses:
+            args[i].replace_all_uses_with(args[first])
+            repeated = True
+    if repeated:
+        work.touch(op)
+    return repeated
+
+
+def fold_unused_results(op: Generic, work: Worklist) -> bool:
+    """Results without uses go with their inits, if the other results can be computed without them."""
+    keep = [k for k, result in enumerate(op.results) if result.uses]
+    if not keep or len(keep) == len(op.results):
+        return False
+    keep = _with_needed(op, keep)
+    kept = [*range(len(op.inputs)), *(len(op.inputs) + k for k in keep)]
+    if len(keep) == len(op.results) or not _loops_known(op, kept):
+        return False
+    _drop_body(op, keep)
+    old = list(op.results)
+    new = _rebuilt(op, kept, keep)
+    results = {old[k]: new.results[position] for position, k in enumerate(keep)}
+    work.replace(op, [new], [results.get(value, new.results[0]) for value in old])
+    return True
+
+
+def _with_needed(op: Generic, keep: list[int]) -> list[int]:
+    """The results `keep`, and those whose accumulators their bodies read."""
+    accumulators = op.body.block.args[len(op.inputs) :]
+    found, pending = set(keep), list(keep)
+    while pending:
+        reached = _reached(_yielded(op)[pending.pop()])
+        for k, accumulator in enumerate(accumulators):
+            if accumulator in reached and k not in found:
+                found.add(k)
+                pending.append(k)
+    return sorted(found)
+
+
+def _reached(value: SSAValue) -> set[SSAValue]:
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if isinstance(current, OpResult):
+            pending += [operand for inner in current.op.walk() for operand in inner.operands]
+    return seen
+
+
+def _drop_body(op: Generic, keep: Sequence[int]) -> None:
+    """Yield only the results `keep` and remove what then is unused, so that the accumulators of the others are free."""
+    last = op.body.block.last_op
+    assert last is not None
+    last.operands = [last.operands[k] for k in keep]
+    for inner in reversed(list(op.body.block.ops)):
+        if inner is not last and not any(result.uses for result in inner.results):
+            inner.detach()
+            inner.erase()
+
+
+def fold_unread_init(op: Generic, work: Worklist) -> bool:
+    """An init that an all-parallel body does not read is an empty tensor (static shapes)."""
+    if not _is_parallel(op):
+        return False
+    args = op.body.block.args
+    for k, value in enumerate(op.outputs):
+        i = len(op.inputs) + k
+        made_empty = isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp)
+        if made_empty or args[i].uses or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
+            continue
+        empty = tensor.EmptyOp([], value.type)
+        empty.location = op.location
+        assert op.parent is not None
+        op.parent.insert_op_before(empty, op)
+        op.operands[i] = empty.tensor
+        work.touch(op)
+        if isinstance(value, OpResult):
+            work.touch(value.op)
+        return True
+    return False
+
+
+def _writes_all(op: Generic, i: int) -> bool:
+    return is_permutation(op.indexing_maps.data[i].data)
+
+
+def fold_constant_body(op: Generic, work: Worklist) -> bool:
+    """A body that yields one value from outside is a fill."""
+    values = _yielded(op)
+    if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(op.operands) - 1):
+        return False
+    (value,) = values
+    inside = value.owner is op.body.block or (isinstance(value, OpResult) and value.op.parent is op.body.block)
+    if isinstance(value, OpResult) and inside and isinstance(value.op, arith.ConstantOp):
+        constant = value.op.clone()
+        fill = linalg.ops.FillOp([constant.result], list(op.outputs), [op.results[0].type])
+        work.replace(op, [constant, fill])
+        return True
+    if inside:
+        return False
+    work.replace(op, [linalg.ops.FillOp([value], list(op.outputs), [op.results[0].type])])
+    return True
+
+
+def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
+    """What a fill overwrites need not have been filled."""
+    inner = op.outputs[0].op if isinstance(op.outputs[0], OpResult) else None
+    if not isinstance(inner, linalg.ops.FillOp):
+        return False
+    work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [op.results[0].type])])
+    return True
+
+
+def fold_identity_transpose(op: linalg.ops.TransposeOp, work: Worklist) -> bool:
+    """A transpose that keeps the order."""
+    order = op.permutation.get_values()
+    if list(order) != list(range(len(order))) or not op.results or op.inputs[0].type != op.results[0].type:
+        return False
+    work.replace(op, [], [op.inputs[0]])
+    return True
+
+
+GENERIC: tuple[Fold, ...] = (
+    fold_copy,
+    fold_splat_inputs,
+    fold_repeated_inputs,
+    fold_unused_inputs,
+    fold_unused_results,
+    fold_unread_init,
+    fold_constant_body,
+)
+FILL: tuple[Fold, ...] = (fold_fill_of_fill,)
+TRANSPOSE: tuple[Fold, ...] = (fold_identity_transpose,)

@@ -1,0 +1,145 @@
+"""Scalar arithmetic: of constants (by evaluation), and identities that hold for every value, NaN and signed zero included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
+from fuseline.ir.build import scalar_attribute
+from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
+
+
+def constant_value(value: SSAValue) -> float | int | None:
+    """The number that `value` is, None where it is no scalar constant."""
+    op = value.op if isinstance(value, OpResult) else None
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr | FloatAttr):
+        return op.value.value.data
+    return None
+
+
+def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
+    """An op on constants only."""
+    if len(op.results) != 1 or not op.operands or not _is_scalar(op) or not is_evaluable(op):
+        return False
+    if any(constant_value(value) is None for value in op.operands) or _is_undefined(op):
+        return False
+    scope = Scope(Program())
+    with np.errstate(all="ignore"):
+        for value in op.operands:
+            if value not in scope.values and isinstance(value, OpResult):
+                run_op(value.op, scope)
+        run_op(op, scope)
+    result = np.asarray(scope[op.results[0]])
+    work.replace(op, [arith.ConstantOp(scalar_attribute(result.item(), op.results[0].type))])
+    return True
+
+
+def _is_scalar(op: Operation) -> bool:
+    return all(isinstance(value.type, IntegerType | IndexType) or value.type.name.startswith(("f", "bf")) for value in (*op.operands, *op.results))
+
+
+_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+
+
+def _is_undefined(op: Operation) -> bool:
+    return isinstance(op, _DIVISIONS) and constant_value(op.operands[1]) == 0
+
+
+def _same_bits(value: SSAValue, number: float) -> bool:
+    """Whether `value` is the constant `number`, the sign of zero included."""
+    found = constant_value(value)
+    return found is not None and found == number and np.signbit(np.float64(found)) == np.signbit(np.float64(number))
+
+
+def _neutral_right(number: float) -> Callable[[Operation], SSAValue | None]:
+    return lambda op: op.operands[0] if _same_bits(op.operands[1], number) else None
+
+
+def _neutral(number: float) -> Callable[[Operation], SSAValue | None]:
+    def survivor(op: Operation) -> SSAValue | None:
+        for mine, other in ((0, 1), (1, 0)):
+            if _same_bits(op.operands[other], number):
+                return op.operands[mine]
+        return None
+
+    return survivor
+
+
+def _idempotent(op: Operation) -> SSAValue | None:
+    return op.operands[0] if op.operands[0] is op.operands[1] else None
+
+
+def _select(op: Operation) -> SSAValue | None:
+    condition = constant_value(op.operands[0])
+    if condition is not None:
+        return op.operands[1] if condition else op.operands[2]
+    return op.operands[1] if op.operands[1] is op.operands[2] else None
+
+
+def _undone(op: Operation) -> SSAValue | None:
+    """A negation of a negation; an index cast there and back."""
+    inner = op.operands[0].op if isinstance(op.operands[0], OpResult) else None
+    if type(inner) is not type(op) or inner is None:
+        return None
+    source = inner.operands[0]
+    wide = isinstance(op, arith.NegfOp) or _index_round_trip(source, op)
+    return source if wide and source.type == op.results[0].type else None
+
+
+def _index_round_trip(source: SSAValue, op: Operation) -> bool:
+    """Whether nothing is lost on the way: index is 64 bits wide."""
+    middle = op.operands[0].type
+    return isinstance(source.type, IntegerType) or (isinstance(middle, IntegerType) and middle.width.data == 64)
+
+
+_IDENTITIES: dict[type[Operation], Callable[[Operation], SSAValue | None]] = {
+    arith.AddiOp: _neutral(0),
+    arith.SubiOp: _neutral_right(0),
+    arith.MuliOp: _neutral(1),
+    arith.DivSIOp: _neutral_right(1),
+    arith.DivUIOp: _neutral_right(1),
+    arith.FloorDivSIOp: _neutral_right(1),
+    arith.CeilDivSIOp: _neutral_right(1),
+    arith.OrIOp: lambda op: _neutral(0)(op) or _idempotent(op),
+    arith.XOrIOp: _neutral(0),
+    arith.AndIOp: _idempotent,
+    arith.ShLIOp: _neutral_right(0),
+    arith.ShRSIOp: _neutral_right(0),
+    arith.ShRUIOp: _neutral_right(0),
+    arith.AddfOp: _neutral(-0.0),
+    arith.SubfOp: _neutral_right(0.0),
+    arith.MulfOp: _neutral(1.0),
+    arith.DivfOp: _neutral_right(1.0),
+    math.PowFOp: _neutral_right(1.0),
+    arith.MaximumfOp: _idempotent,
+    arith.MinimumfOp: _idempotent,
+    arith.MaxnumfOp: _idempotent,
+    arith.MinnumfOp: _idempotent,
+    arith.MaxSIOp: _idempotent,
+    arith.MinSIOp: _idempotent,
+    arith.MaxUIOp: _idempotent,
+    arith.MinUIOp: _idempotent,
+    arith.SelectOp: _select,
+    arith.NegfOp: _undone,
+    arith.IndexCastOp: _undone,
+}
+
+
+def fold_identity(op: Operation, work: Worklist) -> bool:
+    """An op whose result is one of its operands whatever that is: `x * 1`, `max(x, x)`, `select(true, x, y)`."""
+    survivor = _IDENTITIES[type(op)](op)
+    if survivor is None or survivor.type != op.results[0].type:
+        return False
+    work.replace(op, [], [survivor])
+    return True
+
+
+def scalar_folds() -> dict[type[Operation], tuple[Fold, ...]]:
+    """The folds of every scalar op."""
+    kinds = [kind for dialect in (arith.Arith, math.Math) for kind in dialect.operations if kind is not arith.ConstantOp]
+    return {kind: (fold_scalar_constants, fold_identity) if kind in _IDENTITIES else (fold_scalar_constants,) for kind in kinds}

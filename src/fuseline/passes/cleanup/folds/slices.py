@@ -1,0 +1,131 @@
+"""Slices, pads, concats and casts that do nothing, or that meet what makes them do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import OpResult, SSAValue
+
+from fuseline.ir.build import shape_of
+from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
+
+
+def _static(values: Sequence[int]) -> bool:
+    return DYNAMIC_INDEX not in values
+
+
+def _covers(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, shape: Sequence[int]) -> bool:
+    """Whether the slice is all of a static tensor of `shape`."""
+    sizes = op.static_sizes.get_values()
+    zeros = not any(op.static_offsets.get_values())
+    return _static(shape) and tuple(sizes) == tuple(shape) and zeros and set(op.static_strides.get_values()) <= {1}
+
+
+def fold_whole_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
+    """A slice that is the whole tensor."""
+    if op.source.type != op.result.type or not _covers(op, shape_of(op.source)):
+        return False
+    work.replace(op, [], [op.source])
+    return True
+
+
+def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
+    """A static slice of a static slice of the same rank is one slice."""
+    inner = op.source.op if isinstance(op.source, OpResult) else None
+    if not isinstance(inner, tensor.ExtractSliceOp) or len(shape_of(inner.source)) != len(shape_of(op.source)):
+        return False
+    parts = [o.get_values() for o in (op.static_offsets, op.static_strides, op.static_sizes, inner.static_offsets, inner.static_strides)]
+    if not all(_static(part) for part in parts):
+        return False
+    offsets = [base + stride * offset for base, stride, offset in zip(parts[3], parts[4], parts[0], strict=True)]
+    strides = [a * b for a, b in zip(parts[1], parts[4], strict=True)]
+    work.replace(op, [tensor.ExtractSliceOp(inner.source, offsets, list(parts[2]), strides, op.result.type)])
+    return True
+
+
+def fold_extract_of_concat(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
+    """A static slice that lies in one operand of a concat reads that operand."""
+    concat = op.source.op if isinstance(op.source, OpResult) else None
+    if not isinstance(concat, tensor.ConcatOp):
+        return False
+    axis, offsets, sizes = concat.dim.value.data, list(op.static_offsets.get_values()), op.static_sizes.get_values()
+    strides = op.static_strides.get_values()
+    if not (_static(offsets) and _static(sizes) and _static(strides)):
+        return False
+    last = offsets[axis] + (sizes[axis] - 1) * strides[axis]
+    found = _operand_at(concat, axis, offsets[axis], last)
+    if found is None:
+        return False
+    piece, start = found
+    offsets[axis] -= start
+    work.replace(op, [tensor.ExtractSliceOp(piece, offsets, list(sizes), list(strides), op.result.type)])
+    return True
+
+
+def _operand_at(concat: tensor.ConcatOp, axis: int, first: int, last: int) -> tuple[SSAValue, int] | None:
+    """The operand that holds coordinates `first..last` along `axis`, and where it starts."""
+    start = 0
+    for piece in concat.inputs:
+        size = shape_of(piece)[axis]
+        if size == DYNAMIC_INDEX:
+            return None
+        if start <= first and last < start + size:
+            return piece, start
+        start += size
+    return None
+
+
+def fold_whole_insert(op: tensor.InsertSliceOp, work: Worklist) -> bool:
+    """A slice that replaces the whole destination."""
+    if op.source.type != op.dest.type or not _covers(op, shape_of(op.dest)):
+        return False
+    work.replace(op, [], [op.source])
+    return True
+
+
+def fold_empty_pad(op: tensor.PadOp, work: Worklist) -> bool:
+    """A pad by nothing."""
+    if op.nofold is not None or op.low or op.high or any((*op.static_low.get_values(), *op.static_high.get_values())):
+        return False
+    if op.source.type != op.result.type:
+        return False
+    work.replace(op, [], [op.source])
+    return True
+
+
+def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
+    """A concat of one tensor; operands without elements; a concat (with one use) of the same dimension among the operands."""
+    axis = op.dim.value.data
+    kept: list[SSAValue] = []
+    for piece in op.inputs:
+        inner = piece.op if isinstance(piece, OpResult) else None
+        if isinstance(inner, tensor.ConcatOp) and inner.dim == op.dim and len(list(piece.uses)) == 1:
+            kept += inner.inputs
+        elif shape_of(piece)[axis] != 0 or len(op.inputs) == 1:
+            kept.append(piece)
+    if len(kept) == 1 and kept[0].type == op.result.type:
+        work.replace(op, [], kept)
+        return True
+    if not kept or kept == list(op.inputs):
+        return False
+    work.replace(op, [tensor.ConcatOp(kept, op.dim, op.result.type)])
+    return True
+
+
+def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
+    """A cast to the same type; a cast that undoes another."""
+    inner = op.source.op if isinstance(op.source, OpResult) else None
+    source = inner.source if isinstance(inner, tensor.CastOp) else op.source
+    if source.type != op.dest.type:
+        return False
+    work.replace(op, [], [source])
+    return True
+
+
+EXTRACT: tuple[Fold, ...] = (fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
+INSERT: tuple[Fold, ...] = (fold_whole_insert,)
+PAD: tuple[Fold, ...] = (fold_empty_pad,)
+CONCAT: tuple[Fold, ...] = (fold_concat,)
+CAST: tuple[Fold, ...] = (fold_cast,)

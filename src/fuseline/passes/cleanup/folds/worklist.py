@@ -1,0 +1,95 @@
+"""The driver of local simplifications: each op is looked at once, and again whenever something near it changed.
+
+A fold is a function `fold(op, work) -> bool` that rewrites through `work` only, and answers whether it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from fuseline.ir.provenance import carry, provenance
+from fuseline.passes.cleanup.elimination import is_dead
+
+Fold: TypeAlias = Callable[[Any, "Worklist"], bool]
+
+
+class Worklist:
+    """Ops still to look at, and the rewrites that folds may do."""
+
+    def __init__(self, folds: Mapping[type[Operation], Sequence[Fold]]) -> None:
+        self._folds = folds
+        self._pending: list[Operation] = []
+        self._queued: set[Operation] = set()
+        self.gone: set[str] = set()
+        """Source nodes of ops that were removed without a successor."""
+
+    def run(self, root: Operation) -> None:
+        """Apply the folds inside `root` until none applies."""
+        self._push(op for op in reversed(list(root.walk())) if op is not root)
+        while self._pending:
+            op = self._pending.pop()
+            self._queued.discard(op)
+            if op.parent is not None and not self._removed(op):
+                self._visit(op)
+
+    def _visit(self, op: Operation) -> None:
+        for fold in self._folds.get(type(op), ()):
+            if fold(op, self):
+                if op.parent is not None:
+                    self._push([op])
+                return
+
+    def _removed(self, op: Operation) -> bool:
+        if not is_dead(op):
+            return False
+        self.erase(op)
+        return True
+
+    def _push(self, ops: Iterable[Operation]) -> None:
+        for op in ops:
+            if op not in self._queued:
+                self._queued.add(op)
+                self._pending.append(op)
+
+    def touch(self, op: Operation) -> None:
+        """Look at `op`, what reads it, what it reads and what surrounds it again."""
+        self._push(_producers(op))
+        self._push(use.operation for result in op.results for use in result.uses)
+        parent = op.parent_op()
+        self._push([op] if parent is None else [parent, op])
+
+    def replace(self, op: Operation, new: Sequence[Operation], results: Sequence[SSAValue] | None = None) -> None:
+        """Put `new` (inserted before `op`) and `results` (default: those of the last new op) in place of `op`.
+
+        Without new ops, the source nodes of `op` count as gone unless something else carries them.
+        """
+        results = list(results) if results is not None else list(new[-1].results)
+        users = [use.operation for result in op.results for use in result.uses]
+        producers = _producers(op)
+        if new:
+            carry((op,), new)
+        else:
+            self.gone.update(provenance(op))
+        Rewriter.replace_op(op, list(new), results)
+        self._push(producers)
+        self._push(users)
+        self._push(new)
+        for inner in (i for n in new for i in n.walk()):
+            self._push([inner])
+
+    def erase(self, op: Operation) -> None:
+        """Remove a dead op."""
+        producers, parent = _producers(op), op.parent_op()
+        for inner in op.walk():
+            self.gone.update(provenance(inner))
+        op.detach()
+        op.erase()
+        self._push(producers if parent is None else [parent, *producers])
+
+
+def _producers(op: Operation) -> list[Operation]:
+    return [value.op for inner in op.walk() for value in inner.operands if isinstance(value, OpResult)]

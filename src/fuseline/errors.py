@@ -36,6 +36,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0503": "optional dependency is missing",
     "E0601": "outputs differ from the reference",
     "E0602": "outputs do not depend on the inputs",
+    "E0603": "the other runtime cannot load the model",
     "E0901": "internal error",
 }
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fuseline.cli.console import emit, progress, say
 from fuseline.cli.feeds import Feeds, parse_feeds
-from fuseline.cli.models import compiled, require_model
+from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.report.records import DispatchRecord
@@ -49,7 +49,7 @@ def bench(
     """Measure MODEL, interleaved with the peers named by --vs; ratios below 1 mean that fuseline is faster."""
     peers = [name.strip() for name in vs.split(",") if name.strip()]
     if peers:
-        require_model(model, "--vs")
+        require_onnx(model, "--vs")
     counts = parse_threads(threads_text) if threads_text else [None]
     prepared = [_prepared(model, count, inputs, options) for count in counts]
     results = [measure_program(program, model, peers, feeds, rounds) for program, feeds in prepared]

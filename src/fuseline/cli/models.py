@@ -42,3 +42,9 @@ def require_model(path: Path, what: str) -> None:
     """Raises E0501 for an artifact where the model itself is needed."""
     if is_artifact(path):
         raise FuselineError("E0501", f"{what} needs the model, not an artifact", node=str(path), hint="give the .onnx file")
+
+
+def require_onnx(path: Path, what: str) -> None:
+    """Raises E0501 for anything but an ONNX model, which is what other runtimes read."""
+    if path.suffix in (ARTIFACT_SUFFIX, ".mlir"):
+        raise FuselineError("E0501", f"{what} needs an ONNX model, which the other runtime can read", node=str(path), hint="give the .onnx file")

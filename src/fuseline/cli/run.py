@@ -12,7 +12,7 @@ import numpy as np
 from fuseline.cli.console import emit, say
 from fuseline.cli.feeds import Feeds, output_files, parse_feeds
 from fuseline.cli.files import write_all_atomically
-from fuseline.cli.models import ARTIFACT_SUFFIX, compiled, require_model
+from fuseline.cli.models import ARTIFACT_SUFFIX, compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Run MODEL (an ONNX file or a .fuse artifact) once and show, save or check its outputs."""
     if peer is not None:
-        require_model(model, "--check")
+        require_onnx(model, "--check")
     program = compiled(model, options)
     given = parse_feeds(inputs, [item.name for item in program.inputs])
     hints = model_hints(model)

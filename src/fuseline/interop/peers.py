@@ -85,7 +85,13 @@ PEERS: dict[str, Callable[[Path, int], Peer]] = {"onnxruntime": OnnxRuntime, "op
 
 
 def load_peer(name: str, model: Path, threads: int) -> Peer:
-    """The peer called `name` with `model` loaded; raises E0501 for an unknown name, E0503 when it is not installed."""
+    """The peer called `name` with `model` loaded. Raises E0501 unknown name, E0503 not installed, E0603 when it refuses the model."""
     if name not in PEERS:
         raise FuselineError("E0501", f"no peer is called {name!r}", hint=f"one of {', '.join(PEERS)}")
-    return PEERS[name](model, threads)
+    try:
+        return PEERS[name](model, threads)
+    except FuselineError:
+        raise
+    except Exception as problem:  # the peers raise classes of their own, without a common base
+        reason = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise FuselineError("E0603", reason[0], node=name, hint="leave this peer out") from problem

@@ -69,9 +69,7 @@ def _bind_axis(
     program: Program, values: dict[str, int], bound_by: dict[str, str], spec: TensorSpec, axis: int, size: Size, actual: int
 ) -> None:
     name = symbol_of(size)
-    if name is None:
-        if isinstance(size, int) and size != actual:
-            raise FuselineError("E0203", f"size of axis {axis} is {actual}, must be {size}", node=spec.name)
+    if name is None:  # a number or an expression: checked once all symbols are known
         return
     if values.setdefault(name, actual) != actual:
         detail = f"size of axis {axis} ({name}) is {actual}, but {values[name]} in feed {bound_by[name]!r}"

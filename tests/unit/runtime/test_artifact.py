@@ -156,6 +156,8 @@ def _rewritten(saved: Path, target: Path, change: Callable[[dict[str, Any]], Any
         (lambda h: h.pop("program"), "E0401"),
         (lambda h: h.update(program=1), "E0401"),
         (lambda h: h["program"].update(steps=[["leap"]]), "E0401"),
+        (lambda h: h["program"]["steps"][0].__setitem__(0, "jump"), "E0401"),
+        (lambda h: h["program"]["steps"][0][2][0].__setitem__(1, 1), "E0401"),
         (lambda h: h["program"].update(arena_bytes="n"), "E0401"),
         (lambda h: h["program"].update(inputs=[["x"]]), "E0401"),
         (lambda h: h["image"].__setitem__(0, 10**8), "E0401"),

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, Session, TensorSpec
+from fuseline.runtime.memory import CodePages
 from fuseline.runtime.program import Place
+from fuseline.runtime.team import Team
 
 X, Y, T = Place("input", 0), Place("output", 0), Place("arena", 0)
 INPUT = np.random.default_rng(0).standard_normal(512, dtype=np.float32)
@@ -129,6 +132,22 @@ def test_a_session_may_go_while_the_team_stays(saved: Path) -> None:
         "s = load(sys.argv[1])\nprint((s.run({'x': np.ones(512, 'f4')})['y'] == 3).all())"
     )
     assert _python(body, saved) == "True"
+
+
+class _NoThreads:
+    """A libc that creates no thread."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_: 11) if name == "pthread_create" else (lambda *_: 0)
+
+
+def test_a_refused_thread_is_coded_and_tried_again(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = _artifact(kit, 2)
+    team = Team(CodePages(artifact.code, artifact.fixups), artifact.entries["worker"], pin=False)
+    monkeypatch.setattr("fuseline.runtime.team._libc", _NoThreads())
+    for _ in range(2):
+        with pytest.raises(FuselineError, match="E0405"):
+            team.ensure(2)
 
 
 def test_importing_the_runtime_imports_numpy_and_no_compiler() -> None:

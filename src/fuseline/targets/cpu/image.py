@@ -22,6 +22,7 @@ SECTION_ALIGNMENT = 64
 LARGEST_SECTION = 1 << 30
 """Bytes; more than the small code model reaches is a damaged object."""
 
+_PAGE = 4096
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _WRITE, _ALLOC, _EXECUTE, _TLS = 1, 2, 4, 0x400
@@ -154,8 +155,8 @@ def _place_sections(builder: _Builder, sections: list[_Section], data: bytes) ->
             raise _refuse(f"section {section.name} holds writable or thread-local data")
         if section.kind not in (_PROGBITS, _NOBITS):
             continue
-        if section.size > LARGEST_SECTION:
-            raise _refuse(f"section {section.name} claims {section.size} bytes")
+        if section.size > LARGEST_SECTION or section.alignment > _PAGE:
+            raise _refuse(f"section {section.name} claims {section.size} bytes aligned to {section.alignment}")
         body = data[section.offset : section.offset + section.size] if section.kind == _PROGBITS else bytes(section.size)
         section.base = builder.append(body, section.alignment)
 
@@ -210,7 +211,6 @@ _ARM_ABS64, _ARM_PREL64, _ARM_PREL32, _ARM_ADR_LO21, _ARM_ADR_PAGE, _ARM_ADD = 2
 _ARM_LOADS = {278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 _ARM_BRANCHES = {279: (14, 5), 280: (19, 5), 282: (26, 0), 283: (26, 0)}
 _ARM_GOT_PAGE, _ARM_GOT_LOW = 311, 312
-_PAGE = 4096
 
 
 def _apply_aarch64(builder: _Builder, slots: dict[int, int], kind: int, place: int, target: int, addend: int) -> None:

@@ -187,3 +187,14 @@ def test_the_pass_sorts_main_and_is_idempotent() -> None:
 def test_module_without_main_is_refused(schedule_of: ScheduleOf) -> None:
     with pytest.raises(FuselineError, match="@main"):
         schedule_of("")
+
+
+def test_a_result_that_is_no_tensor_is_refused(schedule_of: ScheduleOf) -> None:
+    with pytest.raises(FuselineError, match="value of type index"):
+        schedule_of("func.func @main() -> index {\n%n = arith.constant 3 : index\nfunc.return %n : index\n}")
+
+
+def test_another_number_of_sizes_than_the_entry_takes_is_refused(schedule_of: ScheduleOf) -> None:
+    call = f"%a = flow.dispatch @one::@one_entry(%x, %n, %n) : ({T}, index, index) -> {T}\n"
+    with pytest.raises(FuselineError, match="takes 1 sizes, its dispatch passes 2"):
+        schedule_of(_main(call, "%a"))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fuseline.errors import FuselineError
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import CodePages
+from fuseline.targets.cpu import image as linker
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
@@ -180,6 +181,7 @@ REFUSED = {
     ),
     "writable data": ("@x = global i64 5\ndefine i64 @f() { %r = load i64, ptr @x\n ret i64 %r }", "writable"),
     "writable zeros": ("@x = internal global [9 x i64] zeroinitializer\ndefine ptr @f() { ret ptr @x }", "writable"),
+    "common data": ("@x = common global i64 0\ndefine ptr @f() { ret ptr @x }", "not in a section|writable"),
     "thread-local data": ("@x = thread_local global i64 0\ndefine ptr @f() { ret ptr @x }", "thread-local"),
 }
 
@@ -196,6 +198,43 @@ def test_what_is_not_closed_is_refused(case: str, triple: str) -> None:
 def test_objects_of_two_machines_are_refused() -> None:
     with pytest.raises(FuselineError, match="cannot be linked together"):
         link_image([scheduler_object(MACHINES[triple]) for triple in TRIPLES])
+
+
+@pytest.mark.parametrize(("at", "value", "reason"), [(16, 2, "not a 64-bit"), (18, 40, "machine 40"), (4, 1, "not a 64-bit"), (5, 2, "not a 64-bit")])
+def test_other_kinds_of_elf_are_refused(at: int, value: int, reason: str) -> None:
+    data = bytearray(compile_text(TABLES, HERE))
+    data[at] = value
+    with pytest.raises(FuselineError, match=reason):
+        link_image([bytes(data)])
+
+
+def _patched_section(kind: int, field: int, format_: str, value: int) -> bytes:
+    """The object with one field of its first section of `kind` changed."""
+    out = bytearray(compile_text(TABLES, HERE))
+    (start,) = struct.unpack_from("<Q", out, 0x28)
+    for i in range(struct.unpack_from("<H", out, 0x3C)[0]):
+        if struct.unpack_from("<I", out, start + 64 * i + 4)[0] == kind:
+            struct.pack_into(format_, out, start + 64 * i + field, value)
+            return bytes(out)
+    raise AssertionError("no such section")
+
+
+def test_relocations_without_addends_and_absurd_sections_are_refused() -> None:
+    with pytest.raises(FuselineError, match="without addends"):
+        link_image([_patched_section(4, 4, "<I", 9)])
+    for field in (32, 48):  # size, alignment
+        with pytest.raises(FuselineError, match="claims"):
+            link_image([_patched_section(1, field, "<Q", 1 << 40)])
+
+
+def test_aarch64_reach_and_alignment_are_checked() -> None:
+    for bits in (lambda: linker._arm_adr(1 << 20), lambda: linker._arm_adr(-(1 << 20) - 1), lambda: linker._arm_low(4, 3)):  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(FuselineError, match="E0404"):
+            bits()
+    for distance, width in ((2, 26), (1 << 27, 26), (-(1 << 27) - 4, 26), (1 << 15, 14)):
+        with pytest.raises(FuselineError, match="out of reach"):
+            linker._arm_branch(distance, width, 0)  # pyright: ignore[reportPrivateUsage]
+    assert linker._arm_branch(-4, 26, 0) == (1 << 26) - 1 and linker._arm_low(24, 3) == 3 << 10  # pyright: ignore[reportPrivateUsage]
 
 
 def _patched_relocation(data: bytes, kind: int) -> bytes:

@@ -81,9 +81,7 @@ def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int,
     return _concat_from(e, op, axis, 0, index, lanes, active)
 
 
-def _concat_from(
-    e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None
-) -> Value:
+def _concat_from(e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
     source = op.inputs[part]
     if part == len(op.inputs) - 1:
         return e.pull(source, index, lanes, active)
@@ -92,6 +90,8 @@ def _concat_from(
 
     def later() -> Value:
         rest = e.frame.plus(coordinate, Index(e.kernel.sub(0, size)), lanes)
+        if not rest.uniform:  # some lanes may lie in an earlier part
+            rest = Index(0, 0, e.kernel.max(e.frame.vector(rest, lanes), 0))
         return _concat_from(e, op, axis, part + 1, [*index[:axis], rest, *index[axis + 1 :]], lanes, active)
 
     window = _Window(e, op.results[0], lanes, active)
@@ -183,9 +183,7 @@ class _Window:
         if self.possibly_empty:
             empty = self._all(kernel_compare for kernel_compare in self._nonempty())
             assert empty is not None
-            chosen = self.e.kernel.when(
-                empty, lambda: (self._slow_nonempty(index, source, outside),), lambda: (self._wide(outside()),)
-            )
+            chosen = self.e.kernel.when(empty, lambda: (self._slow_nonempty(index, source, outside),), lambda: (self._wide(outside()),))
             return chosen[0]
         return self._slow_nonempty(index, source, outside)
 

@@ -118,7 +118,7 @@ class _Child:
 
     def __init__(self, group: list[int], texts: Sequence[str], machine: Machine) -> None:
         self.group = group
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
+        self.file = tempfile.TemporaryFile()
         self.pid = os.fork()
         if self.pid == 0:
             self._run(texts, machine)

@@ -271,9 +271,7 @@ def loops_at(e: Evaluator, view: StructuredOp, result: int, index: Sequence[AnyI
 def reduce_at(e: Evaluator, view: StructuredOp, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> list[Value]:
     """All results of a reduction at one point of its parallel loops: plain nested loops, the lanes side by side."""
     kernel, extents = e.kernel, view.loops(e.view.shapes)
-    inits = [
-        e.value_at(init, e.through(map_, loops, lanes), lanes, active) for init, map_ in zip(view.outputs, view.output_maps, strict=True)
-    ]
+    inits = [e.value_at(init, e.through(map_, loops, lanes), lanes, active) for init, map_ in zip(view.outputs, view.output_maps, strict=True)]
 
     def nest(remaining: tuple[int, ...], at: list[AnyIndex], accumulators: Sequence[Value]) -> Sequence[Value]:
         if not remaining:

@@ -11,7 +11,9 @@ from typing import Any
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.errors import FuselineError
+from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
@@ -78,13 +80,14 @@ class CpuTarget(Target):
             return _Built(family, plan, kernel.finish(), refusals)
         raise FuselineError("E0901", f"no kernel family takes the dispatch: {refusals}", node=entry.sym_name.data)
 
-    def assemble(self, schedule: Any, kernels: Mapping[str, CompiledKernel], records: bytes = b"") -> Any:
+    def assemble(
+        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+    ) -> Artifact:
         """The artifact that runs `schedule` with `kernels` (by executable symbol)."""
-        from fuseline.passes.schedule.pack_constants import pack_constants
         from fuseline.targets.cpu.program import assemble
 
-        constants = pack_constants(schedule, kernels)
-        return assemble(schedule, kernels, constants, machine=self.machine, threads=self.description.threads, records=records)
+        threads = self.description.threads
+        return assemble(schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata)
 
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:

@@ -19,6 +19,12 @@ FMA_LATENCY = 4
 WORKGROUP_FLOPS = 400_000
 """The least work of a workgroup, about 4 us of one core: far above the cost of decoding its place in the grid."""
 
+FLOPS_PER_BYTE = 2
+"""Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is bound by."""
+
+MAX_VECTORS = 8
+"""Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share out."""
+
 MAX_WORKGROUPS = 64
 """More groups than this do not balance better on the machines in view and cost locality."""
 
@@ -92,7 +98,7 @@ def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Mach
     row_count, column_count = rows or 3 * DYNAMIC_EXTENT, columns or 8 * DYNAMIC_EXTENT
     best: tuple[float, int, int] | None = None
     chosen = Tile(1, 1)
-    for vectors in range(1, machine.vector_registers // 2):
+    for vectors in range(1, MAX_VECTORS + 1):
         for height in range(1, machine.vector_registers):
             if not fits(height, vectors, machine) or height > row_count or vectors > -(-column_count // lanes):
                 break
@@ -127,7 +133,7 @@ class BlockProblem:
 def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
     """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand read once."""
     p = problem
-    total = p.outer * p.lines * p.tiles * p.panels * p.tile_flops
+    total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
     wanted = -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.rhs_bytes > p.lhs_bytes or p.repacks_rhs)
     units = p.lines * p.tiles

@@ -211,7 +211,7 @@ class ContractionKernel:
             loops = self._loops(point, row, panel, v)
             self.accumulator = held[v]
             for path in self.plan.paths:
-                index = [loops[loop] if loop is not None else Index(0) for loop in path.coordinates]
+                index = path.index(self.frame, loops, self.plan.lanes)
                 value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
                 flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
                 self.frame.store(self.frame.result(path.position), flat, value, active)

@@ -1,7 +1,8 @@
 """Which loops of a dispatch are one loop: the axes of its values and the loops of its ops, joined where one reads the other plainly.
 
 An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made inside the dispatch;
-arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its coordinate is 0.
+arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its coordinate is 0. Where reads would make two
+dimensions of one value the same axis (`x + transpose(x)`), they join nothing either.
 """
 
 from __future__ import annotations
@@ -30,9 +31,28 @@ class Axes:
         self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
         self._parent: dict[Node, Node] = {}
         self.extents: dict[Node, Dim] = {}
+        made = [link for op in self.ops for link in _made_links(op)]
+        read = [link for op in self.ops for link in _read_links(view, op)]
+        self._join([*made, *read])
+        clashing = self._clashing()
+        if clashing:
+            roots = {node: self._root(node) for link in read for node in link}
+            self._parent.clear()
+            self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
+
+    def _join(self, links: Iterable[tuple[Node, Node]]) -> None:
+        for node, other in links:
+            self._union(node, other)
+
+    def _clashing(self) -> set[Node]:
+        """Axes that some value or op has twice."""
+        found: set[Node] = set()
         for op in self.ops:
-            for node, other in _links(view, op):
-                self._union(node, other)
+            for result in op.results:
+                found |= _twice(self.of_value(result))
+            if is_generic(op):
+                found |= _twice(self.of_op(op))
+        return found
 
     def _root(self, node: Node) -> Node:
         path: list[Node] = []
@@ -77,12 +97,22 @@ def plain_pairs(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, i
         yield from rule(view, op)
 
 
-def _links(view: DispatchView, op: Operation) -> Iterator[tuple[Node, Node]]:
+def _twice(axes: Sequence[Node | None]) -> set[Node]:
+    return {axis for axis in axes if axis is not None and axes.count(axis) > 1}
+
+
+def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
+    """An op's loops and the dimensions of its results."""
+    if is_generic(op):
+        for value, map_ in zip(op.results, StructuredOp(op).output_maps, strict=True):
+            yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
+
+
+def _read_links(view: DispatchView, op: Operation) -> Iterator[tuple[Node, Node]]:
+    """The dimensions of what an op reads and its loops, or its result's dimensions."""
     if is_generic(op):
         structured = StructuredOp(op)
-        read = zip((*structured.inputs, *structured.outputs), structured.maps, strict=True)
-        made = zip(op.results, structured.output_maps, strict=True)
-        for value, map_ in (*read, *made):
+        for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
             if is_internal(value):
                 yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
         return

@@ -351,9 +351,7 @@ class GroupEmitter:
 
     # reductions over the group's own loops -----------------------------------------------------------------------------------------------
 
-    def _accumulate(
-        self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None, state: Sequence[Value]
-    ) -> Sequence[Value]:
+    def _accumulate(self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None, state: Sequence[Value]) -> Sequence[Value]:
         reduction = self.together[stage]
         return reduction.update(state, [self._loops(stage, point) for point in points], lanes, active)
 

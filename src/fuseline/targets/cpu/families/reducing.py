@@ -18,9 +18,7 @@ UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
 
 
-def reduce_points(
-    e: Evaluator, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
-) -> list[list[Value]]:
+def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[list[Value]]:
     """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
     extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
@@ -87,9 +85,7 @@ class LaneReduction:
             out += [combiner.identity(kernel, 1)] * self.scalar
         return out
 
-    def update(
-        self, state: Sequence[Value], points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
-    ) -> list[Value]:
+    def update(self, state: Sequence[Value], points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[Value]:
         """The accumulators after the elements at `points`, each `lanes` wide."""
         out = list(state)
         width = self.vectors + self.scalar
@@ -116,7 +112,9 @@ class LaneReduction:
             vectors = parts[: self.vectors]
             while len(vectors) > 1:
                 half = (len(vectors) + 1) // 2
-                vectors = [combiner.combine(kernel, *vectors[n : n + half + 1 : half]) if n + half < len(vectors) else vectors[n] for n in range(half)]
+                vectors = [
+                    combiner.combine(kernel, *vectors[n : n + half + 1 : half]) if n + half < len(vectors) else vectors[n] for n in range(half)
+                ]
             total = [combiner.across(kernel, v) for v in vectors] + parts[self.vectors :]
             init: SSAValue = self.view.outputs[i]
             value = self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1)

@@ -1,7 +1,7 @@
 """The schedule of a dispatch's stages: which axes form the grid, which one runs across the lanes, and which stages share loops.
 
-    grid over axes that every stage has          one workgroup: one point of the grid, times a chunk of the lane axis where that is parallel
-        group of stages over equal inner axes    stages of a group are evaluated together, point by point
+grid over axes that every stage has          one workgroup: one point of the grid, times a chunk of the lane axis where that is parallel
+    group of stages over equal inner axes    stages of a group are evaluated together, point by point
 """
 
 from __future__ import annotations

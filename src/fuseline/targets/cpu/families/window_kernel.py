@@ -192,7 +192,7 @@ class WindowKernel:
         loops = self._loops(tile, pixel, v)
         self.accumulator = value
         for path in self.plan.paths:
-            index = [loops[loop] if loop is not None else Index(0) for loop in path.coordinates]
+            index = path.index(self.frame, loops, self.plan.lanes)
             result = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
             flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
             self.frame.store(self.frame.result(path.position), flat, result, active)

@@ -78,9 +78,7 @@ class Memory(Conversion):
     def _load(self, address: Address, lanes: int, active: Operand | None, align: int | None) -> Value:
         dtype = _stored(address.dtype)
         if lanes == 1 and active is not None:
-            (value,) = self.when(
-                self.compare("gt", active, 0), lambda: (self._raw_load(address, 1, None, align),), lambda: (self.const(0, dtype),)
-            )
+            (value,) = self.when(self.compare("gt", active, 0), lambda: (self._raw_load(address, 1, None, align),), lambda: (self.const(0, dtype),))
         else:
             value = self._raw_load(address, lanes, active, align)
         return self.cast(value, "i1") if address.dtype == "i1" else value

@@ -1,0 +1,1 @@
+"""The stage-scheduled families (loop nest, elementwise, rows) on dispatches written as text."""

@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, StringAttr, TensorType, UnitAttr, f32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, StringAttr, TensorType, UnitAttr, f32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -103,6 +103,16 @@ class Dispatch:
         block.add_op(tensor.YieldOp(number))
         return self.emit.add(tensor.PadOp(x, [], [], Region(block), low, high, TensorType(self.element, shape))).result
 
+    def collapse(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
+        """`x` with neighbouring dimensions joined."""
+        type_ = TensorType(self.element, list(shape))
+        op = tensor.CollapseShapeOp.create(operands=[x], result_types=[type_], properties={"reassociation": _groups(groups)})
+        return self.emit.add(op).result
+
+    def expand(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
+        """`x` with dimensions split."""
+        return self.emit.add(tensor.ExpandShapeOp(x, [], _groups(groups), list(shape), TensorType(self.element, list(shape)))).result
+
     def done(self, *results: SSAValue) -> DispatchView:
         """The finished dispatch."""
         self.block.add_op(func.ReturnOp(*results))
@@ -110,6 +120,10 @@ class Dispatch:
         entry = func.FuncOp("entry", types, Region(self.block), arg_attrs=ArrayAttr(self.attributes))
         entry.verify()
         return DispatchView(entry)
+
+
+def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[Any]:
+    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
 
 
 def _static(size: int | str) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects import arith
 
 from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.contraction import ContractionFamily
@@ -141,3 +142,54 @@ def test_double_precision():
     run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 9, 13)))
     a, b = random((9, 11), 1, np.float64), random((11, 13), 2, np.float64)
     assert_close(run(a, b)[0], a @ b, bits=45)
+
+
+@pytest.mark.parametrize("k", [1, 9, 40])
+def test_turned_columns_of_a_length_known_at_run_time(k: int):
+    """Neither a panel nor a block of rows has a known size, so both operands are evaluated in the reduction itself."""
+    m, n = 10, 19
+    p = Dispatch((m, "k"), (n, "k"))
+    maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
+    view = p.done(p.multiply_add(p.relu(p.x[0], m, "k"), p.x[1], p.zeros(m, n), maps, "ppr"))
+    run = Runner(FAMILY, view)
+    assert (run.plan.notes["lhs"], run.plan.notes["rhs"]) == ("pulled", "pulled")
+    a, b = random((m, k), 1), random((n, k), 2)
+    assert_close(run(a, b, sizes={"k": k})[0], np.maximum(a, 0).astype(np.float64) @ b.T)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "mode"), [(64, 48, 20, "packed"), (5, 48, 20, "direct"), (64, 48, 9000, "direct")])
+def test_columns_are_packed_when_many_rows_read_them(m: int, n: int, k: int, mode: str):
+    p = Dispatch((m, k), (k, n))
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)))
+    assert run.plan.notes["rhs"] == mode
+    a, b = random((m, k), 1), random((k, n), 2)
+    assert_close(run(a, b)[0], a.astype(np.float64) @ b)
+
+
+def test_a_constant_used_twice_is_not_packed():
+    p = Dispatch((8, 8), (8, 8), constants=[1])
+    run = Runner(FAMILY, p.done(p.add(p.matmul(p.x[0], p.x[1], 8, 8), p.x[1], 8, 8)))
+    assert not run.plan.constant_layouts
+    a, b = random((8, 8), 1), random((8, 8), 2)
+    assert_close(run(a, b)[0], a.astype(np.float64) @ b + b)
+
+
+def test_a_reshape_at_the_end_changes_nothing():
+    p = Dispatch((6, 5), (5, 8))
+    flat = p.collapse(p.matmul(p.x[0], p.x[1], 6, 8), [[0, 1]], 48)
+    a, b = random((6, 5), 1), random((5, 8), 2)
+    assert_close(Runner(FAMILY, p.done(flat))(a, b)[0], (a.astype(np.float64) @ b).reshape(-1))
+
+
+@pytest.mark.parametrize("d", [8, 5])
+def test_reshapes_inside_an_epilogue(d: int):
+    """[m, h * d] -> expanded to [m, h, d], a bias per head, written as [h, m, d] -> collapsed to [h, m * d], relu."""
+    m, h, k = 7, 3, 6
+    p = Dispatch((m, k), (k, h * d), (h,), constants=[1, 2])
+    y = p.expand(p.matmul(p.x[0], p.x[1], m, h * d), [[0], [1, 2]], m, h, d)
+    maps = [dims_map(3, [1, 0, 2]), dims_map(3, [0]), dims_map(3, [0, 1, 2])]
+    y = p.elementwise([y, p.x[2]], p.empty(h, m, d), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
+    y = p.relu(p.collapse(y, [[0], [1, 2]], h, m * d), h, m * d)
+    a, b, bias = random((m, k), 1), random((k, h * d), 2), random((h,), 3)
+    expected = (a.astype(np.float64) @ b).reshape(m, h, d).transpose(1, 0, 2) + bias[:, None, None]
+    assert_close(Runner(FAMILY, p.done(y))(a, b, bias)[0], np.maximum(expected, 0).reshape(h, m * d))

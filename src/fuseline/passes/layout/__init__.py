@@ -1,0 +1,1 @@
+"""Layout passes: convolutions channels-last, transposes, reshapes and unit dimensions out of the way."""

@@ -1,0 +1,64 @@
+"""An expand_shape climbs above the ops that make its operand where it meets a collapse_shape there and cancels.
+
+    expand(matmul(collapse(x), w))      =>      matmul over the rows' two loops
+
+It climbs only if every reshape that it leaves on the way costs nothing (constants, arguments) or cancels; otherwise it is left for
+sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import OpResult
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.structured import is_generic, producer_of
+from fuseline.ir.build import Emitter
+from fuseline.ir.context import CompilerContext
+from fuseline.passes.layout.rewriting.loops import expand_loops
+from fuseline.passes.layout.rewriting.reshapes import reshape
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.upward import climbs, splits_of
+
+
+@dataclass(frozen=True)
+class BubbleExpandShapesPass(ModulePass):
+    """Moves expand_shape ops up to the collapse_shape ops that they undo."""
+
+    name = "bubble-expand-shapes"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            for inner in reversed(list(scope.block.ops)):
+                if isinstance(inner, tensor.ExpandShapeOp) and inner.parent is not None:
+                    _bubble(scope, inner)
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
+    """Climb step by step: each step leaves new expands on the operands, which climb in turn."""
+    fits, meets = climbs(scope, op.src, scope.dims(op.result))
+    if not (fits and meets):
+        return
+    work = [op]
+    while work:
+        current = work.pop()
+        value = current.src
+        if not isinstance(value, OpResult) or not is_generic(value.op):
+            continue
+        splits = splits_of(scope, value, scope.dims(current.result))
+        if not splits:
+            continue
+        new = expand_loops(scope, value.op, splits)
+        current.result.replace_all_uses_with(reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
+        work.extend(made for made in map(producer_of, new.operands) if isinstance(made, tensor.ExpandShapeOp) and made not in work)
+
+
+EXPORT = BubbleExpandShapesPass

@@ -1,0 +1,87 @@
+"""Convolutions and poolings read and write channels last, depthwise and grouped ones too.
+
+    image (n, c, h, w)      filter (oc, ic, kh, kw)      result (n, oc, oh, ow)
+                                          =>
+    image (n, h, w, c)      filter (kh, kw, ic, oc)      result (n, oh, ow, oc)      loops (n, oh, ow, oc, kh, kw, ic)
+
+with a transpose around each operand, which propagate-transposes cancels against its neighbours or lands in the weights. Groups are a
+loop of their own (`depth`) that comes before the channels of a group. Any number of spatial dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
+from fuseline.ir.build import Emitter
+from fuseline.ir.context import CompilerContext
+from fuseline.passes.layout.rewriting.absorb import write_results
+from fuseline.passes.layout.rewriting.generics import order_loops, permuted_results, plain_loops, set_input
+from fuseline.passes.layout.rewriting.permutation import Permutation, is_identity, transpose
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+
+
+@dataclass(frozen=True)
+class ConvertConvolutionsToChannelsLastPass(ModulePass):
+    """Makes every convolution and pooling channels-last."""
+
+    name = "convert-convolutions-to-channels-last"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            for inner in list(scope.block.ops):
+                if is_generic(inner):
+                    _convert(scope, inner)
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:
+    dims = convolution_dims(StructuredOp(op))
+    if dims is None or len(op.results) != 1:
+        return
+    order = (*dims.batch, *dims.image_loops, *dims.depth, *dims.output_channel, *dims.window_loops, *dims.input_channel)
+    if sorted(order) != list(range(len(op.iterator_types))):
+        return
+    _transpose_input(scope, op, dims.image, (*dims.batch, *dims.image_loops, *dims.depth, *dims.input_channel))
+    if dims.filter is not None and uses_input(op, dims.filter):
+        _transpose_input(scope, op, dims.filter, (*dims.window_loops, *dims.depth, *dims.input_channel, *dims.output_channel))
+    _transpose_result(scope, op, order)
+
+
+def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:
+    """Whether the body reads input `index` (it does not read the window operand of a pooling)."""
+    return bool(op.body.block.args[index].uses)
+
+
+def _transpose_input(scope: Scope, op: linalg.ops.GenericOp, index: int, roles: Sequence[int]) -> None:
+    """Order the dimensions of input `index` as the loops in `roles` come that walk them; constant coordinates go first."""
+    map_ = StructuredOp(op).input_maps[index]
+    rank = {loop: i for i, loop in enumerate(roles)}
+    keys = [min((rank[loop] for loop in dims_of(expr) if loop in rank), default=-1) for expr in map_.results]
+    permutation = tuple(sorted(range(len(keys)), key=lambda axis: keys[axis]))
+    if is_identity(permutation):
+        return
+    value = transpose(scope, Emitter.before(op), op.inputs[index], permutation)
+    set_input(op, index, value, permuted_results(map_, permutation))
+
+
+def _transpose_result(scope: Scope, op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
+    if not is_identity(order):
+        order_loops(op, order)
+    loops = plain_loops(StructuredOp(op).output_maps[0])
+    if loops is None or loops == sorted(loops):
+        return
+    permutation: Permutation = tuple(sorted(range(len(loops)), key=lambda axis: loops[axis]))
+    write_results(scope, op, [permutation])
+
+
+EXPORT = ConvertConvolutionsToChannelsLastPass

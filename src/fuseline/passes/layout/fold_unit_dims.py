@@ -1,0 +1,142 @@
+"""Loops and dimensions of size 1 disappear from structured ops, pads, slices, concats and transposes.
+
+    generic (d0 < 1, d1 < 7) x[d0, d1] + b[0, d1]      =>      expand_shape(generic (d0 < 7) collapse_shape(x)[d0] + collapse_shape(b)[d0])
+
+The reshapes around neighbouring ops cancel, since a chain of reshapes is always rebuilt from its root; what remains sits at the border of
+the program, where a reshape costs nothing. Every generic keeps at least one loop and every value at least one dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fuseline.analysis.structured import is_generic
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.context import CompilerContext
+from fuseline.passes.layout.rewriting.mixed import joined
+from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
+from fuseline.passes.layout.rewriting.permutation import transpose
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, can_reshape, reshape
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
+from fuseline.passes.layout.rewriting.unit_loops import drop_unit_loops
+
+
+@dataclass(frozen=True)
+class FoldUnitDimsPass(ModulePass):
+    """Drops loops and dimensions of size 1."""
+
+    name = "fold-unit-dims"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            squeezer = Squeezer(scope)
+            for inner in list(scope.block.ops):
+                _visit(scope, squeezer, inner)
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:
+    if is_generic(op):
+        if all(squeezer.can(value) for value in op.operands):
+            drop_unit_loops(scope, squeezer, op)
+        return
+    rule = _RULES.get(type(op))
+    if rule is None or not can_reshape(scope, scope.dims(op.results[0])):
+        return
+    new = rule(scope, squeezer, op)
+    if new is not None and new is not op.results[0]:
+        value = squeezer.restore(Emitter.before(op), new, scope.dims(op.results[0]))
+        if value.name_hint is None:
+            value.name_hint = op.results[0].name_hint
+        op.results[0].replace_all_uses_with(value)
+        Rewriter.erase_op(op)
+
+
+def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
+    assert isinstance(op, linalg.ops.TransposeOp)
+    source, permutation = op.inputs[0], tuple(op.permutation.get_values())
+    kept = kept_axes(shape_of(source))
+    if len(kept) == len(permutation):
+        return None
+    order = [kept.index(axis) for axis in permutation if axis in kept]
+    return transpose(scope, Emitter.before(op), squeezer.keep(source, kept), order)
+
+
+def _pad(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
+    assert isinstance(op, tensor.PadOp)
+    low, high, shape = low_of(op), high_of(op), shape_of(op.source)
+    kept = [axis for axis, size in enumerate(shape) if size != 1 or low[axis] != 0 or high[axis] != 0]
+    if len(kept) in (0, len(shape)):
+        return None
+    at = Emitter.before(op)
+    value = outer_value(op, at)
+    if value is None:
+        return None
+    result = [shape_of(op.result)[axis] for axis in kept]
+    source = squeezer.keep(op.source, kept)
+    return pad(at, source, [low[axis] for axis in kept], [high[axis] for axis in kept], value, result).result
+
+
+def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
+    """Unit dimensions of the source go; a dimension of which one element is taken stays in the slice and is collapsed after it."""
+    assert isinstance(op, tensor.ExtractSliceOp)
+    shape, sizes = shape_of(op.source), joined(op.static_sizes, op.sizes)
+    kept = [axis for axis, size in enumerate(shape) if size != 1] or [len(shape) - 1]
+    if len(kept) == len(shape) == len(shape_of(op.result)):
+        return None
+    offsets, strides = joined(op.static_offsets, op.offsets), joined(op.static_strides, op.strides)
+    if any(offsets[axis] != 0 for axis in range(len(shape)) if axis not in kept):
+        return None
+    at = Emitter.before(op)
+    type_ = TensorType(element_of(op.source), [size if isinstance(size, int) else -(2**63) for size in (sizes[axis] for axis in kept)])
+    new = tensor.ExtractSliceOp(
+        squeezer.keep(op.source, kept), *([items[axis] for axis in kept] for items in (offsets, sizes, strides)), result_type=type_
+    )
+    return at.add(new).result
+
+
+def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
+    assert isinstance(op, tensor.ConcatOp)
+    axis, shape = op.dim.value.data, shape_of(op.result)
+    kept = [i for i, size in enumerate(shape) if size != 1 or i == axis]
+    if len(kept) == len(shape):
+        return None
+    at = Emitter.before(op)
+    pieces = [squeezer.keep(piece, kept) for piece in op.inputs]
+    type_ = TensorType(element_of(op.result), [shape[i] for i in kept])
+    return at.add(tensor.ConcatOp(pieces, kept.index(axis), type_)).result
+
+
+def _reshape(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
+    """A reshape becomes one between the sizes without ones, and back; nothing where those are equal."""
+    assert isinstance(op, ReshapeOp)
+    source, dims = op.src, scope.dims(op.results[0])
+    kept, after = kept_axes(shape_of(source)), kept_axes(dims)
+    core = squeezer.keep(source, kept) if squeezer.can(source) else source
+    if core is source and len(after) == len(dims):
+        return None
+    return reshape(scope, Emitter(InsertPoint.before(op), location=op.location), core, [dims[axis] for axis in after])
+
+
+_RULES: dict[type[Operation], Callable[[Scope, Squeezer, Operation], SSAValue | None]] = {
+    linalg.ops.TransposeOp: _transpose,
+    tensor.PadOp: _pad,
+    tensor.ExtractSliceOp: _slice,
+    tensor.ConcatOp: _concat,
+    tensor.ExpandShapeOp: _reshape,
+    tensor.CollapseShapeOp: _reshape,
+}
+
+EXPORT = FoldUnitDimsPass

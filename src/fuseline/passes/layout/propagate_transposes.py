@@ -1,0 +1,141 @@
+"""Transposes sink and bubble until they cancel or land in the maps of a generic, in a constant, or at the border of the program.
+
+    conv(nhwc) -> transpose -> relu(nchw) -> pad -> transpose -> conv(nhwc)      =>      conv -> relu -> pad -> conv      (all nhwc)
+
+Going down, a generic reads a transposed operand where it lies, then takes the loop order of the operand that leads and hands the transpose
+on below itself; pads, slices, reshapes and concats swap with it. What is stuck then (at a return, a host call, a reshape that takes the
+dimensions apart) goes up into the map with which a generic writes its result. One walk each way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
+from fuseline.ir.context import CompilerContext
+from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
+from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
+from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes, users_of
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.transposes_down import sink_below
+from fuseline.passes.layout.rewriting.transposes_up import bubble_above
+
+# Ops that read windows or long rows: they are not made to read across memory so that a border transpose disappears.
+_SENSITIVE_READERS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.CONTRACTION)
+# How many ops a stuck transpose may climb to reach a writer.
+_MAX_CLIMB = 64
+
+
+@dataclass(frozen=True)
+class PropagateTransposesPass(ModulePass):
+    """Moves transposes until they cancel or are absorbed."""
+
+    name = "propagate-transposes"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            _sink(scope)
+            scope.sweep()
+            _bubble(scope)
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _sink(scope: Scope) -> None:
+    for op in list(scope.block.ops):
+        if is_generic(op):
+            _sink_into_generic(scope, op)
+        else:
+            new = sink_below(scope, op)
+            if new is not None:
+                _replace(op, new)
+
+
+def _sink_into_generic(scope: Scope, op: linalg.ops.GenericOp) -> None:
+    new = raised_transpose(scope, op)
+    if new is not None:
+        _replace(op, new)
+        return
+    absorb_operands(op)
+    permute_flattened_contraction(scope, op)
+    follow_operands(scope, op)
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    if value.name_hint is None:
+        value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+    Rewriter.erase_op(op)
+
+
+def _bubble(scope: Scope) -> None:
+    for op in reversed(list(scope.block.ops)):
+        if isinstance(op, linalg.ops.TransposeOp) and op.parent is not None:
+            _climb(scope, op)
+
+
+def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
+    """Move `top` up until a writer takes it; it stays where it is if none will."""
+    merge_equal_transposes(top.inputs[0])
+    if not top.res[0].uses or not _can_take(top.inputs[0], top, _MAX_CLIMB):
+        return
+    source = top.inputs[0]
+    assert isinstance(source, OpResult)
+    if is_generic(source.op):
+        _write_transposed(scope, source.op, source.index, top)
+        return
+    new = bubble_above(scope, top, source.op)
+    if new is None:
+        return
+    _replace(top, new)
+    if not users_of(source):
+        Rewriter.erase_op(source.op)
+    assert isinstance(new, OpResult)
+    for value in list(new.op.operands):
+        if isinstance(value, OpResult) and isinstance(value.op, linalg.ops.TransposeOp):
+            _climb(scope, value.op)
+
+
+def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
+    """Whether the op that makes `value` (or one above it) can write it in another layout without a standalone transpose elsewhere."""
+    if not isinstance(value, OpResult) or budget == 0 or is_constant(value):
+        return False
+    others = [user for user in users_of(value) if user is not reader]
+    if is_generic(value.op):
+        return kind(value.op) is not Kind.OTHER and all(_reads_any_layout(user) for user in others)
+    if others:
+        return False
+    if isinstance(value.op, tensor.ConcatOp):
+        return all(is_constant(piece) or _can_take(piece, value.op, budget - 1) for piece in value.op.inputs)
+    if isinstance(value.op, tensor.PadOp | tensor.ExtractSliceOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        return _can_take(value.op.operands[0], value.op, budget - 1)
+    return False
+
+
+def _reads_any_layout(user: Operation) -> bool:
+    return is_generic(user) and kind(user) not in _SENSITIVE_READERS
+
+
+def _write_transposed(scope: Scope, writer: linalg.ops.GenericOp, index: int, top: linalg.ops.TransposeOp) -> None:
+    permutation = tuple(top.permutation.get_values())
+    readers = [user for user in users_of(writer.results[index]) if user is not top]
+    orders = [permutation if i == index else None for i in range(len(writer.results))]
+    new = write_results(scope, writer, orders)
+    # The restored result now feeds `top` (which undoes it) and the other readers, which absorb it.
+    top.res[0].replace_all_uses_with(new.results[index])
+    Rewriter.erase_op(top)
+    for reader in dict.fromkeys(readers):
+        if is_generic(reader):
+            absorb_operands(reader)
+
+
+EXPORT = PropagateTransposesPass

@@ -1,0 +1,160 @@
+"""Transposes absorbed by a generic: an operand is read, or a result written, in another order of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_constant, kind, producer_of
+from fuseline.ir.build import Emitter
+from fuseline.passes.layout.rewriting.generics import (
+    extracts_of,
+    finish,
+    index_loops,
+    is_full,
+    order_loops,
+    permuted_results,
+    plain_loops,
+    rebuilt,
+    set_input,
+)
+from fuseline.passes.layout.rewriting.permutation import Permutation, apply, init_like, inverse, is_identity, transpose, transposed_input, users_of
+from fuseline.passes.layout.rewriting.reshapes import root_of
+from fuseline.passes.layout.rewriting.scope import Scope
+
+# Kinds whose loops follow the layout of what they read; the others (contractions, windows) keep the loop order they were written with.
+_FOLLOWERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER, Kind.REDUCTION)
+_WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
+
+
+def absorb_operands(op: linalg.ops.GenericOp) -> bool:
+    """Read every transposed operand of `op` (and every transposed tensor that its body extracts from) where it lies; in place."""
+    changed = False
+    for i, value in enumerate(op.inputs):
+        found = transposed_input(value)
+        if found is not None and not folds_away(found[1]):
+            _, source, permutation = found
+            set_input(op, i, source, permuted_results(op.indexing_maps.data[i].data, inverse(permutation)))
+            changed = True
+    if any(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops):
+        changed |= _absorb_captured(op)
+    return changed
+
+
+def folds_away(value: SSAValue) -> bool:
+    """Whether `value` is a constant that only transposes of one kind read, so that fold-constants stores it transposed, once."""
+    root = root_of(value)
+    if not is_constant(root):
+        return False
+    readers = users_of(root)
+    return len({str(getattr(reader, "permutation", reader)) for reader in readers}) == 1 or len(readers) == 1
+
+
+def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
+    changed = False
+    for value in captured_tensors(op):
+        found = transposed_input(value)
+        if found is None or folds_away(found[1]):
+            continue
+        _, source, permutation = found
+        for extract in extracts_of(op, value):
+            extract.operands = [source, *apply(inverse(permutation), list(extract.indices))]
+        changed = True
+    return changed
+
+
+def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
+    """`linalg.transpose` for a generic that only permutes dimensions; None for any other."""
+    view = StructuredOp(op)
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
+        return None
+    last = op.body.block.last_op
+    if last is None or list(last.operands) != [op.body.block.args[0]]:
+        return None
+    read, written = plain_loops(view.maps[0]), plain_loops(view.maps[1])
+    assert read is not None and written is not None
+    return transpose(scope, Emitter.before(op), op.inputs[0], [read.index(loop) for loop in written])
+
+
+def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:
+    """Give `op` the loop order of its leading operand, and results in loop order with transposes after them that restore the old layout.
+
+    Answers the generic that stands in place of `op` (itself if nothing changed).
+    """
+    what = kind(op)
+    if what in _FOLLOWERS:
+        order = _leading_order(scope, op)
+        if order is not None and not is_identity(order):
+            order_loops(op, order)
+        return _results_in_loop_order(scope, op)
+    return _results_in_loop_order(scope, op) if what in _WINDOWS else op
+
+
+def _leading_order(scope: Scope, op: linalg.ops.GenericOp) -> Permutation | None:
+    """The loop order of the operands that weigh most; None where none names every loop. Ties go to the present order, then to the least."""
+    view = StructuredOp(op)
+    votes: dict[Permutation, int] = {}
+    for value, map_ in zip(view.inputs, view.input_maps, strict=True):
+        weight = _weight(value)
+        if weight and is_full(view, map_):
+            loops = tuple(plain_loops(map_) or ())
+            votes[loops] = votes.get(loops, 0) + weight
+    if not votes:
+        return _gathered_order(view)
+    return max(votes, key=lambda loops: (votes[loops], is_identity(loops), tuple(-loop for loop in loops)))
+
+
+def _weight(value: SSAValue) -> int:
+    root = root_of(value)
+    if isinstance(producer_of(root), arith.ConstantOp):
+        return 0
+    return 1 if isinstance(root, BlockArgument) else 3
+
+
+def _gathered_order(view: StructuredOp) -> Permutation | None:
+    """The loop order in which a gather walks the tensor it extracts from, where each coordinate depends on one loop of its own."""
+    for value in captured_tensors(view.op):
+        if is_constant(value):
+            continue
+        for extract in extracts_of(view.op, value):
+            loops = [index_loops(index) for index in extract.indices]
+            flat = [loop for found in loops for loop in found]
+            if all(len(found) == 1 for found in loops) and sorted(flat) == list(range(view.rank)):
+                return tuple(flat)
+    return None
+
+
+def _results_in_loop_order(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:
+    view = StructuredOp(op)
+    orders = [_increasing(plain_loops(map_)) for map_ in view.output_maps]
+    if all(order is None for order in orders):
+        return op
+    return write_results(scope, op, orders)
+
+
+def _increasing(loops: Sequence[int] | None) -> Permutation | None:
+    """The permutation that puts `loops` in increasing order; None where they are, or are no plain loops."""
+    if loops is None or list(loops) == sorted(loops):
+        return None
+    return tuple(sorted(range(len(loops)), key=lambda i: loops[i]))
+
+
+def write_results(scope: Scope, op: linalg.ops.GenericOp, orders: Sequence[Permutation | None]) -> linalg.ops.GenericOp:
+    """`op` with result `i` written permuted by `orders[i]`, followed by the transposes that restore it for its users; replaces `op`."""
+    at = Emitter.before(op)
+    inputs, outputs = list(op.inputs), list(op.outputs)
+    maps = [attr.data for attr in op.indexing_maps]
+    for i, order in enumerate(orders):
+        if order is not None:
+            outputs[i] = init_like(scope, at, outputs[i], order)
+            maps[len(inputs) + i] = permuted_results(maps[len(inputs) + i], order)
+    old_results = list(op.results)
+    new = rebuilt(op, inputs, outputs, maps, [it.data.value for it in op.iterator_types])
+    after = Emitter(InsertPoint.after(new), location=new.location)
+    results = [value if order is None else transpose(scope, after, value, inverse(order)) for value, order in zip(new.results, orders, strict=True)]
+    assert len(old_results) == len(results)
+    finish(op, results)
+    return new

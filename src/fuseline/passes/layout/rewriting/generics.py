@@ -1,0 +1,136 @@
+"""A `linalg.generic` with other operands, maps, loops or result layouts; the body moves along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, i64
+from xdsl.ir import Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from fuseline.analysis.structured import StructuredOp
+from fuseline.ir.build import Emitter
+
+Iterators = Sequence[str]
+
+
+def iterator_attributes(kinds: Iterators) -> list[linalg.attrs.IteratorTypeAttr]:
+    """`"parallel"`/`"reduction"` as attributes."""
+    return [linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind)) for kind in kinds]
+
+
+def rebuilt(
+    op: linalg.ops.GenericOp,
+    inputs: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+    maps: Sequence[AffineMap],
+    iterators: Iterators,
+) -> linalg.ops.GenericOp:
+    """A generic that takes over the body, attributes and provenance of `op`, inserted before it; `op` keeps an empty body until erased."""
+    region = Region()
+    op.body.move_blocks(region)
+    new = linalg.ops.GenericOp(
+        list(inputs),
+        list(outputs),
+        region,
+        [AffineMapAttr(map_) for map_ in maps],
+        iterator_attributes(iterators),
+        [value.type for value in outputs],
+        op.doc,
+        op.library_call,
+    )
+    new.attributes.update(op.attributes)
+    for old_result, new_result in zip(op.results, new.results, strict=True):
+        new_result.name_hint = old_result.name_hint
+    return Emitter.before(op).add(new)
+
+
+def finish(old: linalg.ops.GenericOp, results: Sequence[SSAValue]) -> None:
+    """Put `results` in place of those of `old` and erase it."""
+    for result, value in zip(old.results, results, strict=True):
+        result.replace_all_uses_with(value)
+    assert old.parent is not None
+    old.parent.erase_op(old)
+
+
+def set_input(op: linalg.ops.GenericOp, index: int, value: SSAValue, map_: AffineMap) -> None:
+    """Read `value` through `map_` as input `index`, in place."""
+    op.operands[index] = value
+    maps = list(op.indexing_maps)
+    maps[index] = AffineMapAttr(map_)
+    op.properties["indexing_maps"] = type(op.indexing_maps)(maps)
+
+
+def permuted_results(map_: AffineMap, permutation: Sequence[int]) -> AffineMap:
+    """`map_` with its results in another order."""
+    return AffineMap(map_.num_dims, map_.num_symbols, tuple(map_.results[axis] for axis in permutation))
+
+
+def renamed(map_: AffineMap, loops: Sequence[AffineExpr], rank: int) -> AffineMap:
+    """`map_` with every loop `i` replaced by `loops[i]`, an expression over `rank` loops."""
+    return AffineMap(rank, 0, tuple(expr.replace_dims_and_symbols(loops, []) for expr in map_.results))
+
+
+def order_loops(op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
+    """Reorder the loops of `op` in place: new loop `i` is old loop `order[i]`."""
+    position = {loop: i for i, loop in enumerate(order)}
+    names = [AffineDimExpr(position[loop]) for loop in range(len(order))]
+    maps = [AffineMapAttr(renamed(attr.data, names, len(order))) for attr in op.indexing_maps]
+    kinds = list(op.iterator_types)
+    op.properties["indexing_maps"] = type(op.indexing_maps)(maps)
+    op.properties["iterator_types"] = type(op.iterator_types)([kinds[loop] for loop in order])
+    rename_indices(op, lambda loop: position[loop])
+
+
+def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None:
+    """Point every `linalg.index` of the body at the loop `name(old loop)`."""
+    for index in index_ops(op):
+        index.properties["dim"] = IntegerAttr(name(index.dim.value.data), i64)
+
+
+def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:
+    """The `linalg.index` ops of the body."""
+    return [inner for inner in op.body.walk() if isinstance(inner, linalg.ops.IndexOp)]
+
+
+def extracts_of(op: linalg.ops.GenericOp, value: SSAValue) -> list[tensor.ExtractOp]:
+    """The reads of the captured tensor `value` in the body."""
+    return [use.operation for use in value.uses if isinstance(use.operation, tensor.ExtractOp) and is_inside(use.operation, op)]
+
+
+def is_inside(inner: Operation, outer: Operation) -> bool:
+    """Whether `inner` lies in a region of `outer`."""
+    parent = inner.parent_op()
+    while parent is not None:
+        if parent is outer:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def plain_loops(map_: AffineMap) -> list[int] | None:
+    """The loops that the results of `map_` are, in order; None unless every result is a different loop."""
+    loops = [expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)]
+    return loops if len(loops) == len(map_.results) == len(set(loops)) else None
+
+
+def is_full(view: StructuredOp, map_: AffineMap) -> bool:
+    """Whether `map_` names every loop of `view` once and nothing else."""
+    loops = plain_loops(map_)
+    return loops is not None and len(loops) == view.rank
+
+
+def index_loops(value: SSAValue) -> set[int]:
+    """The loops (`linalg.index`) that a scalar of a body is computed from."""
+    found: set[int] = set()
+    work, seen = [value], set[int]()
+    while work:
+        current = work.pop()
+        if not isinstance(current, OpResult) or id(current.op) in seen:
+            continue
+        seen.add(id(current.op))
+        if isinstance(current.op, linalg.ops.IndexOp):
+            found.add(current.op.dim.value.data)
+        work.extend(current.op.operands)
+    return found

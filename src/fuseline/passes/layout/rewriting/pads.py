@@ -1,0 +1,53 @@
+"""`tensor.pad` read and rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, OpResult, Region, SSAValue
+
+from fuseline.ir.build import Emitter, element_of
+from fuseline.passes.layout.rewriting.mixed import Mixed, dynamic_part, joined, static_part
+
+
+def low_of(op: tensor.PadOp) -> Mixed:
+    """The padding before each dimension."""
+    return joined(op.static_low, op.low)
+
+
+def high_of(op: tensor.PadOp) -> Mixed:
+    """The padding after each dimension."""
+    return joined(op.static_high, op.high)
+
+
+def uniform_value(op: tensor.PadOp) -> SSAValue | None:
+    """The padding value, where it is one value for all positions; None where it is computed from the position."""
+    block = op.region.block
+    last = block.last_op
+    if last is None or not last.operands or any(argument.uses for argument in block.args):
+        return None
+    return last.operands[0]
+
+
+def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
+    """The padding value as a scalar outside the pad: constants inside its region are re-made at `at`."""
+    value = uniform_value(op)
+    if isinstance(value, OpResult) and value.op.parent is op.region.block:
+        if value.op.operands:
+            return None
+        return at.add(value.op.clone()).results[0]
+    return value
+
+
+def pad(at: Emitter, source: SSAValue, low: Mixed, high: Mixed, value: SSAValue, shape: Sequence[int]) -> tensor.PadOp:
+    """A `tensor.pad` of `source` with one scalar to `shape`."""
+    from xdsl.dialects.builtin import IndexType
+
+    block = Block(arg_types=[IndexType()] * len(low))
+    end = tensor.YieldOp(value)
+    end.location = at.location
+    block.add_op(end)
+    type_ = TensorType(element_of(source), list(shape))
+    return at.add(tensor.PadOp(source, dynamic_part(low), dynamic_part(high), Region(block), static_part(low), static_part(high), type_))

@@ -1,0 +1,150 @@
+"""Permutations of tensor dimensions and the ops that carry them.
+
+A permutation `p` is linalg.transpose's: dimension `i` of the result is dimension `p[i]` of the operand.
+
+>>> inverse((2, 0, 1))
+(1, 2, 0)
+>>> compose((2, 0, 1), inverse((2, 0, 1)))
+(0, 1, 2)
+>>> apply((1, 0), "ab")
+['b', 'a']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, i64
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.structured import producer_of
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.passes.layout.rewriting.scope import Scope
+
+Permutation = tuple[int, ...]
+T = TypeVar("T")
+
+
+def identity(rank: int) -> Permutation:
+    """The permutation that moves nothing."""
+    return tuple(range(rank))
+
+
+def is_identity(permutation: Sequence[int]) -> bool:
+    """Whether nothing moves."""
+    return all(i == axis for i, axis in enumerate(permutation))
+
+
+def inverse(permutation: Sequence[int]) -> Permutation:
+    """The permutation that undoes this one."""
+    out = [0] * len(permutation)
+    for i, axis in enumerate(permutation):
+        out[axis] = i
+    return tuple(out)
+
+
+def compose(first: Sequence[int], second: Sequence[int]) -> Permutation:
+    """Transposing by `first`, then by `second`, as one permutation."""
+    return tuple(first[axis] for axis in second)
+
+
+def apply(permutation: Sequence[int], items: Sequence[T]) -> list[T]:
+    """`items` (one per dimension of the operand) in the order of the result."""
+    return [items[axis] for axis in permutation]
+
+
+def transposed_input(value: SSAValue) -> tuple[linalg.ops.TransposeOp, SSAValue, Permutation] | None:
+    """The transpose that makes `value`, its operand and permutation; None where something else makes it."""
+    op = producer_of(value)
+    if isinstance(op, linalg.ops.TransposeOp):
+        return op, op.inputs[0], tuple(op.permutation.get_values())
+    return None
+
+
+def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+    """`value` with its dimensions permuted; composes with a transpose that makes `value`, and re-orders inits instead of moving them."""
+    found = transposed_input(value)
+    if found is not None:
+        value, permutation = found[1], compose(found[2], permutation)
+    if is_identity(permutation):
+        return value
+    if not isinstance(producer_of(value), arith.ConstantOp) and is_init(value):
+        return permuted_init(scope, value, permutation)
+    init = scope.empty_permuted(at, value, permutation)
+    return at.add(linalg.ops.TransposeOp(value, init, DenseArrayBase.from_list(i64, list(permutation)))).res[0]
+
+
+def is_init(value: SSAValue) -> bool:
+    """Whether `value` is the same everywhere or undefined: empty, a fill of an empty, a splat constant."""
+    op = producer_of(value)
+    if isinstance(op, linalg.ops.FillOp):
+        return is_init(op.outputs[0])
+    if isinstance(op, arith.ConstantOp):
+        return isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat()
+    return isinstance(op, tensor.EmptyOp)
+
+
+def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+    """An init like `value` (see `is_init`) whose sizes are permuted, right after `value`."""
+    op = producer_of(value)
+    assert op is not None
+    at = Emitter.after(op)
+    if isinstance(op, linalg.ops.FillOp):
+        into = permuted_init(scope, op.outputs[0], permutation)
+        return at.add(linalg.ops.FillOp([op.inputs[0]], [into], [into.type])).results[0]
+    if isinstance(op, arith.ConstantOp):
+        return _permuted_splat(at, op, permutation)
+    assert isinstance(op, tensor.EmptyOp)
+    return at.add(_permuted_empty(op, permutation)).tensor
+
+
+def _permuted_empty(op: tensor.EmptyOp, permutation: Sequence[int]) -> tensor.EmptyOp:
+    rest = iter(op.dynamic_sizes)
+    shape = shape_of(op.tensor)
+    sizes = [next(rest) if size < 0 else None for size in shape]
+    dynamic = [size for size in apply(permutation, sizes) if size is not None]
+    return tensor.EmptyOp(dynamic, TensorType(element_of(op.tensor), apply(permutation, shape)))
+
+
+def _permuted_splat(at: Emitter, op: arith.ConstantOp, permutation: Sequence[int]) -> SSAValue:
+    attribute = op.value
+    assert isinstance(attribute, DenseIntOrFPElementsAttr)
+    type_ = TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
+    return at.add(arith.ConstantOp(DenseIntOrFPElementsAttr(type_, attribute.data), type_)).result
+
+
+def init_like(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+    """The init `value` permuted: re-made where it is one, transposed where it holds data."""
+    return permuted_init(scope, value, permutation) if is_init(value) else transpose(scope, at, value, permutation)
+
+
+def users_of(value: SSAValue) -> list[Operation]:
+    """The ops that use `value`, one entry per use, without `tensor.dim` (which reads no element)."""
+    return [use.operation for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
+
+
+def merge_equal_transposes(value: SSAValue) -> None:
+    """Make one of several transposes of `value` by the same permutation; the earliest stays."""
+    seen: dict[Permutation, list[linalg.ops.TransposeOp]] = {}
+    for user in users_of(value):
+        if isinstance(user, linalg.ops.TransposeOp) and user.inputs[0] is value:
+            seen.setdefault(tuple(user.permutation.get_values()), []).append(user)
+    for equal in seen.values():
+        if len(equal) > 1:
+            first = min(equal, key=_position)
+            for other in equal:
+                if other is not first:
+                    other.res[0].replace_all_uses_with(first.res[0])
+
+
+def _position(op: Operation) -> int:
+    block = op.parent
+    assert block is not None
+    return block.get_operation_index(op)
+
+
+def result_of(op: Operation) -> OpResult:
+    """The only result of `op`."""
+    return op.results[0]

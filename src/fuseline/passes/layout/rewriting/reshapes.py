@@ -1,0 +1,143 @@
+"""Reshapes as one idea: row-major sizes to row-major sizes, emitted as at most one collapse and one expand.
+
+What a chain of expand_shape and collapse_shape does is settled by its first and its last sizes alone, so chains are always rebuilt from
+their root, and a chain that ends where it began disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr, i64
+from xdsl.dialects.linalg import ops as linalg_ops
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.structured import producer_of
+from fuseline.ir import dim as d
+from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.dim import Dim
+from fuseline.passes.layout.rewriting.permutation import is_init
+from fuseline.passes.layout.rewriting.scope import Scope
+
+ReshapeOp = tensor.ExpandShapeOp | tensor.CollapseShapeOp
+Groups = list[list[int]]
+
+
+def groups_of(op: ReshapeOp) -> Groups:
+    """The reassociation: for every dimension of the collapsed side, its dimensions on the expanded side."""
+    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+
+
+def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """`groups` as an attribute."""
+    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
+
+
+def grouped(sizes: Sequence[int]) -> Groups:
+    """Consecutive groups with the given numbers of dimensions.
+
+    >>> grouped([2, 1])
+    [[0, 1], [2]]
+    """
+    out: Groups = []
+    for size in sizes:
+        start = out[-1][-1] + 1 if out and out[-1] else sum(len(group) for group in out)
+        out.append(list(range(start, start + size)))
+    return out
+
+
+def segments(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[int, int]]:
+    """How many dimensions of `before` become how many of `after`, cut wherever the products of the leading sizes agree.
+
+    >>> segments([4, 6, 5], [24, 5])
+    [(2, 1), (1, 1)]
+    >>> segments([1, 4], [4, 1])
+    [(2, 2)]
+    """
+    left, right = _prefixes(before), _prefixes(after)
+    cuts: list[tuple[int, int]] = [(0, 0)]
+    for i, product in enumerate(left, start=1):
+        j = next((j for j in range(cuts[-1][1] + 1, len(right) + 1) if right[j - 1] == product), None)
+        if j is not None:
+            cuts.append((i, j))
+    if len(cuts) > 1:
+        cuts.pop()
+    elif not before and not after:
+        return []
+    cuts.append((len(before), len(after)))
+    return [(i - a, j - b) for (a, b), (i, j) in zip(cuts, cuts[1:], strict=False)]
+
+
+def _prefixes(dims: Sequence[Dim]) -> list[Dim]:
+    out: list[Dim] = []
+    total: Dim = 1
+    for size in dims:
+        total = d.mul(total, size)
+        out.append(total)
+    return out
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The value that `value` is a reshape of (itself if it is none)."""
+    op = producer_of(value)
+    while isinstance(op, ReshapeOp):
+        value = op.src
+        op = producer_of(value)
+    return value
+
+
+def can_reshape(scope: Scope, dims: Sequence[Dim]) -> bool:
+    """Whether sizes `dims` can be written as the shape of an expand (known at the entry, none zero)."""
+    return scope.knows_all(dims) and 0 not in dims
+
+
+def reshape(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+    """`value` with sizes `dims` (of the same product; see `can_reshape`); rebuilt from the root of a chain of reshapes."""
+    root = root_of(value)
+    before = scope.dims(root)
+    if tuple(dims) == tuple(before):
+        return root
+    if is_init(root):
+        return _reshaped_init(scope, at, root, dims)
+    if not dims:
+        return collapse(scope, at, root, [])
+    cut = segments(before, dims)
+    counts = [count for count, _ in cut]
+    middle = collapse(scope, at, root, grouped(counts)) if max(counts) > 1 else root
+    return _expand(scope, at, middle, cut, dims)
+
+
+def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAValue:
+    """`tensor.collapse_shape` as it stands."""
+    dims = scope.dims(value)
+    type_ = scope.typed(value, [d.product(dims[axis] for axis in group) for group in groups])
+    op = tensor.CollapseShapeOp(operands=[value], properties={"reassociation": reassociation(groups)}, result_types=[type_])
+    return at.add(op).result
+
+
+def _expand(scope: Scope, at: Emitter, value: SSAValue, cut: Sequence[tuple[int, int]], dims: Sequence[Dim]) -> SSAValue:
+    counts = [count for before, count in cut if before]
+    if all(count == 1 for count in counts) and len(scope.dims(value)) == len(dims):
+        return value
+    return expand(scope, at, value, grouped(counts), dims)
+
+
+def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Sequence[Dim]) -> SSAValue:
+    """`tensor.expand_shape` as it stands."""
+    static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
+    dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
+    return at.add(tensor.ExpandShapeOp(value, dynamic, reassociation(groups), static, scope.typed(value, dims))).result
+
+
+def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+    op = producer_of(value)
+    if isinstance(op, linalg_ops.FillOp):
+        into = scope.empty(at, element_of(value), dims)
+        return at.add(linalg_ops.FillOp([op.inputs[0]], [into], [into.type])).results[0]
+    if isinstance(op, ConstantOp):
+        assert isinstance(op.value, DenseIntOrFPElementsAttr)
+        type_ = scope.typed(value, dims)
+        return at.add(ConstantOp(DenseIntOrFPElementsAttr(type_, op.value.data), type_)).result
+    return scope.empty(at, element_of(value), dims)

@@ -1,0 +1,168 @@
+"""One function under rewriting: its sizes as `Dim`s and as index values that are valid everywhere in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fuseline.analysis.shapes import Dims, ShapeAnalysis
+from fuseline.ir import dim as d
+from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim, Expr, Symbol
+from fuseline.ir.provenance import nodes_in
+
+_REMOVABLE = (tensor.EmptyOp, tensor.DimOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.PadOp, tensor.ExtractSliceOp, tensor.ConcatOp)
+
+
+def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
+    """The functions of `module` that have a body (executables are left alone)."""
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and not op.is_declaration:
+            yield op
+
+
+class Scope:
+    """The body of one function while a pass rewrites it.
+
+    Sizes are cached by value, which is sound because passes replace values and never change the type of one in place.
+    """
+
+    def __init__(self, function: func.FuncOp, ctx: CompilerContext) -> None:
+        self.function = function
+        self.block: Block = function.body.block
+        self.ctx = ctx
+        self.shapes = ShapeAnalysis(ctx.symbols)
+        self._symbols = self._symbol_sources()
+        self._values: dict[Dim, SSAValue] = {}
+        self._last: Operation | None = None
+
+    def _symbol_sources(self) -> dict[str, tuple[SSAValue, int | None]]:
+        found: dict[str, tuple[SSAValue, int | None]] = {}
+        for argument in self.block.args:
+            if isinstance(argument.type, IndexType):
+                self._note(found, self.shapes.index(argument), argument, None)
+            for axis, size in enumerate(self.shapes.dims(argument)):
+                self._note(found, size, argument, axis)
+        return found
+
+    @staticmethod
+    def _note(found: dict[str, tuple[SSAValue, int | None]], size: Dim, argument: SSAValue, axis: int | None) -> None:
+        if isinstance(size, Expr) and len(size.terms) == 1:
+            monomial, coefficient = size.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+                found.setdefault(monomial[0].name, (argument, axis))
+
+    def dims(self, value: SSAValue) -> Dims:
+        """The sizes of a tensor value."""
+        return self.shapes.dims(value)
+
+    def knows(self, size: Dim) -> bool:
+        """Whether `size` can be computed at the entry of the function."""
+        return all(symbol.name in self._symbols for symbol in d.symbols(size))
+
+    def knows_all(self, sizes: Iterable[Dim]) -> bool:
+        """Whether every size can be computed at the entry of the function."""
+        return all(self.knows(size) for size in sizes)
+
+    def size_value(self, size: Dim) -> SSAValue:
+        """`size` (one that is known) as an index value computed at the entry of the function."""
+        found = self._values.get(size)
+        if found is None:
+            found = self._values[size] = self._entry().size(size, self._symbol_value)
+        return found
+
+    def _entry(self) -> Emitter:
+        point = InsertPoint.at_start(self.block) if self._last is None else InsertPoint.after(self._last)
+        return _EntryEmitter(self, point)
+
+    def _symbol_value(self, symbol: Symbol) -> SSAValue:
+        size = d.symbol(symbol.name, symbol.lo, symbol.hi)
+        if size not in self._values:
+            argument, axis = self._symbols[symbol.name]
+            self._values[size] = argument if axis is None else self._entry().dim(argument, axis)
+        return self._values[size]
+
+    def inserted(self, op: Operation) -> None:
+        """Remember the last op of the entry, so that later ones follow it."""
+        self._last = op
+
+    def empty(self, at: Emitter, element: Attribute, dims: Sequence[Dim]) -> SSAValue:
+        """`tensor.empty` of known sizes."""
+        return at.empty(element, dims, lambda axis: self.size_value(dims[axis]))
+
+    def empty_permuted(self, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """`tensor.empty` with the sizes of `value` in another order; unknown sizes are read off `value` itself."""
+        dims, shape = self.dims(value), shape_of(value)
+        dynamic = [
+            self.size_value(dims[axis]) if self.knows(dims[axis]) else at.dim(value, axis) for axis in permutation if shape[axis] == DYNAMIC_INDEX
+        ]
+        return at.add(tensor.EmptyOp(dynamic, TensorType(element_of(value), [shape[axis] for axis in permutation]))).tensor
+
+    def typed(self, value: SSAValue, dims: Sequence[Dim]) -> TensorType[Attribute]:
+        """The type of a tensor like `value` with other sizes."""
+        return tensor_type(element_of(value), dims)
+
+    def lift_sizes(self) -> None:
+        """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""
+        for op in list(self.block.ops):
+            if isinstance(op, tensor.DimOp) and isinstance(op.source, OpResult):
+                size = self.shapes.index(op.result)
+                if self.knows(size):
+                    op.result.replace_all_uses_with(self.size_value(size))
+                    Rewriter.erase_op(op)
+
+    def sweep(self) -> None:
+        """Erase the layout ops, generics and inits that nothing uses any more."""
+        for op in reversed(list(self.block.ops)):
+            if _is_removable(op) and not any(result.uses for result in op.results):
+                Rewriter.erase_op(op)
+
+
+class _EntryEmitter(Emitter):
+    def __init__(self, scope: Scope, point: InsertPoint) -> None:
+        super().__init__(point, location=scope.function.location)
+        self._scope = scope
+
+    def add(self, op: Operation) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().add(op)
+        self._scope.inserted(op)
+        return op
+
+
+def _is_removable(op: Operation) -> bool:
+    if isinstance(op, linalg.abstract_ops.LinalgStructuredOperation):
+        return bool(op.results)
+    return isinstance(op, _REMOVABLE) or (isinstance(op, arith.ConstantOp | arith.AddiOp | arith.MuliOp | arith.SubiOp))
+
+
+def emitter_after(value: SSAValue) -> Emitter:
+    """An emitter right after the definition of `value`, with its provenance (none for an argument)."""
+    if isinstance(value, BlockArgument):
+        assert isinstance(value.owner, Block)
+        return Emitter(InsertPoint.at_start(value.owner))
+    assert isinstance(value, OpResult)
+    return Emitter.after(value.op)
+
+
+class Ledger:
+    """Which source nodes the ops of a module come from, before and after a pass: what vanished was eliminated by the pass."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self.before = self._nodes()
+
+    def _nodes(self) -> set[str]:
+        seen: dict[int, Attribute] = {}
+        for op in self.module.walk():
+            seen.setdefault(id(op.location), op.location)
+        return {node for location in seen.values() for node in nodes_in(location)}
+
+    def close(self, ctx: CompilerContext, pass_name: str) -> None:
+        """Record every node that no op names any more."""
+        for node in sorted(self.before - self._nodes()):
+            ctx.records.eliminated.setdefault(node, pass_name)

@@ -1,0 +1,174 @@
+"""The loops of size 1 dropped from a generic, with the dimensions that they walk.
+
+A loop stays where dropping it would leave a coordinate that is no plain loop: the window loop of a strided 1x1 convolution
+(`2 * d0 + d1`) is kept, so that the op is still recognised as a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, producer_of
+from fuseline.ir.build import Emitter, shape_of
+from fuseline.passes.layout.rewriting.generics import extracts_of, finish, index_ops, rebuilt
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """`loops`: the loops that stay; `maps`: operand maps over them, and `axes` the dimensions that stay, one entry per operand."""
+
+    loops: tuple[int, ...]
+    maps: tuple[AffineMap, ...]
+    axes: tuple[tuple[int, ...], ...]
+
+
+def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
+    """Replace `op` by one without its unit loops (see the module); nothing happens where there are none."""
+    _squeeze_captured(squeezer, op)
+    view = StructuredOp(op)
+    try:
+        extents = view.loops(scope.shapes)
+    except ValueError:
+        return
+    dropped = _droppable(view, {loop for loop, size in enumerate(extents) if size == 1})
+    plan = _plan(view, dropped)
+    if not dropped and all(len(axes) == len(map_.results) for axes, map_ in zip(plan.axes, view.maps, strict=True)):
+        return
+    _apply(scope, squeezer, view, plan)
+
+
+def _droppable(view: StructuredOp, unit: set[int]) -> set[int]:
+    dropped = set(unit)
+    changed = True
+    while changed:
+        changed = False
+        for map_ in view.maps:
+            for expr in map_.results:
+                if not _stays_plain(expr, dropped):
+                    dropped -= dims_of(expr)
+                    changed = True
+    written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    if written and all(loop in dropped for loop in view.parallel):
+        dropped.discard(written[-1])
+    if view.reduction and all(loop in dropped for loop in view.reduction) and _start_value(view) is None:
+        dropped.discard(view.reduction[-1])
+    return dropped
+
+
+def _stays_plain(expr: AffineExpr, dropped: set[int]) -> bool:
+    if isinstance(expr, AffineDimExpr | AffineConstantExpr) or not dims_of(expr) & dropped:
+        return True
+    linear = linear_terms(expr)
+    if linear is None:
+        return False
+    rest = {loop: factor for loop, factor in linear[0].items() if loop not in dropped}
+    if len(rest) > 1:
+        return True
+    return linear[1] == 0 and all(factor == 1 for factor in rest.values())
+
+
+def _start_value(view: StructuredOp) -> SSAValue | None:
+    """The scalar that the only result starts from, where its init is a fill."""
+    op = producer_of(view.outputs[0])
+    return op.inputs[0] if len(view.outputs) == 1 and isinstance(op, linalg.ops.FillOp) else None
+
+
+def _plan(view: StructuredOp, dropped: set[int]) -> _Plan:
+    loops = tuple(loop for loop in range(view.rank) if loop not in dropped)
+    names: list[AffineExpr] = [AffineExpr.constant(0)] * view.rank
+    for i, loop in enumerate(loops):
+        names[loop] = AffineExpr.dimension(i)
+    maps: list[AffineMap] = []
+    kept: list[tuple[int, ...]] = []
+    for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
+        exprs = [_substituted(expr, names) for expr in map_.results]
+        axes = _kept(shape_of(value), exprs)
+        maps.append(AffineMap(len(loops), 0, tuple(exprs[axis] for axis in axes)))
+        kept.append(axes)
+    return _Plan(loops, tuple(maps), tuple(kept))
+
+
+def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
+    linear = linear_terms(expr)
+    if linear is None:
+        return expr.replace_dims_and_symbols(names, [])
+    total: AffineExpr | None = None
+    for loop, factor in linear[0].items():
+        name = names[loop]
+        if isinstance(name, AffineConstantExpr):
+            continue
+        term = name if factor == 1 else name * factor
+        total = term if total is None else total + term
+    if total is None:
+        return AffineExpr.constant(linear[1])
+    return total + linear[1] if linear[1] else total
+
+
+def _kept(shape: Sequence[int], exprs: Sequence[AffineExpr]) -> tuple[int, ...]:
+    kept = [axis for axis, (size, expr) in enumerate(zip(shape, exprs, strict=True)) if size != 1 or not isinstance(expr, AffineConstantExpr)]
+    return tuple(kept or range(len(shape))[-1:])
+
+
+def _apply(scope: Scope, squeezer: Squeezer, view: StructuredOp, plan: _Plan) -> None:
+    op = view.op
+    _rename_indices(op, plan.loops)
+    values = [squeezer.keep(value, axes) for value, axes in zip(op.operands, plan.axes, strict=True)]
+    inputs, outputs = values[: len(op.inputs)], values[len(op.inputs) :]
+    iterators = [view.iterators[loop] for loop in plan.loops]
+    maps = list(plan.maps)
+    if view.reduction and "reduction" not in iterators:
+        outputs = [_without_start(scope, op, outputs[0])]
+    _drop_unread_scalars(op, inputs, maps)
+    old_results = [scope.dims(result) for result in op.results]
+    new = rebuilt(op, inputs, outputs, maps, iterators)
+    after = Emitter(InsertPoint.after(new), location=new.location)
+    finish(op, [squeezer.restore(after, value, dims) for value, dims in zip(new.results, old_results, strict=True)])
+
+
+def _rename_indices(op: linalg.ops.GenericOp, loops: Sequence[int]) -> None:
+    position = {loop: i for i, loop in enumerate(loops)}
+    for index in index_ops(op):
+        loop = index.dim.value.data
+        if loop in position:
+            index.properties["dim"] = linalg.ops.IndexOp(position[loop]).dim
+        else:
+            zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+            zero.location = index.location
+            Rewriter.replace_op(index, zero)
+
+
+def _without_start(scope: Scope, op: linalg.ops.GenericOp, init: SSAValue) -> SSAValue:
+    """A reduction without loops computes once from the start value: put it in the body and start from an empty tensor."""
+    start = _start_value(StructuredOp(op))
+    assert start is not None
+    op.body.block.args[-1].replace_all_uses_with(start)
+    return scope.empty(Emitter.before(op), init.type.get_element_type(), scope.dims(init))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def _drop_unread_scalars(op: linalg.ops.GenericOp, inputs: list[SSAValue], maps: list[AffineMap]) -> None:
+    """Leave out inputs that neither the body reads nor any loop walks (the window of a 1x1 pooling)."""
+    for i in reversed(range(len(inputs))):
+        argument = op.body.block.args[i]
+        if not argument.uses and all(isinstance(expr, AffineConstantExpr) for expr in maps[i].results):
+            op.body.block.erase_arg(argument)
+            del inputs[i], maps[i]
+
+
+def _squeeze_captured(squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
+    for value in captured_tensors(op):
+        axes = kept_axes(shape_of(value))
+        if len(axes) == len(shape_of(value)) or not squeezer.can(value):
+            continue
+        core = squeezer.keep(value, axes)
+        for extract in extracts_of(op, value):
+            extract.operands = [core, *(extract.indices[axis] for axis in axes)]

@@ -1,0 +1,91 @@
+"""A collapse_shape sinks below the generic that reads it, whose loops are split.
+
+    elementwise(collapse(x))      =>      collapse(elementwise(x))
+
+So elementwise ops and reductions run in the shape in which their operand was made and stand right behind its producer; a collapse comes to
+rest before an op whose summed loops or windows it feeds, where it is the free alias of a contiguous buffer, or meets an expand and cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim
+from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
+from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
+from fuseline.passes.layout.rewriting.reshapes import groups_of
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.upward import can_expand_result
+
+_ANY_LOOP = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.REDUCTION)
+_PARALLEL_LOOPS = (Kind.CONTRACTION, Kind.GATHER)
+
+Splits = dict[int, list[Dim]]
+
+
+@dataclass(frozen=True)
+class SinkCollapseShapesPass(ModulePass):
+    """Moves collapse_shape ops below elementwise ops, reductions and the rows of contractions."""
+
+    name = "sink-collapse-shapes"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            for inner in list(scope.block.ops):
+                if is_generic(inner):
+                    _sink_into(scope, inner)
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:
+    view = StructuredOp(op)
+    wanted = _wanted(scope, view)
+    splits = {loop: sizes for loop, sizes in wanted.items() if _pays(scope, view, {loop: sizes})}
+    if splits and can_expand(scope, view, splits):
+        expand_loops(scope, op, splits)
+
+
+def _wanted(scope: Scope, view: StructuredOp) -> Splits:
+    """The loops that walk a collapsed dimension, with the sizes it was collapsed from; the first operand in order decides."""
+    what = kind(view.op)
+    found: Splits = {}
+    if what not in _ANY_LOOP and what not in _PARALLEL_LOOPS:
+        return found
+    for value, map_ in zip(view.inputs, view.input_maps, strict=True):
+        op = producer_of(value)
+        if not isinstance(op, tensor.CollapseShapeOp) or is_free(value):
+            continue
+        sizes = scope.dims(op.src)
+        for expr, group in zip(map_.results, groups_of(op), strict=True):
+            if len(group) > 1 and isinstance(expr, AffineDimExpr) and (what in _ANY_LOOP or view.iterators[expr.position] == "parallel"):
+                found.setdefault(expr.position, [sizes[axis] for axis in group])
+    return found
+
+
+def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
+    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing."""
+    balance = 0
+    for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
+        if not dims_in(map_) & splits.keys() or is_free(value):
+            continue
+        dims = expanded_dims(scope, value, map_, splits)
+        if cancels(scope, value, dims):
+            balance += 1
+        elif not can_expand_result(scope, value, dims):
+            balance -= 1
+    return balance > 0
+
+
+EXPORT = SinkCollapseShapesPass

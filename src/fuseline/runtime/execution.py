@@ -64,7 +64,7 @@ class Execution:
 
     def __init__(self, program: Program, code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
-        self._code, self._inputs = code, len(program.inputs)
+        self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
         commands = [step for step in program.steps if isinstance(step, Command)]
         grids = [Grid(evaluate(c.workgroups), evaluate(c.cost_ns), c.max_threads, c.barrier) for c in commands]
         self.threads = 1 if sum(grid.cost_ns for grid in grids) < program.serial_below_ns else threads
@@ -89,9 +89,10 @@ class Execution:
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
         addresses: list[int] = []
+        misaligned = self._input_alignment - 1
         for array in inputs:
             address = address_of(array)
-            if address & _MISALIGNED or not array.flags.c_contiguous:
+            if address & misaligned or not array.flags.c_contiguous:
                 address = self._copied(len(addresses), array)
             addresses.append(address)
         outputs: list[Array] = []

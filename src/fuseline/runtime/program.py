@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from fuseline.runtime.abi import ALIGNMENT
 from fuseline.runtime.sizes import Size, size_from_json
 
 Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
@@ -75,7 +76,8 @@ class Program(NamedTuple):
     """Inputs, outputs, steps in order, and what memory and threads they need.
 
     `symbols` gives inclusive bounds by symbol name (None: unbounded). `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below
-    `serial_below_ns` stay on the calling thread; a command below `split_above_ns` stays on one thread.
+    `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of
+    two) is what kernels ask of the caller's inputs; those that are not so aligned are copied.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -87,6 +89,7 @@ class Program(NamedTuple):
     symbols: Mapping[str, tuple[int, int | None]] = MappingProxyType({})
     serial_below_ns: int = 0
     split_above_ns: int = 0
+    input_alignment: int = ALIGNMENT
 
 
 def program_to_json(program: Program) -> dict[str, Any]:
@@ -101,6 +104,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
         "symbols": {name: list(bounds) for name, bounds in program.symbols.items()},
         "serial_below_ns": program.serial_below_ns,
         "split_above_ns": program.split_above_ns,
+        "input_alignment": program.input_alignment,
     }
 
 
@@ -116,6 +120,7 @@ def program_from_json(data: Mapping[str, Any]) -> Program:
         symbols={str(name): (int(low), None if high is None else int(high)) for name, (low, high) in data["symbols"].items()},
         serial_below_ns=int(data["serial_below_ns"]),
         split_above_ns=int(data["split_above_ns"]),
+        input_alignment=int(data["input_alignment"]),
     )
 
 

@@ -77,7 +77,8 @@ class Session:
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name for `feeds` by name: arrays, or anything that speaks DLPack.
 
-        Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and 64-byte aligned.
+        Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and as aligned as the
+        artifact asks (NumPy's own memory is), else copied.
         Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0405 memory, E0503 missing host executor.
         """
         arrays: list[Array] = []

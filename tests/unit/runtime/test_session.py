@@ -102,6 +102,16 @@ def test_aligned_input_is_read_in_place(kit: Any) -> None:
     np.testing.assert_array_equal(x, kept)
 
 
+@pytest.mark.parametrize(("alignment", "offset", "copies"), [(64, 2, 1), (8, 2, 0), (8, 1, 1), (4, 1, 0)])
+def test_inputs_are_copied_only_where_the_artifact_asks_for_more(kit: Any, alignment: int, offset: int, copies: int) -> None:
+    session = _chain(kit, 100, 1, 1, input_alignment=alignment)
+    x = aligned_empty((120,), np.dtype(np.float32))[offset : offset + 100]
+    x[:] = _floats(100)
+    np.testing.assert_array_equal(session.run({"x": x})["y"], x[::-1] + 1)
+    (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
+    assert [len(e._copies) for e in workspace.executions.values()] == [copies]  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_symbolic_sizes(kit: Any, threads: int) -> None:
     grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))

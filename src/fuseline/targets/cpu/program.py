@@ -29,6 +29,9 @@ SERIAL_BELOW_NS = 15_000
 SPLIT_ABOVE_NS = 500
 """Waves estimated below this stay on one thread: a barrier costs 60 to 100 ns at two threads and the data changes caches."""
 
+INPUT_ALIGNMENT = 8
+"""Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch excepted."""
+
 HOST_EXECUTOR = "onnx"
 """Name under which a higher layer registers what runs host operators (`fuseline.runtime.host`)."""
 
@@ -65,6 +68,7 @@ def assemble(
         symbols=dict(schedule.symbols),
         serial_below_ns=SERIAL_BELOW_NS,
         split_above_ns=SPLIT_ABOVE_NS,
+        input_alignment=INPUT_ALIGNMENT,
     )
     _check_sizes(schedule)
     return Artifact(

@@ -30,6 +30,7 @@ class KernelBuilder(Memory):
     def __init__(self, symbol: str, machine: Machine) -> None:
         super().__init__()
         self.symbol, self.machine = symbol, machine
+        self.half_conversion = machine.half_conversion
         self.begin, self.end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")
         self._sizes: list[Value] = []
         self._size_upper_bounds: dict[int, int] = {}

@@ -11,6 +11,9 @@ from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Type, Value
 class Conversion(Arithmetic):
     """`cast` and its parts."""
 
+    half_conversion = True
+    """Whether the machine converts between f16 and f32; else it is done on the bits."""
+
     def cast(self, a: Any, dtype: str, *, unsigned: bool = False) -> Any:
         """`a` as `dtype`: the same number where it fits, rounded or wrapped otherwise; to i1, whether it differs from 0.
 
@@ -41,6 +44,8 @@ class Conversion(Arithmetic):
             return self._float_to_int(a, dtype, unsigned)
         if (a.type.dtype, dtype) == ("f64", "f16"):  # no ISA does it in one step; by way of an f32 rounded to odd the result is right
             return self.cast(self._round_to_odd(a), "f16")
+        if "f16" in (a.type.dtype, dtype) and not self.half_conversion:
+            return self._narrow_to_f16(self.cast(a, "f32")) if dtype == "f16" else self.cast(self._widen_f16(a), dtype)
         return self._convert("fpext" if BITS[dtype] > BITS[a.type.dtype] else "fptrunc", a, dtype)
 
     def _float_to_int(self, a: Value, dtype: str, unsigned: bool) -> Value:
@@ -66,6 +71,28 @@ class Conversion(Arithmetic):
         if BITS[a.type.dtype] < 32:  # widened first, since no ISA converts small integers
             return self.cast(self.cast(self.cast(a, "i32", unsigned=unsigned), "f32"), dtype)
         return self._convert("uitofp" if unsigned else "sitofp", a, dtype)
+
+    def _widen_f16(self, a: Value) -> Value:
+        """The exponent is rebiased by a multiplication, which is right for denormals too; infinities and NaN get theirs by hand."""
+        bits = self.cast(self.bitcast(a, "i16"), "i32", unsigned=True)
+        size = self.bitand(bits, 0x7FFF)
+        regular = self.bitcast(self.mul(self.bitcast(self.shl(size, 13), "f32"), 2.0**112), "i32")
+        special = self.bitor(self.shl(size, 13), 0x7F800000)
+        chosen = self.select(self.compare("ge", size, 0x7C00), special, regular)
+        return self.bitcast(self.bitor(chosen, self.shl(self.bitand(bits, 0x8000), 16)), "f32")
+
+    def _narrow_to_f16(self, a: Value) -> Value:
+        """Rounds to nearest, ties to even: by integer addition, for denormals by the addition of 1/2, whose unit is theirs."""
+        bits = self.bitcast(a, "i32")
+        size = self.bitand(bits, 0x7FFFFFFF)
+        odd = self.bitand(self.lshr(size, 13), 1)
+        regular = self.lshr(self.add(self.add(size, odd), 0xFFF - (112 << 23)), 13)
+        tiny = self.sub(self.bitcast(self.add(self.bitcast(size, "f32"), 0.5), "i32"), 0x3F000000)
+        finite = self.select(self.compare("lt", size, 0x38800000), tiny, regular)
+        special = self.select(self.compare("gt", size, 0x7F800000), self.const(0x7E00, *bits.type), self.const(0x7C00, *bits.type))
+        chosen = self.select(self.compare("ge", size, 0x47800000), special, finite)
+        signed = self.bitor(chosen, self.bitand(self.lshr(bits, 16), 0x8000))
+        return self.bitcast(self.cast(signed, "i16"), "f16")
 
     def _widen_bf16(self, a: Value) -> Value:
         bits = self.cast(self.bitcast(a, "i16"), "i32", unsigned=True)

@@ -34,7 +34,7 @@ def scalar_text(x: float | int, dtype: str) -> str:
     if dtype == "f16":
         return f"0xH{np.float16(x).view(np.uint16):04X}"
     if dtype == "bf16":
-        return str(_bf16_bits(float(x)))
+        return str(bf16_bits(float(x)))
     value = float(x) if dtype == "f64" else _as_f32(float(x))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
@@ -44,7 +44,8 @@ def _as_f32(x: float) -> float:
         return float(np.float32(x))
 
 
-def _bf16_bits(x: float) -> int:
+def bf16_bits(x: float) -> int:
+    """The bits of `x` rounded to bf16, ties to even."""
     bits = int(np.float32(x).view(np.uint32))
     return 0x7FC0 if x != x else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 

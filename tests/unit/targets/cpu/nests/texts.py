@@ -23,6 +23,7 @@ from fuseline.targets.cpu.families.loop_nest import LoopNest
 from fuseline.targets.cpu.families.rows import Rows
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 
 from .native import Guarded, native
@@ -93,6 +94,14 @@ def run(view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, int], i
     return [np.array(result.array) for result in results]
 
 
+def evaluated(view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, int], isa: Machine) -> list[Array]:
+    """The results of the kernel on the NumPy evaluator, which checks every access."""
+    _, plan, kernel = build(view, isa)
+    results = [np.zeros(shape_at(view, r, sizes), numpy_dtype(element_of(r))) for r in view.results]
+    evaluate(kernel, [*arrays, *results], [sizes[name] for name in view.size_names], 0, d.evaluate(plan.workgroups, sizes))
+    return results
+
+
 def check(text: str, *, sizes: Mapping[str, int] | None = None, seed: int = 0, isa: Machine | None = None, family: str = "", bits: int = 17) -> None:
     """Compile and run `text`'s function, at both ends of a page, and compare with the oracle."""
     view, sizes, isa = parse(text), dict(sizes or {}), isa or machine()
@@ -100,6 +109,8 @@ def check(text: str, *, sizes: Mapping[str, int] | None = None, seed: int = 0, i
         assert first_family(view, isa)[0].name == family
     arrays = inputs(view, sizes, seed)
     want = evaluate_function(view.entry, [*arrays, *(np.int64(sizes[name]) for name in view.size_names)])
+    for one, expected in zip(evaluated(view, arrays, sizes, isa), want, strict=True):
+        compare(one, expected, bits)
     for at_end, parts in ((True, 1), (False, 3)):
         found = run(view, arrays, sizes, isa, parts=parts, at_end=at_end)
         for one, expected in zip(found, want, strict=True):

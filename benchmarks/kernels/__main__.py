@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,14 +35,14 @@ def _line(case: Case, seconds: float, *, peer: bool) -> None:
     isa = machine()
     compiled = Compiled(case, isa)
     compiled.call()
-    contenders = [compiled.call]
+    contenders: list[Callable[[], object]] = [compiled.call]
     if peer:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         session = ort.InferenceSession(case.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        expected = session.run(None, case.feeds)[0]
+        expected = np.asarray(session.run(None, case.feeds)[0])
         found = case.to_onnx(compiled.result)
         error = float(np.abs(found - expected).max() / np.abs(expected).max())
         assert error < 1e-4, f"{case.name}: off by {error}"

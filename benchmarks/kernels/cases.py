@@ -106,6 +106,19 @@ def matmul(m: int, n: int, k: int) -> Case:
     return Case(f"matmul {m}x{n}x{k}", view, [x, w, b], _model(nodes, {"x": x}, {"w": w, "b": b}, (m, n)), {"x": x}, 2 * m * n * k)
 
 
+def product(m: int, n: int, k: int) -> Case:
+    """`relu(x @ w + b)`, all known at run time only."""
+    case = matmul(m, n, k)
+    rng = np.random.default_rng(0)
+    x, w, b = _random(rng, m, k), _random(rng, k, n) * np.float32(k**-0.5), _random(rng, n)
+    e = _Entry([(m, k), (k, n), (n,)], [])
+    y = e.reduce(e.x[:2], (m, n), [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])], "ppr")
+    view = e.done(e.epilogue(y, e.x[2], (m, n), None))
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"]), helper.make_node("Relu", ["y"], ["out"])]
+    feeds = {"x": x, "w": w, "b": b}
+    return Case(f"product {m}x{n}x{k}", view, [x, w, b], _model(nodes, feeds, {}, (m, n)), feeds, case.flops)
+
+
 def scores(heads: int, s: int, d: int) -> Case:
     """`q @ k^T` of attention, both at run time."""
     rng = np.random.default_rng(0)
@@ -196,6 +209,12 @@ GROUPS: dict[str, list[Callable[[], Case]]] = {
     "minilm": [
         lambda: matmul(128, 384, 384), lambda: matmul(128, 1536, 384), lambda: matmul(128, 384, 1536), lambda: scores(12, 128, 32),
         lambda: values(12, 128, 32), lambda: matmul(1, 384, 384),
+    ],
+    "odd": [
+        lambda: matmul(1000, 1, 1000), lambda: matmul(1000, 3, 1000), lambda: convolution(128, 64, 3, 3), lambda: convolution(128, 3, 1, 3),
+        lambda: convolution(28, 1, 8, 5, first=True), lambda: convolution(14, 8, 16, 5), lambda: product(512, 512, 512),
+        lambda: product(1, 1024, 1024), lambda: product(128, 128, 32), lambda: convolution(33, 96, 100, 3), lambda: convolution(4, 512, 512, 3),
+        lambda: convolution(2, 512, 512, 3), lambda: convolution(224, 3, 192, 16, 16, first=True),
     ],
     "products": [lambda: matmul(1024, 1024, 1024), lambda: matmul(256, 4096, 4096), lambda: matmul(3136, 64, 576), lambda: matmul(17, 65, 129)],
 }  # fmt: skip

@@ -100,9 +100,7 @@ class PanelPacker:
     def __init__(self, kernel: KernelBuilder, buffer: MemRef, lanes: int, vectors: int) -> None:
         self.kernel, self.buffer, self.lanes, self.vectors = kernel, buffer, lanes, vectors
 
-    def copy(
-        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value]
-    ) -> None:
+    def copy(self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value]) -> None:
         """Columns are neighbours in memory: vectors move as they are. `read(indices, vector, active)`."""
 
         def body(offset: Operand, at: tuple[Operand, ...]) -> None:

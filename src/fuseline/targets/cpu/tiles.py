@@ -22,6 +22,9 @@ WORKGROUP_FLOPS = 400_000
 FLOPS_PER_BYTE = 2
 """Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is bound by."""
 
+PANEL_CYCLES = 4 / 3
+"""Cycles to bring one column vector from the second-level cache, where panels live: 48 bytes a cycle for 64-byte vectors, 24 for 32."""
+
 MAX_VECTORS = 8
 """Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share out."""
 
@@ -86,8 +89,8 @@ def fits(rows: int, vectors: int, machine: Machine) -> bool:
 
 
 def step_cycles(rows: int, vectors: int) -> float:
-    """Modelled cycles of one reduction step of a tile: multiply-adds, loads, or the latency of one chain, whichever is longest."""
-    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, FMA_LATENCY)
+    """Modelled cycles of one reduction step of a tile: multiply-adds, loads, columns from cache, or the latency of one chain: the longest."""
+    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors * PANEL_CYCLES, FMA_LATENCY)
 
 
 def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine) -> Tile:

@@ -1,6 +1,6 @@
 """Contractions: matrix products of any orientation, batched, with prologues and epilogues, in register tiles.
 
-    out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n, k may be several loops, in any order
+out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n, k may be several loops, in any order
 """
 
 from __future__ import annotations

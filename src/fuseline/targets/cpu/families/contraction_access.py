@@ -191,5 +191,3 @@ def substituted(linear: Linear, loops: Mapping[int, Linear]) -> Linear:
 def _numbers(op: Operation, name: str) -> list[int]:
     values = op.properties[name].get_values()  # pyright: ignore[reportAttributeAccessIssue]
     return [int(v) for v in values]
-
-

@@ -97,9 +97,9 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     extent = tiled.extent if tiled is not None else 1
     columns = problem.column.extent
     tile = choose_tile(extent if isinstance(extent, int) else None, columns if isinstance(columns, int) else None, lanes, machine)
+    tile, rhs_mode = _column_choice(problem, tile, lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
-    rhs_mode = _rhs_mode(problem, tile, lanes)
     packed = _packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None
     blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
@@ -177,17 +177,30 @@ def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
     return "packed" if fits else "pulled"
 
 
-def _rhs_mode(problem: Problem, tile: Tile, lanes: int) -> RhsMode:
+def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
+    """How columns are read, and the tile, narrowed where a panel of it would not fit the scratch."""
     if is_packable_constant(problem.view, problem.rhs):
-        return "constant"
+        return tile, "constant"
     access = problem.rhs.access
     in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
-    steps = problem.steps
-    slack = d.mul(lanes, d.product(axis.extent for axis in problem.reduction[:-1]))
-    fits = isinstance(steps, int) and isinstance(slack, int) and (steps + slack) * tile.vectors * lanes * BYTES[problem.dtype] <= SCRATCH_LIMIT
-    if in_place and (not fits or _row_tiles(problem, tile) < PACKING_REUSE):
-        return "direct"
-    return "packed" if fits else "pulled"
+    if in_place and _row_tiles(problem, tile) < PACKING_REUSE:
+        return tile, "direct"
+    panel = _panel_bytes(problem, lanes)
+    vectors = tile.vectors
+    while panel is not None and vectors > 1 and vectors * panel > SCRATCH_LIMIT:
+        vectors //= 2
+    if panel is not None and vectors * panel <= SCRATCH_LIMIT:
+        return Tile(tile.rows, vectors), "packed"
+    return tile, "direct" if in_place else "pulled"
+
+
+def _panel_bytes(problem: Problem, lanes: int) -> int | None:
+    """Bytes of a panel of one vector; None where its size is only known at run time."""
+    rest = d.product(axis.extent for axis in problem.reduction[:-1])
+    last = problem.reduction[-1].extent if problem.reduction else 1
+    if not isinstance(rest, int) or not isinstance(last, int):
+        return None
+    return rest * -(-last // lanes) * lanes * lanes * BYTES[problem.dtype]
 
 
 def _row_tiles(problem: Problem, tile: Tile) -> int:
@@ -214,8 +227,8 @@ def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsM
     lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
     row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
     outer = 1
-    for axis in (*problem.outer, *problem.rows[:-2]):
-        outer *= estimated(axis.extent)
+    for axis in (*problem.outer, *problem.rows[:-2]):  # a batch known at run time may be 1, and must be shared out even then
+        outer *= axis.extent if isinstance(axis.extent, int) else 1
     steps, columns = estimated(problem.steps), estimated(problem.column.extent)
     tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
     blocks = choose_blocks(

@@ -94,6 +94,13 @@ class Problem:
         return d.mul(2, d.product(self.extents))
 
 
+NARROW_COLUMNS = 4
+"""Up to so many columns would leave most lanes idle: turning the other operand in scratch costs less."""
+
+WIDE_ROWS = 32
+"""From so many rows on."""
+
+
 def estimated(dim: Dim) -> int:
     """`dim` with every unknown size taken as `DYNAMIC_EXTENT`."""
     return dim if isinstance(dim, int) else d.evaluate(dim, {s.name: DYNAMIC_EXTENT for s in d.symbols(dim)})
@@ -160,12 +167,19 @@ def _column(root: StructuredOp, roles: _Roles, extents: Sequence[Dim], image_is_
         own = roles.m if image_is_rhs else roles.n
         return _last(written, own, extents), image_is_rhs
     innermost = next((loop for loop in reversed(written) if extents[loop] != 1), None)
-    if innermost in roles.m:
+    if innermost in roles.m and not any(_is_narrow(extents[innermost], extents[loop]) for loop in roles.n):
         return innermost, True
-    column = _last(written, roles.n, extents)
-    if column is not None and (extents[column] != 1 or not any(extents[loop] != 1 for loop in roles.m)):
-        return column, False
-    return _last(written, roles.m, extents), True
+    column, other = _last(written, roles.n, extents), _last(written, roles.m, extents)
+    if column is None or (other is not None and _is_narrow(extents[column], extents[other])):
+        return other, True
+    return column, False
+
+
+def _is_narrow(columns: Dim, rows: Dim) -> bool:
+    """Whether so few columns face so many rows that the rows had better run along the lanes."""
+    if columns == 1:
+        return rows != 1
+    return isinstance(columns, int) and columns <= NARROW_COLUMNS and (not isinstance(rows, int) or rows >= WIDE_ROWS)
 
 
 def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) -> int | None:

@@ -39,7 +39,7 @@ class Joined:
     sizes: tuple[Dim, ...]
 
 
-Coordinate: TypeAlias = "int | None | Digit | Joined"
+Coordinate: TypeAlias = "int | Digit | Joined | None"
 """A loop of the root, the constant 0 (None), or what a reshape makes of them."""
 
 Coordinates: TypeAlias = tuple[Coordinate, ...]

@@ -262,8 +262,8 @@ def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
 
 def _blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
     outer, window = 1, 1
-    for axis in problem.outer:
-        outer *= estimated(axis.extent)
+    for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
+        outer *= axis.extent if isinstance(axis.extent, int) else 1
     for axis in problem.reduction:
         window *= estimated(axis.extent)
     pixels = estimated(problem.pixel.extent) if problem.pixel is not None else 1

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 
 from .dispatches import Dispatch, Runner, assert_close, random
@@ -175,3 +176,15 @@ def test_an_image_computed_in_a_prologue():
     a, f = random((1, 8, 8, 6), 1), random((3, 3, 6, 10), 2)
     expected = convolve(np.pad(np.maximum(a, 0), [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
     assert_close(Runner(FAMILY, p.done(y))(a, f)[0], expected)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_batch_known_at_run_time_is_shared_out_even_if_it_is_one(batch: int):
+    p = Dispatch(("n", 16, 16, 16), (3, 3, 16, 32), constants=[1])
+    x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
+    y = p.multiply_add(x, p.x[1], p.zeros("n", 16, 16, 32), maps_of(2, (1, 1), (1, 1)), "pppprrr")
+    run = Runner(FAMILY, p.done(y))
+    assert d.evaluate(run.plan.workgroups, {"n": 1}) >= 4
+    a, f = random((batch, 16, 16, 16), 1), random((3, 3, 16, 32), 2)
+    expected = convolve(np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
+    assert_close(run(a, f, sizes={"n": batch})[0], expected)

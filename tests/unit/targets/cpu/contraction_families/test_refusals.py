@@ -96,10 +96,8 @@ def test_a_second_reduction(family: str):
         return
     q = Dispatch((3, 4, 6), (3, 4, 6))
     first = [dims_map(3, [2, 0, 1]), dims_map(3, [0, 1])]
-    sums = [
-        q.emit.generic([x], [q.zeros(4, 6)], first, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0] for x in q.x
-    ]
-    assert code(WindowFamily(), q.done(q.add(*sums, 4, 6))) == "second-reduction"
+    one, two = (q.emit.generic([x], [q.zeros(4, 6)], first, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0] for x in q.x)
+    assert code(WindowFamily(), q.done(q.add(one, two, 4, 6))) == "second-reduction"
 
 
 def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Dispatch, AffineMap]:

@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from fuseline.errors import FuselineError
-from fuseline.runtime import Session, TensorSpec
+from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
@@ -45,10 +45,27 @@ def tensor_info(spec: TensorSpec) -> TensorInfo:
     return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims))
 
 
+class ProgramSession(Protocol):
+    """What runs a program: the runtime's session, or that of a target without code (`interpreter`, `null`)."""
+
+    @property
+    def threads(self) -> int: ...
+    @property
+    def inputs(self) -> Sequence[TensorSpec]: ...
+    @property
+    def outputs(self) -> Sequence[TensorSpec]: ...
+    @property
+    def records(self) -> bytes: ...
+    @property
+    def artifact(self) -> Any: ...
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]: ...
+
+
 class CompiledModel:
     """A compiled program. Calls may come from many threads."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ProgramSession) -> None:
         self.session = session
         self.inputs = tuple(tensor_info(spec) for spec in session.inputs)
         self.outputs = tuple(tensor_info(spec) for spec in session.outputs)
@@ -163,7 +180,7 @@ def compile(
     """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
 
     Args:
-        target: `cpu`, `cpu:<isa>` or `null`.
+        target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy) or `null` (counts only).
         threads: threads per run; None: the processors this process may use.
         shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`).
         dedup: `none` or `exact`.
@@ -188,7 +205,8 @@ def compile(
         numerics=numerics,
         progress=progress,
     )
-    return CompiledModel(Session(compile_program(source_of(model), options), threads=threads))
+    program: Any = compile_program(source_of(model), options)
+    return CompiledModel(Session(program, threads=threads) if isinstance(program, Artifact) else program.session(threads))
 
 
 def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False) -> CompiledModel:

@@ -42,6 +42,18 @@ def test_outputs_agree_with_onnxruntime(name: str, threads: int):
         assert np.abs(value - expected).max() <= 1e-4 * np.abs(expected).max()
 
 
+def test_the_interpreter_agrees_and_null_counts(tmp_path: Path):
+    native, interpreted, counted = (fuseline.compile(SMALL_MODELS["convolutions"](), threads=1, target=t) for t in ("cpu", "interpreter", "null"))
+    feeds = _feeds(native, 9)
+    for name, expected in interpreted.run(feeds).items():
+        assert np.abs(native.run(feeds)[name] - expected).max() <= 1e-4 * np.abs(expected).max()
+    assert counted.stats["dispatches"] == native.stats["dispatches"]
+    for call, code in ((lambda: counted.run(feeds), "E0305"), (lambda: interpreted.save(tmp_path / "m.fuse"), "E0502")):
+        with pytest.raises(fuseline.FuselineError) as caught:
+            call()
+        assert caught.value.code == code
+
+
 def test_saved_and_loaded_gives_equal_bits_and_keeps_the_records(tmp_path: Path):
     model = fuseline.compile(mlp(), threads=1)
     model.save(tmp_path / "m.fuse")

@@ -15,8 +15,10 @@ from fuseline.cli.feeds import Feeds, parse_feeds
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
+from fuseline.errors import FuselineError
 from fuseline.report.records import DispatchRecord
 from fuseline.report.units import seconds
+from fuseline.runtime import Session
 from fuseline.verify.compare import compare, dependent_outputs
 from fuseline.verify.dispatch_times import dispatch_seconds
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
@@ -122,6 +124,8 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
 
 
 def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]]:
+    if not isinstance(program.session, Session):
+        raise FuselineError("E0501", "--per-dispatch needs a target with code", hint="use --target cpu")
     # Commands are labelled by executable; launches of one executable keep their order.
     waiting: dict[str, list[DispatchRecord]] = {}
     for dispatch in program.record.dispatches:

@@ -28,7 +28,7 @@ def executor(name: str) -> Executor:
     """The executor registered as `name`; raises FuselineError (E0503) where none is."""
     found = _executors.get(name)
     if found is None:
-        known = "install the onnx package and import fuseline, which registers it"
+        known = "install the onnx package and load the artifact with fuseline.load, which registers it"
         hint = known if name == "onnx" else "register it with fuseline.runtime.host.register"
         raise FuselineError("E0503", f"the artifact needs the host executor {name!r}, which is not registered", hint=hint)
     return found

@@ -1,0 +1,53 @@
+"""Host operators through `onnx.reference`: what has no native lowering runs here, in NumPy, between native parts of a program.
+
+`install` registers it with the runtime; onnx itself is imported by the first host operator that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.errors import FuselineError
+from fuseline.runtime import host
+
+Array = NDArray[Any]
+
+EXECUTOR = "onnx"
+"""The name under which artifacts ask for it."""
+
+
+def install() -> None:
+    """Let the runtime run ONNX operators through `onnx.reference`."""
+    host.register(EXECUTOR, execute)
+
+
+def execute(model: bytes, operands: Sequence[Array | None]) -> list[Array]:
+    """Run a serialised ONNX model of one node on its inputs in order.
+
+    Raises FuselineError: E0503 without the onnx package, E0106 where the reference implementation fails.
+    """
+    evaluator, names = _evaluator(model)
+    feeds = {name: operand for name, operand in zip(names, operands, strict=True) if operand is not None}
+    try:
+        return [np.asarray(result) for result in evaluator.run(None, feeds)]
+    except Exception as error:  # a reference implementation may raise anything
+        node = evaluator.proto_.graph.node[0]
+        raise FuselineError("E0106", f"onnx.reference cannot run {node.op_type}: {error}", node=node.name or node.op_type) from error
+
+
+@lru_cache(maxsize=256)
+def _evaluator(model: bytes) -> tuple[Any, list[str]]:
+    """The evaluator of a one-node model and the names of its inputs."""
+    try:
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+    except ImportError as error:
+        hint = "pip install onnx"
+        raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
+    proto = onnx.load_model_from_string(model)
+    return ReferenceEvaluator(proto), [value.name for value in proto.graph.input]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from fuseline.errors import FuselineError
+from fuseline.interop import onnx_reference
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
 from fuseline.runtime.dtypes import dtype_named
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from fuseline.pipeline import CompileOptions
     from fuseline.report.records import CompileRecord, Decision
+
+onnx_reference.install()  # artifacts may hold operators that run there
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"

@@ -24,6 +24,7 @@ from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.target import PackedLayout
@@ -202,14 +203,18 @@ def native(kernel: Kernel, isa: Machine) -> Callable[..., None]:
     return _SIGNATURE(engine.get_function_address(kernel.symbol))
 
 
+def _not_loaded(*_: object) -> None:
+    raise AssertionError("a kernel for another machine")
+
+
 class Runner:
     """A dispatch compiled for this machine (or an ISA it can run), to be called with arrays."""
 
-    def __init__(self, family: Family, view: DispatchView, isa: Machine | None = None) -> None:
+    def __init__(self, family: Family, view: DispatchView, isa: Machine | None = None, *, load: bool = True) -> None:
         self.view, self.isa = view, isa or machine()
         self.plan = plan_of(family, view, self.isa)
         self.kernel = kernel_of(family, self.plan, self.isa)
-        self.function = native(self.kernel, self.isa)
+        self.function = native(self.kernel, self.isa) if load else _not_loaded
 
     def __call__(self, *arrays: Array, sizes: Mapping[str, int] | None = None, parts: int = 3, at_end: bool = True) -> list[Array]:
         """The results; the grid is run in `parts` ranges, each with scratch full of NaN."""
@@ -227,6 +232,16 @@ class Runner:
             scratch.array[...] = np.nan
             self.function(pointers, numbers, begin, end, scratch.array.ctypes.data)
         return [np.array(result.array) for result in results]
+
+    def interpreted(self, *arrays: Array, sizes: Mapping[str, int] | None = None) -> list[Array]:
+        """The results by the kernel IR's NumPy evaluator, which checks every access against its buffer."""
+        sizes = dict(sizes or {})
+        layouts = self.plan.constant_layouts
+        operands = [packed(a, layouts[i]) if i in layouts else a.copy() for i, a in enumerate(arrays)]
+        results = [np.full([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], np.nan, arrays[0].dtype) for r in self.view.results]
+        numbers = [sizes[name] for name in self.view.size_names]
+        evaluate(self.kernel, [*operands, *results], numbers, 0, d.evaluate(self.plan.workgroups, sizes))
+        return results
 
     def _guarded(self, position: int, array: Array, at_end: bool) -> Guarded:
         layout = self.plan.constant_layouts.get(position)

@@ -188,3 +188,30 @@ def test_a_batch_known_at_run_time_is_shared_out_even_if_it_is_one(batch: int):
     a, f = random((batch, 16, 16, 16), 1), random((3, 3, 16, 32), 2)
     expected = convolve(np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
     assert_close(run(a, f, sizes={"n": batch})[0], expected)
+
+
+@pytest.mark.parametrize("multiplier", [2, 3])
+def test_a_depthwise_convolution_with_a_channel_multiplier(multiplier: int):
+    """x[h, w, c], f[kh, kw, c, m] -> [h, w, c, m]"""
+    c = 5
+    p = Dispatch((9, 8, c), (3, 3, c, multiplier), constants=[1])
+    dim = AffineExpr.dimension
+    image = AffineMap(6, 0, (dim(0) + dim(4), dim(1) + dim(5), dim(2)))
+    filter_, out = AffineMap(6, 0, (dim(4), dim(5), dim(2), dim(3))), AffineMap(6, 0, tuple(dim(i) for i in range(4)))
+    x = p.pad(p.x[0], [1, 1, 0], [1, 1, 0])
+    y = p.multiply_add(x, p.x[1], p.zeros(9, 8, c, multiplier), [image, filter_, out], "pppprr")
+    a, w = random((9, 8, c), 1), random((3, 3, c, multiplier), 2)
+    padded = np.pad(a, [(1, 1), (1, 1), (0, 0)])
+    expected = sum(padded[i : i + 9, j : j + 8, :, None].astype(np.float64) * w[i, j] for i in range(3) for j in range(3))
+    assert_close(Runner(FAMILY, p.done(y))(a, w)[0], np.asarray(expected))
+
+
+def test_a_strided_pointwise_convolution_without_window_loops():
+    """What folding unit dimensions leaves of a 1x1 convolution with stride 2, read from an image with its channels first."""
+    p = Dispatch((12, 9, 10), (12, 20), (20,), constants=[1, 2])
+    dim = AffineExpr.dimension
+    maps = [AffineMap(4, 0, (dim(3), dim(0) * 2, dim(1) * 2)), AffineMap(4, 0, (dim(3), dim(2))), AffineMap(4, 0, tuple(dim(i) for i in range(3)))]
+    y = p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 20), maps, "pppr")
+    run = Runner(FAMILY, p.done(p.bias(y, p.x[2], 2, 5, 5, 20)))
+    a, w, bias = random((12, 9, 10), 1), random((12, 20), 2), random((20,), 3)
+    assert_close(run(a, w, bias)[0], np.einsum("chw,co->hwo", a[:, ::2, ::2], w, dtype=np.float64) + bias)

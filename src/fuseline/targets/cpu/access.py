@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -93,11 +93,20 @@ def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:
     return 1
 
 
+class TileLoads(Protocol):
+    """Supplies loads across the lanes from tiles transposed in registers."""
+
+    def load(self, memory: MemRef, flat: Index, lanes: int) -> Value | None:
+        """The elements at `flat`, or None for those it does not have."""
+        ...
+
+
 class Frame:
     """The buffers and sizes of one dispatch as the kernel under construction sees them."""
 
     def __init__(self, kernel: KernelBuilder, view: DispatchView) -> None:
         self.kernel, self.view = kernel, view
+        self.tile: TileLoads | None = None
         self._size_index = {name: i for i, name in enumerate(view.size_names)}
         self._bindings: dict[SSAValue, int] = {tensor: i for i, tensor in enumerate(view.tensors)}
 
@@ -223,6 +232,9 @@ class Frame:
             return self.kernel.gather(memory, self.kernel.splat(flat.vector, lanes), active=active)
         if flat.stride == 0:
             return self.kernel.load(memory, flat.base)
+        found = self.tile.load(memory, flat, lanes) if self.tile is not None and flat.stride != 1 and active is None else None
+        if found is not None:
+            return found
         if flat.stride == 1:
             return self.kernel.load(memory, flat.base, lanes, active=active)
         if lanes == 1:

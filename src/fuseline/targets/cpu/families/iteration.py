@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
@@ -208,6 +208,14 @@ _MOVES: dict[type[Operation], Any] = {
     linalg.ops.TransposeOp: _transpose,
     linalg.ops.BroadcastOp: _broadcast,
 }
+
+
+def contiguous_axis(view: DispatchView, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> Node | None:
+    """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a plain loop."""
+    for expr, size in zip(reversed(map_.results), reversed(view.shapes.dims(value)), strict=True):
+        if size != 1:
+            return loops[expr.position] if isinstance(expr, AffineDimExpr) else None
+    return None
 
 
 def loose_dimensions(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:

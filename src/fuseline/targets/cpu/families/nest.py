@@ -22,6 +22,7 @@ from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.reducing import LaneReduction, reduce_points, walk
 from fuseline.targets.cpu.families.schedule import Group, Schedule
 from fuseline.targets.cpu.families.stages import Destination, Stage, body_cost, element_types
+from fuseline.targets.cpu.families.tiling import TileRow
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, MemRef, Operand, Value
 
@@ -52,6 +53,7 @@ class NestEmitter:
         self.e = Evaluator(kernel, self.staging.view)
         self.bounds: dict[Node, tuple[Operand, Operand]] = {}
         self.grid: Coordinates = {}
+        self.tile_span: tuple[Operand, Operand] = (0, 1)
         self.scratch: dict[SSAValue, Storage] = {}
         self.read_later = _read_later(schedule.groups)
 
@@ -74,6 +76,8 @@ class NestEmitter:
         rest = number
         if schedule.chunked is not None:
             rest = self._place_chunk(number)
+        if schedule.tile_run:
+            rest = self._place_tiles(rest)
         for i, run in reversed(list(enumerate(schedule.runs))):
             extent = self._run_extent(run)
             here = rest if i == 0 else kernel.rem(rest, extent)
@@ -87,12 +91,25 @@ class NestEmitter:
         if chunks == 1:
             self.bounds[schedule.chunked] = (0, extent)
             return number
-        here = number if not schedule.runs else kernel.rem(number, chunks)
+        last = not schedule.runs and not schedule.tile_run
+        here = number if last else kernel.rem(number, chunks)
         lo = kernel.mul(here, schedule.chunk)
         whole = isinstance(extent, int) and extent % schedule.chunk == 0
         end = kernel.add(lo, schedule.chunk)
         self.bounds[schedule.chunked] = (lo, end if whole else kernel.min(end, extent))
-        return number if not schedule.runs else kernel.div(number, chunks)
+        return number if last else kernel.div(number, chunks)
+
+    def _place_tiles(self, number: Operand) -> Operand:
+        kernel, schedule = self.kernel, self.schedule
+        extent, tiles = self._run_extent(schedule.tile_run), self.e.frame.operand(schedule.tiles)
+        here = kernel.rem(number, tiles) if schedule.runs else number
+        lo = kernel.mul(here, schedule.tile)
+        self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
+        return kernel.div(number, tiles) if schedule.runs else number
+
+    def tile_coordinates(self, at: Operand) -> Coordinates:
+        """The coordinates that a step along the tiled run sets."""
+        return self._along(self.schedule.tile_run, Index(at))
 
     def _run_extent(self, run: Sequence[Node]) -> Operand:
         return self.e.frame.product([self.axes.extents[axis] for axis in run])
@@ -259,9 +276,31 @@ class GroupEmitter:
         def body(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> Sequence[Value]:
             stride = 1 if lanes > 1 else 0
             points = [{**at, **self.nest.lane_coordinates(axis, Index(start, stride))} for start in starts]
+            if self.nest.schedule.tile_run:
+                self._tiles(points[0], lanes, active)
+                return state
             return self._points(points, lanes, active, state)
 
         return self.lane_loop.run(lo, hi, body, carried)
+
+    def _tiles(self, at: Coordinates, lanes: int, active: Operand | None) -> None:
+        """All rows of the workgroup's tiles at one place of the lane axis: whole tiles, then single rows."""
+        kernel, (lo, hi) = self.kernel, self.nest.tile_span
+
+        def row(t: Operand) -> None:
+            self._points([{**at, **self.nest.tile_coordinates(t)}], lanes, active, [])
+
+        def tile(t: Operand) -> None:
+            for number in range(lanes):
+                self.e.frame.tile = TileRow(kernel, t, number, lanes)
+                row(kernel.add(t, number))
+            self.e.frame.tile = None
+
+        whole = lo
+        if lanes > 1 and active is None:
+            whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), lanes), lanes))
+            kernel.loop(lo, whole, lanes, tile)
+        kernel.loop(whole, hi, 1, row)
 
     # stages at a point -----------------------------------------------------------------------------------------------------------------
 

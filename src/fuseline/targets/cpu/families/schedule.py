@@ -18,8 +18,9 @@ from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.iteration import Node, is_internal, plain_pairs
+from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal, plain_pairs
 from fuseline.targets.cpu.families.stages import SCRATCH_LIMIT_BYTES, Stage, Staging, cost, element_types
+from fuseline.targets.cpu.families.tiling import TILES_PER_WORKGROUP, tile_run
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BITS, BYTES
 
@@ -47,7 +48,7 @@ class Schedule:
     """Everything that emission needs.
 
     `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the lane axis when it is cut
-    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last).
+    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows.
     """
 
     staging: Staging
@@ -56,6 +57,13 @@ class Schedule:
     chunk: int
     lane_run: list[Node]
     groups: list[Group]
+    tile_run: list[Node] = field(default_factory=list[Node])
+    tile: int = 1
+
+    @property
+    def tiles(self) -> Dim:
+        """How many rows of tiles the tiled run has."""
+        return ceil_div(product(self.staging.axes.extents[axis] for axis in self.tile_run), self.tile)
 
     @property
     def lane_extent(self) -> Dim:
@@ -70,7 +78,7 @@ class Schedule:
     @property
     def workgroups(self) -> Dim:
         """The size of the grid."""
-        return mul(product(self.staging.axes.extents[axis] for run in self.runs for axis in run), self.chunks)
+        return mul(product(self.staging.axes.extents[axis] for run in self.runs for axis in run), mul(self.tiles, self.chunks))
 
 
 def build_schedule(staging: Staging, machine: Machine) -> Schedule:
@@ -91,8 +99,22 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     schedule = Schedule(staging, runs, chunked, 1, lane_run, groups)
     for group in groups:
         _choose_lanes(staging, group, weights, lane, machine)
+    _choose_tiles(schedule)
     schedule.chunk = _chunk(schedule, machine)
     return schedule
+
+
+def _choose_tiles(schedule: Schedule) -> None:
+    """Walk a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is reduced."""
+    groups = schedule.groups
+    if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):
+        return
+    if groups[0].lane_axis != schedule.chunked:
+        return
+    run = tile_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    if run:
+        schedule.runs = [other for other in schedule.runs if other is not run]
+        schedule.tile_run, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
 
 
 # the grid ------------------------------------------------------------------------------------------------------------------------------
@@ -178,7 +200,7 @@ def _weights(staging: Staging) -> dict[Node, float]:
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not _uninitialised(value) and (not is_internal(value) or value in staging.stored):
-                    vote(_contiguous(staging, value, map_, loops), _volume(staging, map_, loops))
+                    vote(contiguous_axis(staging.view, value, map_, loops), _volume(staging, map_, loops))
     for stage in staging.stages:
         for value in stage.values:
             axes = [axis for axis in staging.axes.of_value(value) if axis is not None]
@@ -188,13 +210,6 @@ def _weights(staging: Staging) -> dict[Node, float]:
 
 def _uninitialised(value: SSAValue) -> bool:
     return isinstance(value.owner, tensor.EmptyOp)
-
-
-def _contiguous(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> Node | None:
-    for expr, size in zip(reversed(map_.results), reversed(staging.view.shapes.dims(value)), strict=True):
-        if size != 1:
-            return loops[expr.position] if isinstance(expr, AffineDimExpr) else None
-    return None
 
 
 def _volume(staging: Staging, map_: AffineMap, loops: Sequence[Node | None]) -> float:
@@ -244,7 +259,7 @@ def _chunk(schedule: Schedule, machine: Machine) -> int:
     extent = upper_bound(schedule.lane_extent)
     lanes = max((group.lanes for group in schedule.groups), default=machine.f32_lanes)
     others = _elements(schedule.staging, [axis for run in schedule.runs for axis in run])
-    work = max(1.0, _work_per_lane_point(schedule))
+    work = max(1.0, _work_per_lane_point(schedule)) * schedule.tile
     step = 8 * lanes
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
     if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):

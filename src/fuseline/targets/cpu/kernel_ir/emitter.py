@@ -1,6 +1,6 @@
 """Where operations are placed: scopes, sharing of equal pure operations, and hoisting of index arithmetic.
 
-No IR pass runs after us, so the builder itself keeps code tidy: an operation equal to one already visible is that one, and scalar index
+No IR pass runs after us, so the builder itself keeps code tidy: an operation equal to one already visible is that one, and scalar
 arithmetic goes to the outermost block where its operands exist. `x + constant` is the exception: it stays where it is used, since it folds
 into the displacement of a memory operand and would otherwise hold a register across the loop.
 """
@@ -11,7 +11,9 @@ from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.types import I64, Block, Loop, Operand, Type, Value, When, depth_of
 
-HOISTED = frozenset({"mul", "sub", "add", "min", "max", "compare", "select", "cast", "splat", "iota", "mask", "and", "or", "xor", "select_address"})
+HOISTED = frozenset(
+    "mul sub add min max compare select cast bitcast splat iota mask and or xor select_address fdiv fma neg abs sqrt floor ceil rint trunc".split()
+)
 
 
 class Emitter:
@@ -94,7 +96,7 @@ class Emitter:
 def _is_index_work(op: str, type: Type, args: tuple[Any, ...]) -> bool:
     if op in ("splat", "mask", "iota"):
         return True
-    if type.lanes != 1 or type.is_float:
+    if type.lanes != 1:
         return False
     return not (op == "add" and isinstance(args[1], int))
 

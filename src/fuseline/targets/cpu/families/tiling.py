@@ -1,0 +1,108 @@
+"""Square tiles for operands that lie across the lanes: loaded as rows of memory, transposed in registers.
+
+    lanes ->                      An op that writes rows and reads columns would gather one element per lane. Instead `lanes` rows of the
+t   . . . .                       output are made together: the operand is loaded in vectors along its own memory, and `lanes` such
+|   . . . .                       vectors, transposed, are what the rows need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.targets.cpu.access import Index
+from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
+from fuseline.targets.cpu.families.stages import Staging, cost
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+
+TILES_PER_WORKGROUP = 4
+"""Tiles side by side: 4 of 8 floats use two whole cache lines of the operand before the next row is touched."""
+
+DEAREST_BODY = 60
+"""Bodies of more operations are not written out once per row of a tile."""
+
+
+def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+    """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none worth tiling."""
+    if lanes not in (4, 8, 16) or not _long_enough(staging, lane_run, lanes):
+        return []
+    results = set(staging.destinations)
+    if any(cost(op, staging.live, results) > DEAREST_BODY for op in staging.live):
+        return []
+    for op in staging.live:
+        if not is_generic(op):
+            continue
+        structured, loops = StructuredOp(op), staging.axes.of_op(op)
+        for value, map_ in zip(structured.inputs, structured.input_maps, strict=True):
+            axis = contiguous_axis(staging.view, value, map_, loops)
+            used = {loops[d] for d in map_.used_dims()}
+            if splat_value(value) is not None or is_internal(value) or lane_run[-1] not in used or axis in lane_run:
+                continue
+            for run in runs:
+                if axis == run[-1] and _long_enough(staging, run, lanes):
+                    return run
+    return []
+
+
+def _long_enough(staging: Staging, run: Sequence[Node], lanes: int) -> bool:
+    total: Dim = product(staging.axes.extents[axis] for axis in run)
+    return (upper_bound(total) or lanes) >= lanes
+
+
+class TileRow:
+    """Row `row` of a tile whose rows start at `start` along the tiled run. Loads across the lanes go through `load`."""
+
+    def __init__(self, kernel: KernelBuilder, start: Operand, row: int, lanes: int) -> None:
+        self.kernel, self.start, self.row, self.lanes = kernel, start, row, lanes
+
+    def load(self, memory: MemRef, flat: Index, lanes: int) -> Value | None:
+        """The elements at `flat`, if the tile has them: the operand must be contiguous along the tiled run."""
+        if lanes != self.lanes or coefficient(flat.base, self.start) != 1:
+            return None
+        base = self.kernel.sub(flat.base, self.row)
+        key = ("tile", memory, base, flat.stride)
+        rows = self.kernel.recall(key)
+        if rows is None:
+            columns = [self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), lanes) for lane in range(lanes)]
+            rows = transposed(self.kernel, columns)
+            self.kernel.remember(key, rows)
+        return rows[self.row]
+
+
+def transposed(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
+    """A square of vectors transposed: Eklundh's exchange of ever smaller blocks, `lanes * log2(lanes)` shuffles."""
+    out, lanes = list(rows), len(rows)
+    block = lanes // 2
+    while block:
+        low = [lane if not lane & block else lanes + lane - block for lane in range(lanes)]
+        high = [lane + block if not lane & block else lanes + lane for lane in range(lanes)]
+        for i in range(lanes):
+            if not i & block:
+                a, b = out[i], out[i + block]
+                out[i], out[i + block] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)
+        block //= 2
+    return out
+
+
+def coefficient(operand: Operand, variable: Operand) -> int | None:
+    """The factor of `variable` in an affine index; None where the index is not affine in it."""
+    if operand is variable:
+        return 1
+    if not isinstance(operand, Value) or not isinstance(variable, Value) or operand.depth < variable.depth:
+        return 0
+    if operand.op in ("add", "sub"):
+        a, b = (coefficient(arg, variable) for arg in operand.args)
+        return None if a is None or b is None else a + b * (1 if operand.op == "add" else -1)
+    if operand.op == "mul":
+        return _product(operand, variable)
+    return 0 if operand.op in ("index", "argument", "size", "carried", "result") else None
+
+
+def _product(operand: Value, variable: Value) -> int | None:
+    a, b = operand.args
+    inner = coefficient(a, variable)
+    if isinstance(b, int):
+        return None if inner is None else inner * b
+    return 0 if inner == 0 and coefficient(b, variable) == 0 else None

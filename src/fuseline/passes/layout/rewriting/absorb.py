@@ -152,7 +152,7 @@ def write_results(scope: Scope, op: linalg.ops.GenericOp, orders: Sequence[Permu
             outputs[i] = init_like(scope, at, outputs[i], order)
             maps[len(inputs) + i] = permuted_results(maps[len(inputs) + i], order)
     old_results = list(op.results)
-    new = rebuilt(op, inputs, outputs, maps, [it.data.value for it in op.iterator_types])
+    new = rebuilt(op, inputs, outputs, maps, [str(it.data.value) for it in op.iterator_types])
     after = Emitter(InsertPoint.after(new), location=new.location)
     results = [value if order is None else transpose(scope, after, value, inverse(order)) for value, order in zip(new.results, orders, strict=True)]
     assert len(old_results) == len(results)

@@ -43,7 +43,7 @@ def _permute(scope: Scope, op: linalg.ops.GenericOp, index: int) -> bool:
     plan = _one_group(scope, op, index, flat, permutation)
     if plan is None:
         return False
-    axis, group, loop = plan
+    group, loop = plan
     at = Emitter.before(op)
     view = StructuredOp(op)
     weight_axis = next(i for i, expr in enumerate(view.input_maps[1 - index].results) if dims_of(expr) == {loop})
@@ -56,8 +56,8 @@ def _permute(scope: Scope, op: linalg.ops.GenericOp, index: int) -> bool:
 
 def _one_group(
     scope: Scope, op: linalg.ops.GenericOp, index: int, flat: tensor.CollapseShapeOp, permutation: Permutation
-) -> tuple[int, list[int], int] | None:
-    """The collapsed dimension inside which `permutation` moves everything it moves, its group, and the summed loop that walks it."""
+) -> tuple[list[int], int] | None:
+    """The only group of dimensions inside which `permutation` moves anything, and the summed loop that walks it collapsed."""
     view = StructuredOp(op)
     groups = groups_of(flat)
     moved = [i for i, group in enumerate(groups) if [permutation[axis] for axis in group] != group]
@@ -70,7 +70,7 @@ def _one_group(
     sizes = [scope.dims(flat.src)[axis] for axis in groups[moved[0]]]
     if len(uses) != 2 or not can_reshape(scope, sizes):
         return None
-    return moved[0], groups[moved[0]], expr.position
+    return groups[moved[0]], expr.position
 
 
 def _permuted_axis(scope: Scope, at: Emitter, weight: SSAValue, axis: int, sizes: Sequence[Dim], order: Permutation) -> SSAValue:

@@ -7,6 +7,7 @@ their root, and a chain that ends where it began disappears.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
@@ -67,7 +68,7 @@ def segments(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[int, int
     elif not before and not after:
         return []
     cuts.append((len(before), len(after)))
-    return [(i - a, j - b) for (a, b), (i, j) in zip(cuts, cuts[1:], strict=False)]
+    return [(i - a, j - b) for (a, b), (i, j) in pairwise(cuts)]
 
 
 def _prefixes(dims: Sequence[Dim]) -> list[Dim]:

@@ -65,7 +65,7 @@ def permuted_slice(op: tensor.ExtractSliceOp, source: SSAValue, permutation: Per
     sizes = apply(permutation, joined(op.static_sizes, op.sizes))
     strides = apply(permutation, joined(op.static_strides, op.strides))
     shape = apply(permutation, shape_of(op.result))
-    return tensor.ExtractSliceOp(source, offsets, sizes, strides, tensor.TensorType(element_of(op.result), shape))
+    return tensor.ExtractSliceOp(source, offsets, sizes, strides, TensorType(element_of(op.result), shape))
 
 
 def _expand(scope: Scope, op: Operation) -> SSAValue | None:
@@ -147,7 +147,7 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
     back = inverse(best)
     pieces = [transpose(scope, moved, piece, back) for piece in op.inputs]
     axis = best[op.dim.value.data]
-    type_ = tensor.TensorType(element_of(op.result), apply(back, shape_of(op.result)))
+    type_ = TensorType(element_of(op.result), apply(back, shape_of(op.result)))
     return transpose(scope, moved, at.add(tensor.ConcatOp(pieces, axis, type_)).result, best)
 
 

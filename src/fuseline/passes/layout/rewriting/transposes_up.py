@@ -103,7 +103,7 @@ def _concat(scope: Scope, op: Operation, permutation: Permutation, moved: Emitte
     assert isinstance(op, tensor.ConcatOp)
     pieces = [transpose(scope, moved, piece, permutation) for piece in op.inputs]
     axis = permutation.index(op.dim.value.data)
-    type_ = tensor.TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
+    type_ = TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
     return Emitter.before(op).add(tensor.ConcatOp(pieces, axis, type_)).result
 
 

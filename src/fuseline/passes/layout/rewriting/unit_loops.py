@@ -16,8 +16,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, producer_of
 from fuseline.ir.build import Emitter, shape_of
+from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.generics import extracts_of, finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
@@ -40,21 +42,21 @@ def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) 
         extents = view.loops(scope.shapes)
     except ValueError:
         return
-    dropped = _droppable(view, {loop for loop, size in enumerate(extents) if size == 1})
+    dropped = _droppable(scope, view, extents)
     plan = _plan(view, dropped)
     if not dropped and all(len(axes) == len(map_.results) for axes, map_ in zip(plan.axes, view.maps, strict=True)):
         return
     _apply(scope, squeezer, view, plan)
 
 
-def _droppable(view: StructuredOp, unit: set[int]) -> set[int]:
-    dropped = set(unit)
-    changed = True
+def _droppable(scope: Scope, view: StructuredOp, extents: Dims) -> set[int]:
+    dropped = {loop for loop, size in enumerate(extents) if size == 1}
+    changed = bool(dropped)
     while changed:
         changed = False
-        for map_ in view.maps:
-            for expr in map_.results:
-                if not _stays_plain(expr, dropped):
+        for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
+            for expr, size in zip(map_.results, scope.dims(value), strict=True):
+                if not _stays_plain(expr, dropped, size, extents):
                     dropped -= dims_of(expr)
                     changed = True
     written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]
@@ -65,7 +67,8 @@ def _droppable(view: StructuredOp, unit: set[int]) -> set[int]:
     return dropped
 
 
-def _stays_plain(expr: AffineExpr, dropped: set[int]) -> bool:
+def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) -> bool:
+    """Whether `expr` without the loops in `dropped` is still a window, or one loop that walks the whole dimension of `size`."""
     if isinstance(expr, AffineDimExpr | AffineConstantExpr) or not dims_of(expr) & dropped:
         return True
     linear = linear_terms(expr)
@@ -74,7 +77,7 @@ def _stays_plain(expr: AffineExpr, dropped: set[int]) -> bool:
     rest = {loop: factor for loop, factor in linear[0].items() if loop not in dropped}
     if len(rest) > 1:
         return True
-    return linear[1] == 0 and all(factor == 1 for factor in rest.values())
+    return linear[1] == 0 and all(factor == 1 and extents[loop] == size for loop, factor in rest.items())
 
 
 def _start_value(view: StructuredOp) -> SSAValue | None:

@@ -1,0 +1,69 @@
+"""Random graphs keep their values, their provenance and their form (a second run changes nothing) under every layout and padding pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+
+from fuseline.analysis.evaluation import evaluate_module
+from fuseline.ir.context import new_context
+from fuseline.ir.provenance import provenance
+from fuseline.passes.registry import parse_passes
+from tests.properties.random_layout_graphs import GraphBuilder, Step
+
+ALONE = (
+    "convert-convolutions-to-channels-last",
+    "propagate-transposes",
+    "fold-unit-dims",
+    "sink-collapse-shapes",
+    "bubble-expand-shapes",
+    "sink-expand-shapes",
+    "fold-pad-into-consumer",
+)
+TOGETHER = (
+    "convert-convolutions-to-channels-last,sink-collapse-shapes,propagate-transposes,fold-constants,fold-unit-dims,bubble-expand-shapes,"
+    "sink-collapse-shapes,sink-expand-shapes,propagate-transposes,fold-unit-dims,fold-pad-into-consumer,dead-code"
+)
+SHAPES = ((1, 4, 6, 6), (2, 3, 4, 5), (6, 4), (1, 12))
+number = st.integers(0, 63)
+steps = st.lists(st.tuples(number, number, number), min_size=1, max_size=10)
+
+
+def nodes(module: ModuleOp) -> set[str]:
+    """Every source node that an op of `module` names."""
+    return {node for op in module.walk() for node in provenance(op)}
+
+
+def check(pipeline: str, program: list[Step], seed: int) -> None:
+    """`pipeline` on the program that `program` spells keeps what must be kept."""
+    ctx = new_context()
+    builder = GraphBuilder(ctx, SHAPES, seed)
+    module = builder.run(program)
+    module.verify()
+    inputs, before = builder.inputs(), nodes(module)
+    expected = evaluate_module(module, inputs, ctx.resources)
+    for step in parse_passes(pipeline):
+        step.apply(ctx, module)
+        module.verify()
+    for left, right in zip(evaluate_module(module, inputs, ctx.resources), expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
+    assert before <= nodes(module) | set(ctx.records.eliminated)
+    main = next(iter(module.ops))
+    lost = [op for op in main.body.block.ops if op.name.partition(".")[0] in ("linalg", "tensor") and not provenance(op)]
+    assert not [op.name for op in lost if op.name not in ("tensor.dim", "tensor.collapse_shape", "tensor.empty")]
+
+
+@pytest.mark.parametrize("pipeline", ALONE)
+@given(program=steps, seed=st.integers(0, 7))
+@settings(max_examples=60, deadline=None)
+def test_one_pass_keeps_values(pipeline: str, program: list[Step], seed: int) -> None:
+    check(pipeline, program, seed)
+
+
+@given(program=steps, seed=st.integers(0, 7))
+@settings(max_examples=150, deadline=None)
+def test_all_passes_keep_values(program: list[Step], seed: int) -> None:
+    check(TOGETHER, program, seed)

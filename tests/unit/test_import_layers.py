@@ -27,7 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "frontends": _MIDDLE,
     "passes": _MIDDLE,
     "targets.cpu": (*_MIDDLE, "runtime"),
-    "targets.interpreter": (*_MIDDLE, "runtime"),
+    "targets.interpreter": (*_MIDDLE, "runtime", "targets.null"),
     "targets.null": (*_MIDDLE, "runtime"),
     "targets": (*_MIDDLE, "runtime"),
     "pipeline": _HIGH,

@@ -10,7 +10,8 @@ import io
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -20,6 +21,7 @@ from xdsl.ir import BlockArgument, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
@@ -49,6 +51,9 @@ _PARSE_FAILURES = (
 )
 
 
+ListElementT = TypeVar("ListElementT")
+
+
 class _SourceParser(Parser):
     """xDSL's parser, with source places as locations and resource names left as they are."""
 
@@ -70,6 +75,12 @@ class _SourceParser(Parser):
             line, column = self.place(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
+        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without.
+        if delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute and self._current_token.kind is MLIRTokenKind.L_PAREN:
+            delimiter = Parser.Delimiter.PAREN
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before

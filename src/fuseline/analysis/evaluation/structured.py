@@ -195,8 +195,9 @@ def _combined(nest: Nest, k: int, reduction: Reduction) -> Array:
 
 def _is_product(reduction: Reduction) -> bool:
     term = reduction.term
-    is_factor = isinstance(term, OpResult) and term.op.name == _SUMS.get(reduction.combine.name)
-    return is_factor and term.op.parent is reduction.combine.parent
+    if not isinstance(term, OpResult) or term.op.name != _SUMS.get(reduction.combine.name):
+        return False
+    return term.op.parent is reduction.combine.parent
 
 
 def _sum_of_products(nest: Nest, reduction: Reduction) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
@@ -120,6 +120,7 @@ def cast_to(value: SSAValue, type_: Attribute, unsigned: bool = False) -> SSAVal
 def _cast_float(value: SSAValue, source: AnyFloat, type_: Attribute, unsigned: bool) -> SSAValue:
     if isinstance(type_, AnyFloat):
         return (arith.ExtFOp if type_.bitwidth > source.bitwidth else arith.TruncFOp)(value, type_).result
+    assert isinstance(type_, IntegerType)
     return (arith.FPToUIOp if unsigned else arith.FPToSIOp)(value, type_).result
 
 
@@ -133,6 +134,9 @@ def multiply(lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """A product in the operands' type; booleans are and-ed."""
     kind = arith.MulfOp if isinstance(lhs.type, AnyFloat) else arith.AndIOp if lhs.type == IntegerType(1) else arith.MuliOp
     return kind(lhs, rhs).result
+
+
+DeclaredT = TypeVar("DeclaredT", bound="DeclaredOp")
 
 
 class DeclaredOp(NamedOperation, ABC):
@@ -186,7 +190,7 @@ def parse_results(parser: Parser) -> list[Attribute]:
     return list(types) if types is not None else [parser.parse_type()]
 
 
-def parse_named(cls: type[DeclaredOp], parser: Parser, properties: dict[str, Attribute]) -> DeclaredOp:
+def parse_named(cls: type[DeclaredT], parser: Parser, properties: dict[str, Attribute]) -> DeclaredT:
     """The common syntax `{attributes} ins(..) outs(..) -> types` of an op whose leading properties were parsed already."""
     attributes = {**properties, **parser.parse_optional_attr_dict()}
     inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")

@@ -158,7 +158,7 @@ def _parse_ends(parser: Parser, source: UnresolvedOperand) -> tuple[list[SSAValu
     source_type = parser.parse_type()
     parser.parse_punctuation("->")
     dest_type = parser.parse_type()
-    ends = [parser.resolve_operand(source, source_type), parser.resolve_operand(dest, dest_type)]
+    ends: list[SSAValue] = [parser.resolve_operand(source, source_type), parser.resolve_operand(dest, dest_type)]
     return ends, [dest_type] if isinstance(dest_type, TensorType) else [], attributes
 
 

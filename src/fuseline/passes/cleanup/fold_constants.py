@@ -153,12 +153,12 @@ def _single_value(array: Array) -> Any:
     """The number that every element of `array` is (to the bit), None where they differ or there are none."""
     if array.size == 0:
         return None
-    first = array[(0,) * array.ndim]
+    first: Any = array[(0,) * array.ndim]
     if array.size > 1 and (array[(-1,) * array.ndim] != first or not bool((array == first).all())):
         return None
     if array.dtype.kind == "f" and first == 0 and bool((np.signbit(array) != np.signbit(first)).any()):
         return None
-    return first.item()
+    return np.asarray(first).item()
 
 
 @dataclass(frozen=True)

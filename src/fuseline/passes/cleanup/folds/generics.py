@@ -11,7 +11,8 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import is_permutation, splat_value
-from fuseline.ir.build import element_of, scalar_attribute, shape_of
+from fuseline.ir.build import element_of, shape_of
+from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 Generic = linalg.ops.GenericOp
@@ -85,7 +86,7 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
         element = element_of(value)
         scalar = _scalar_behind(value)
         if scalar is None:
-            constant = arith.ConstantOp(scalar_attribute(number, element))
+            constant = constant_op(number, element)
             constant.location = op.location
             assert op.parent is not None
             op.parent.insert_op_before(constant, op)
@@ -219,9 +220,10 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
     if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(op.operands) - 1):
         return False
     (value,) = values
-    inside = value.owner is op.body.block or (isinstance(value, OpResult) and value.op.parent is op.body.block)
-    if isinstance(value, OpResult) and inside and isinstance(value.op, arith.ConstantOp):
-        constant = value.op.clone()
+    maker = value.op if isinstance(value, OpResult) else None
+    inside = value.owner is op.body.block or (maker is not None and maker.parent is op.body.block)
+    if inside and isinstance(maker, arith.ConstantOp):
+        constant = maker.clone()
         fill = linalg.ops.FillOp([constant.result], list(op.outputs), [op.results[0].type])
         work.replace(op, [constant, fill])
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import scalar_attribute
@@ -20,6 +20,11 @@ def constant_value(value: SSAValue) -> float | int | None:
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr | FloatAttr):
         return op.value.value.data
     return None
+
+
+def constant_op(value: float | int | bool, type_: Attribute) -> arith.ConstantOp:
+    """A scalar constant of `type_`."""
+    return arith.ConstantOp(scalar_attribute(value, type_))  # pyright: ignore[reportArgumentType]
 
 
 def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
@@ -35,7 +40,7 @@ def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
                 run_op(value.op, scope)
         run_op(op, scope)
     result = np.asarray(scope[op.results[0]])
-    work.replace(op, [arith.ConstantOp(scalar_attribute(result.item(), op.results[0].type))])
+    work.replace(op, [constant_op(result.item(), op.results[0].type)])
     return True
 
 
@@ -83,7 +88,8 @@ def _select(op: Operation) -> SSAValue | None:
 
 def _undone(op: Operation) -> SSAValue | None:
     """A negation of a negation; an index cast there and back."""
-    inner = op.operands[0].op if isinstance(op.operands[0], OpResult) else None
+    operand = op.operands[0]
+    inner = operand.op if isinstance(operand, OpResult) else None
     if type(inner) is not type(op) or inner is None:
         return None
     source = inner.operands[0]

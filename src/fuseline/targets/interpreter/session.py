@@ -1,0 +1,113 @@
+"""A schedule executed step by step with NumPy, on an arena laid out as the schedule says: what a wrong plan breaks, breaks here too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.func import FuncOp
+
+from fuseline.analysis.evaluation import evaluate_function
+from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, Schedule
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.sizes import size_from_json
+from fuseline.targets.interpreter.host import call_node
+
+Array = NDArray[Any]
+
+
+def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:
+    """Inputs or outputs as the runtime describes them."""
+    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims)) for b in boundaries)
+
+
+@dataclass(frozen=True)
+class InterpretedProgram:
+    """What the interpreter assembles in place of an artifact: it runs in this process and cannot be saved."""
+
+    schedule: Schedule
+    entries: Mapping[str, FuncOp]
+    program: Program
+    records: bytes = b""
+    metadata: Mapping[str, Any] | None = None
+
+    def session(self, threads: int | None = None) -> InterpretedSession:
+        """The program, ready to run."""
+        del threads
+        return InterpretedSession(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Raises E0502: there is no code to save."""
+        raise FuselineError("E0502", "an interpreted program has no code to save", node=os.fspath(path), hint="compile for cpu")
+
+
+class InterpretedSession:
+    """Runs an interpreted program; the same surface as `fuseline.runtime.Session`."""
+
+    threads = 1
+
+    def __init__(self, program: InterpretedProgram) -> None:
+        self.artifact = program
+        self.inputs, self.outputs, self.records = program.program.inputs, program.program.outputs, program.records
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Outputs by name for feeds by name; raises E0201 to E0204 for feeds that do not fit."""
+        arrays = admit(self.inputs, feeds)
+        sizes = bind_sizes(self.artifact.program, [array.shape for array in arrays])
+        memory = _Memory(self.artifact.schedule, arrays, sizes)
+        for step in self.artifact.schedule.steps:
+            self._step(step, memory)
+        return {spec.name: memory.outputs[i] for i, spec in enumerate(self.outputs)}
+
+    def _step(self, step: DispatchStep | CopyStep | HostStep, memory: _Memory) -> None:
+        if isinstance(step, CopyStep):
+            memory.write([step.target], [memory.read(step.source).view(memory.dtype(step.target))])
+        elif isinstance(step, HostStep):
+            memory.write(step.results, call_node(step.node, [memory.read(operand) for operand in step.operands]))
+        else:
+            sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
+            memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]))
+
+
+class _Memory:
+    """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing shows."""
+
+    def __init__(self, schedule: Schedule, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
+        self.schedule, self.inputs, self.sizes = schedule, inputs, sizes
+        self.arena = np.full(d.evaluate(schedule.arena_bytes, sizes), 0xFF, np.uint8)
+        self.outputs = [np.empty([d.evaluate(dim, sizes) for dim in b.dims], dtype_named(b.dtype)) for b in schedule.outputs]
+
+    def dtype(self, operand: Operand) -> np.dtype[Any]:
+        """The dtype of an operand."""
+        return dtype_named(operand.dtype)
+
+    def _segment(self, operand: Operand) -> Array:
+        slot = operand.slot
+        if slot.segment == "arena":
+            return self.arena
+        array = {"constant": self.schedule.constants, "input": self.inputs, "output": self.outputs}[slot.segment][slot.index]
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+    def read(self, operand: Operand) -> Array:
+        """A copy-free view of an operand's bytes as its tensor."""
+        shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
+        start, dtype = d.evaluate(operand.slot.offset, self.sizes), self.dtype(operand)
+        stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        segment = self._segment(operand)
+        if stop > segment.size:
+            raise FuselineError("E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}")
+        return segment[start:stop].view(dtype).reshape(shape)
+
+    def write(self, operands: Sequence[Operand], arrays: Sequence[Array]) -> None:
+        """Store results where they belong; all are computed before any is stored."""
+        for operand, array in zip(operands, arrays, strict=False):
+            target = self.read(operand)
+            target[...] = np.asarray(array).reshape(target.shape).astype(target.dtype, copy=False)

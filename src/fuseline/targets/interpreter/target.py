@@ -1,0 +1,46 @@
+"""The interpreter as a target of the pipeline: the executables' IR is the code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.func import FuncOp
+
+from fuseline.analysis.schedule import PackedConstants, Schedule
+from fuseline.ir import dim as d
+from fuseline.runtime.program import Program
+from fuseline.runtime.sizes import size_from_json
+from fuseline.targets.interpreter.session import InterpretedProgram, boundary_specs
+from fuseline.targets.null.counts import counted_kernel
+from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+
+
+class InterpreterTarget(Target):
+    """Keeps each executable's function; `assemble` joins them with the schedule."""
+
+    description = TargetDescription("interpreter")
+
+    def __init__(self) -> None:
+        self._entries: dict[str, FuncOp] = {}
+
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+        """No code: what each dispatch counts. The functions are kept by the symbol of their entry."""
+        del resources
+        self._entries = {entry.sym_name.data: entry for entry in entries}
+        return [counted_kernel(entry, "interpreter") for entry in entries]
+
+    def assemble(
+        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+    ) -> InterpretedProgram:
+        """The program that `session()` runs."""
+        del constants
+        program = Program(
+            inputs=boundary_specs(schedule.inputs),
+            outputs=boundary_specs(schedule.outputs),
+            steps=(),
+            arena_bytes=size_from_json(d.to_json(schedule.arena_bytes)),
+            symbols=dict(schedule.symbols),
+        )
+        entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
+        return InterpretedProgram(schedule, entries, program, records, metadata)

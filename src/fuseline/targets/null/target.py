@@ -1,0 +1,81 @@
+"""A target that generates nothing: every dispatch is accepted and counted, nothing can be run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from xdsl.dialects.func import FuncOp
+
+from fuseline.analysis.schedule import Boundary, PackedConstants, Schedule
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.sizes import size_from_json
+from fuseline.targets.null.counts import counted_kernel
+from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+
+
+class NullTarget(Target):
+    """Counts."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.description = TargetDescription("null", threads=threads)
+
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+        """A record without code per entry function."""
+        del resources
+        return [counted_kernel(entry, "null") for entry in entries]
+
+    def assemble(
+        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+    ) -> NullProgram:
+        """The records and the program's boundary."""
+        del kernels, constants
+        program = Program(inputs=_specs(schedule.inputs), outputs=_specs(schedule.outputs), steps=(), symbols=dict(schedule.symbols))
+        return NullProgram(program, records, metadata)
+
+
+def _specs(boundaries: Sequence[Boundary]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims)) for b in boundaries)
+
+
+@dataclass(frozen=True)
+class NullProgram:
+    """What the null target assembles in place of an artifact; also its own session, which refuses to run."""
+
+    program: Program
+    records: bytes
+    metadata: Mapping[str, Any]
+    threads: int = 1
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The program's inputs."""
+        return self.program.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The program's outputs."""
+        return self.program.outputs
+
+    @property
+    def artifact(self) -> NullProgram:
+        """Itself: what a session is made from."""
+        return self
+
+    def session(self, threads: int | None = None) -> NullProgram:
+        """Itself: it answers questions and runs nothing."""
+        del threads
+        return self
+
+    def run(self, feeds: Mapping[str, Any]) -> NoReturn:
+        """Raises E0305: there is no code."""
+        del feeds
+        raise FuselineError("E0305", "the null target generates no code to run", hint="compile for cpu or interpreter")
+
+    def save(self, path: str | os.PathLike[str]) -> NoReturn:
+        """Raises E0502: there is no code to save."""
+        raise FuselineError("E0502", "the null target generates no code to save", node=os.fspath(path), hint="compile for cpu")

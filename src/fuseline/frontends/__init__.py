@@ -1,0 +1,1 @@
+"""Frontends: a model file becomes linalg on tensors."""

@@ -1,0 +1,49 @@
+"""The ONNX frontend: a model becomes structured ops on tensors, with provenance and symbolic sizes.
+
+    source ──model_file──> checked onnx-ir model ──importer──> func.func @main
+                                                     │
+                             one function per operator, found in ops/ by `@onnx_op`
+
+Heavy imports (onnx, onnx-ir, xDSL) happen on the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
+    from xdsl.dialects.builtin import ModuleOp
+
+    from fuseline.frontends.onnx.sizes import ShapeOption
+    from fuseline.ir.context import CompilerContext
+
+
+def read_onnx(
+    source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext, *, shapes: Mapping[str, ShapeOption] | None = None
+) -> ModuleOp:
+    """The program of an ONNX model as a module with one public `func.func @main`.
+
+    Args:
+        source: a path, the bytes of a model, or a loaded `onnx.ModelProto`.
+        ctx: receives the weights (`resources`), the symbols, and the source nodes, host ops and notes in `records`.
+        shapes: sizes that replace or bound those of the model: by input name all sizes (`(1, 3, 224, 224)`), by symbol name one
+            (`128`) or bounds (`(1, 512)`).
+
+    Raises:
+        FuselineError: E0101 to E0108; everything that a model has unsupported is listed in one error.
+    """
+    from fuseline.frontends.onnx.importer import import_model
+    from fuseline.frontends.onnx.model_file import load_model
+
+    return import_model(load_model(source), ctx, shapes or {})
+
+
+def model_symbols(source: Any) -> dict[str, tuple[str, ...]]:
+    """The symbolic sizes of a model's inputs: input name to dimension texts (decimal for numbers)."""
+    from fuseline.frontends.onnx.model_file import load_model
+    from fuseline.frontends.onnx.sizes import declared_dims
+
+    return declared_dims(load_model(source))

@@ -1,0 +1,46 @@
+"""NumPy's broadcasting on sizes that may be symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.tensors import NoNativeLowering
+from fuseline.ir.dim import Dim, to_text
+
+
+def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
+    """The size that two sizes broadcast to.
+
+    Raises:
+        NoNativeLowering: it depends on the values of symbols.
+        FuselineError: E0107, two different numbers of which neither is 1.
+    """
+    if lhs == rhs or rhs == 1:
+        return lhs
+    if lhs == 1:
+        return rhs
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        raise FuselineError("E0107", f"sizes {lhs} and {rhs} do not broadcast")
+    raise NoNativeLowering("symbolic-broadcast", f"{to_text(lhs)} against {to_text(rhs)}")
+
+
+def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The sizes that all `shapes` broadcast to, aligned at the last dimension; raises like `broadcast_dim`."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    out: list[Dim] = [1] * rank
+    for shape in shapes:
+        offset = rank - len(shape)
+        for axis, size in enumerate(shape):
+            out[offset + axis] = broadcast_dim(out[offset + axis], size)
+    return tuple(out)
+
+
+def loops_of(dims: Sequence[Dim], out: Sequence[Dim]) -> list[int | None]:
+    """For each axis of an operand with `dims` the loop of the space `out` that it follows; None where its size 1 repeats.
+
+    >>> loops_of((1, 4), (2, 3, 4))
+    [None, 2]
+    """
+    offset = len(out) - len(dims)
+    return [None if size == 1 and out[offset + axis] != 1 else offset + axis for axis, size in enumerate(dims)]

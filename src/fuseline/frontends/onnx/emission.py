@@ -1,0 +1,219 @@
+"""Structured ops as lowerings want them: operands broadcast through maps, accumulators filled, views read through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.frontends.onnx import scalars
+from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
+from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.reshaping import reshape_value
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, identity_map
+from fuseline.ir.dim import Dim, product
+
+DType = np.dtype[Any]
+ElementBody = Callable[..., SSAValue]
+FLOAT32 = np.dtype(np.float32)
+BOOL = np.dtype(bool)
+
+
+def result(value: SSAValue, dims: Sequence[Dim], dtype: DType) -> Tensor:
+    """An emitted value as a tensor of the model."""
+    return Tensor(dtype, tuple(dims), value=value)
+
+
+class _Operands:
+    """Inputs of a generic under collection: every distinct (value, map) once, constants with one element inside the body."""
+
+    def __init__(self, node: OnnxNode, rank: int) -> None:
+        self.node, self.rank = node, rank
+        self.values: list[SSAValue] = []
+        self.maps: list[AffineMap] = []
+        self._slots: list[Callable[[Body], SSAValue]] = []
+
+    def add(self, t: Tensor, loops: Sequence[int | None]) -> None:
+        """One more operand whose axis k follows `loops[k]`."""
+        if t.array is not None and t.array.size == 1:
+            self._slots.append(self._scalar(t))
+            return
+        value, map_ = self.node.program.read(t, loops, self.rank, self.node.emit)
+        for at, (other, other_map) in enumerate(zip(self.values, self.maps, strict=True)):
+            if other is value and other_map == map_:
+                break
+        else:
+            at = len(self.values)
+            self.values.append(value)
+            self.maps.append(map_)
+        self._slots.append(lambda b: b.args[at])
+
+    def _scalar(self, t: Tensor) -> Callable[[Body], SSAValue]:
+        element = mlir_element(t.dtype)
+        if t.is_constant:
+            number = t.numbers().reshape(-1)[0].item()
+            return lambda b: b.constant(number, element)
+        outside = self.node.program.integer(t.sizes()[0], element, self.node.emit)
+        return lambda b: outside
+
+    def elements(self, b: Body) -> list[SSAValue]:
+        """The operands' elements inside the body."""
+        return [slot(b) for slot in self._slots]
+
+
+def elementwise(node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: ElementBody, dims: Sequence[Dim] | None = None) -> Tensor:
+    """`body(b, *elements)` at every point of the space that the operands broadcast to (or of `dims`)."""
+    out = tuple(dims) if dims is not None else broadcast_dims(*(t.dims for t in operands))
+    collected = _Operands(node, len(out))
+    for t in operands:
+        collected.add(t, loops_of(t.dims, out))
+    return _parallel(node, collected, out, dtype, body)
+
+
+def mapped(
+    node: OnnxNode, operands: Sequence[tuple[Tensor, Sequence[int | None]]], dims: Sequence[Dim], dtype: DType, body: ElementBody
+) -> Tensor:
+    """Like `elementwise`, with the loop that each axis of each operand follows given."""
+    collected = _Operands(node, len(dims))
+    for t, loops in operands:
+        collected.add(t, loops)
+    return _parallel(node, collected, tuple(dims), dtype, body)
+
+
+def _parallel(node: OnnxNode, collected: _Operands, dims: tuple[Dim, ...], dtype: DType, body: ElementBody) -> Tensor:
+    out = node.program.empty(dims, dtype, node.emit)
+    value = node.emit.elementwise(collected.values, out, lambda b: body(b, *collected.elements(b)), collected.maps)
+    return result(value, dims, dtype)
+
+
+def filled(node: OnnxNode, value: float | int, dims: Sequence[Dim], dtype: DType) -> SSAValue:
+    """A tensor of one value."""
+    return node.emit.fill(value, node.program.empty(dims, dtype, node.emit))
+
+
+def reduce(
+    node: OnnxNode,
+    operands: Sequence[Tensor],
+    axes: Sequence[int],
+    start: float | int,
+    body: ElementBody,
+    *,
+    dtype: DType,
+    keep: bool = False,
+) -> Tensor:
+    """Reduce `axes` of the operands' common space: `body(b, *elements, accumulator)`, from `start`, in `dtype`.
+
+    With `keep` the answer is a view with the reduced dimensions as ones.
+    """
+    dims = broadcast_dims(*(t.dims for t in operands))
+    kept = [axis for axis in range(len(dims)) if axis not in axes]
+    collected = _Operands(node, len(dims))
+    for t in operands:
+        collected.add(t, loops_of(t.dims, dims))
+    init = filled(node, start, [dims[axis] for axis in kept], dtype)
+    iterators = [REDUCTION if axis in axes else PARALLEL for axis in range(len(dims))]
+    op = node.emit.generic(
+        collected.values,
+        [init],
+        [*collected.maps, dims_map(len(dims), kept)],
+        iterators,
+        lambda b: [body(b, *collected.elements(b), b.args[-1])],
+    )
+    small = result(op.results[0], [dims[axis] for axis in kept], dtype)
+    return with_units(small, axes, len(dims)) if keep else small
+
+
+def with_units(t: Tensor, axes: Sequence[int], rank: int) -> Tensor:
+    """`t` as a view of `rank` dimensions with ones at `axes`."""
+    kept = [axis for axis in range(rank) if axis not in axes]
+    dims: list[Dim] = [1] * rank
+    for axis, size in zip(kept, t.dims, strict=True):
+        dims[axis] = size
+    return view(t, dims, kept)
+
+
+def contract(
+    node: OnnxNode,
+    lhs: tuple[Tensor, Sequence[int | None]],
+    rhs: tuple[Tensor, Sequence[int | None]],
+    loops: Sequence[Dim],
+    out_loops: Sequence[int],
+    dtype: DType,
+) -> Tensor:
+    """Sum of products over the loops that are not in `out_loops`; each operand comes with the loop of each of its axes.
+
+    Integers are widened to `dtype` inside the body; 16-bit floats accumulate in f32 and are rounded once at the end.
+    """
+    program, emit, rank = node.program, node.emit, len(loops)
+    wide = accumulator(dtype)
+    left, left_map = program.read(*lhs, rank, emit)
+    right, right_map = program.read(*rhs, rank, emit)
+    dims = [loops[axis] for axis in out_loops]
+    iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in range(rank)]
+    body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
+    op = emit.generic([left, right], [filled(node, 0, dims, wide)], [left_map, right_map, dims_map(rank, list(out_loops))], iterators, body)
+    return cast(node, result(op.results[0], dims, wide), dtype)
+
+
+def _multiply_add(left: DType, right: DType, wide: DType) -> Callable[[Body], Sequence[SSAValue]]:
+    multiply, add = (arith.MulfOp, arith.AddfOp) if is_float(wide) else (arith.MuliOp, arith.AddiOp)
+
+    def body(b: Body) -> Sequence[SSAValue]:
+        x, y, acc = b.args
+        return [b.op(add, acc, b.op(multiply, scalars.convert(b, x, left, wide), scalars.convert(b, y, right, wide)))]
+
+    return body
+
+
+def multiply_add_body(left: DType, right: DType, wide: DType) -> Callable[[Body], Sequence[SSAValue]]:
+    """The body of contractions and convolutions: `acc + left * right`, operands widened first."""
+    return _multiply_add(left, right, wide)
+
+
+def cast(node: OnnxNode, t: Tensor, dtype: DType) -> Tensor:
+    """`t` converted to `dtype` (itself where it has it)."""
+    if t.dtype == dtype:
+        return t
+    return elementwise(node, [t], dtype, lambda b, x: scalars.convert(b, x, t.dtype, dtype))
+
+
+def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
+    """`t` with other dimensions and as many elements: a view where only ones come or go."""
+    dims = tuple(dims)
+    if dims == t.dims:
+        return t
+    if t.array is not None and all(isinstance(size, int) for size in dims):
+        return Tensor(t.dtype, dims, array=t.array.reshape([int(str(size)) for size in dims]), name=t.name)
+    if [s for s in dims if s != 1] == [s for s in t.dims if s != 1]:
+        return _unit_view(t, dims)
+    if 0 in dims:
+        return result(node.program.empty(dims, t.dtype, node.emit), dims, t.dtype)
+    return result(reshape_value(node.emit, node.ssa(t), t.dims, dims, node.index), dims, t.dtype)
+
+
+def _unit_view(t: Tensor, dims: tuple[Dim, ...]) -> Tensor:
+    places = iter([axis for axis, size in enumerate(dims) if size != 1])
+    return view(t, dims, [None if size == 1 else next(places) for size in t.dims])
+
+
+def collapse(node: OnnxNode, t: Tensor, groups: Sequence[Sequence[int]]) -> Tensor:
+    """`t` with each group of neighbouring axes as one."""
+    return reshape(node, t, [product(t.dims[axis] for axis in group) for group in groups])
+
+
+def broadcast_to(t: Tensor, dims: Sequence[Dim]) -> Tensor:
+    """`t` repeated to `dims`, as a view."""
+    dims = tuple(dims)
+    return t if t.dims == dims else view(t, dims, loops_of(t.dims, dims))
+
+
+def require_rank(t: Tensor, low: int, high: int | None = None) -> None:
+    """Refuse (NoNativeLowering) ranks outside `low..high`."""
+    if t.rank < low or (high is not None and t.rank > high):
+        raise NoNativeLowering("unsupported-rank", f"rank {t.rank}")

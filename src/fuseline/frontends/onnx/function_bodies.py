@@ -1,0 +1,55 @@
+"""Bodies that the ONNX standard defines for an operator, as functions to expand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+import onnx_ir as ir
+
+from fuseline.frontends.onnx.dtypes import to_onnx
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.tensors import Tensor
+
+
+def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, OnnxNode, Mapping[str, int]] | None:
+    """The standard's body for `node` with its operator sets, None where there is none for this version."""
+    schema = onnx.defs.get_schema(node.op_type, version, domain)
+    proto = _plain(schema, version) if schema.has_function else None
+    if proto is None and schema.has_context_dependent_function:
+        proto = _for_context(schema, node, version)
+    if proto is None:
+        return None
+    opsets = {o.domain: o.version for o in proto.opset_import} or {domain: version}
+    return ir.from_proto(proto), node, opsets
+
+
+def _plain(schema: onnx.defs.OpSchema, version: int) -> onnx.FunctionProto | None:
+    versions = [v for v in schema.function_opset_versions if v <= version]
+    if not versions:
+        return None
+    return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(versions[-1]))
+
+
+def _for_context(schema: onnx.defs.OpSchema, node: OnnxNode, version: int) -> onnx.FunctionProto | None:
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    if not versions:
+        return None
+    types = [_type_of(t).SerializeToString() for t in node.inputs]
+    data = schema.get_context_dependent_function_with_opset_version(versions[-1], node_proto(node).SerializeToString(), types)
+    return onnx.FunctionProto.FromString(data) if data else None
+
+
+def node_proto(node: OnnxNode) -> onnx.NodeProto:
+    """The node as a proto with its resolved attributes."""
+    proto = ir.serde.serialize_node(node.source)
+    del proto.attribute[:]
+    proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
+    return proto
+
+
+def _type_of(t: Tensor | None) -> onnx.TypeProto:
+    if t is None:
+        return onnx.TypeProto()
+    dims = [dim if isinstance(dim, int) else None for dim in t.dims]
+    return onnx.helper.make_tensor_type_proto(int(to_onnx(t.dtype)), dims)

@@ -1,0 +1,105 @@
+"""Operators without a native lowering: calls that run through onnx.reference at run time, counted and named in the records."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import helper, numpy_helper
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Region
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element, to_onnx
+from fuseline.frontends.onnx.function_bodies import node_proto
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.build import tensor_type
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim
+from fuseline.report.records import HostOpRecord
+
+
+class HostOps:
+    """Makes host calls; `declarations` are the functions they call."""
+
+    def __init__(self, program: Program, ctx: CompilerContext) -> None:
+        self.program, self.ctx = program, ctx
+        self.declarations: list[FuncOp] = []
+
+    def call(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> list[Tensor | None]:
+        """The outputs of `node`, computed on the host. Raises E0106 where their types cannot be known before the run."""
+        model = single_node_model(node, domain, version)
+        outputs = _outputs(node, model)
+        operands = [node.ssa(t) for t in node.present()]
+        types = [tensor_type(mlir_element(dtype), dims) for dtype, dims in outputs]
+        name = f"host.{node.op_type}.{len(self.declarations)}"
+        self.declarations.append(_declaration(name, node, model, operands, types, outputs))
+        results = node.emit.add(CallOp(name, operands, types)).res
+        record = HostOpRecord(node=node.label, op_type=node.op_type, reason=f"{refusal.reason}: {refusal.detail}" if refusal.detail else refusal.reason)
+        self.ctx.records.host_ops.append(record)
+        return [Tensor(dtype, dims, value=value) for (dtype, dims), value in zip(outputs, results, strict=True)]
+
+
+def single_node_model(node: OnnxNode, domain: str, version: int) -> onnx.ModelProto:
+    """A model with this node alone; inputs are called i0, i1, .. (left-out ones stay empty), outputs o0, o1, .."""
+    proto = node_proto(node)
+    proto.input[:] = ["" if t is None else f"i{i}" for i, t in enumerate(node.inputs)]
+    proto.output[:] = [f"o{i}" for i in range(node.output_count)]
+    inputs = [_value_info(f"i{i}", t) for i, t in enumerate(node.inputs) if t is not None]
+    outputs = [onnx.ValueInfoProto(name=f"o{i}") for i in range(node.output_count)]
+    graph = helper.make_graph([proto], "host", inputs, outputs, [])
+    for i, t in enumerate(node.inputs):
+        if t is not None and t.is_constant and t.numbers().size <= 1024:
+            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(t.numbers()), f"i{i}"))
+    opsets = [helper.make_opsetid(domain, version)] + ([helper.make_opsetid("", 18)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets)
+
+
+def _value_info(name: str, t: Tensor) -> onnx.ValueInfoProto:
+    dims = [dim if isinstance(dim, int) else None for dim in t.dims]
+    return helper.make_tensor_value_info(name, int(to_onnx(t.dtype)), dims)
+
+
+def _outputs(node: OnnxNode, model: onnx.ModelProto) -> list[tuple[np.dtype[np.generic], tuple[Dim, ...]]]:
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    by_name = {info.name: info for info in inferred.graph.output}
+    return [_type_of_output(node, by_name[f"o{i}"], i) for i in range(node.output_count)]
+
+
+def _type_of_output(node: OnnxNode, info: onnx.ValueInfoProto, index: int) -> tuple[np.dtype[np.generic], tuple[Dim, ...]]:
+    tensor = info.type.tensor_type
+    dtype = ir.DataType(tensor.elem_type) if info.type.HasField("tensor_type") else None
+    if dtype is None or not holds(dtype):
+        raise FuselineError("E0106", f"{node.op_type} gives a value that is no tensor of numbers", node=node.label, hint="remove the operator")
+    dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    declared = _declared(node, index) if None in dims or not tensor.HasField("shape") else dims
+    if declared is None or None in declared:
+        message = f"the size of an output of {node.op_type} depends on the data or cannot be inferred"
+        raise FuselineError("E0107", message, node=node.label, hint="fix the sizes of the model's inputs with --shape")
+    return from_onnx(dtype), tuple(size for size in declared if size is not None)
+
+
+def _declared(node: OnnxNode, index: int) -> list[int | None] | None:
+    """The sizes that the model itself declares for an output."""
+    shape = node.source.outputs[index].shape
+    return None if shape is None else [size if isinstance(size, int) else None for size in shape]
+
+
+def _declaration(
+    name: str, node: OnnxNode, model: onnx.ModelProto, operands: list, types: list[Attribute], outputs: list[tuple[np.dtype[np.generic], tuple[Dim, ...]]]
+) -> FuncOp:
+    arguments = ArrayAttr([_dtype_attribute(t.dtype) for t in node.present()])
+    results = ArrayAttr([_dtype_attribute(dtype) for dtype, _ in outputs])
+    function = FuncOp(name, ([value.type for value in operands], types), Region(), "private", arg_attrs=arguments, res_attrs=results)
+    function.attributes["fuseline.host_op"] = StringAttr(node.op_type)
+    function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(model.SerializeToString()).decode())
+    return function
+
+
+def _dtype_attribute(dtype: np.dtype[np.generic]) -> DictionaryAttr:
+    return DictionaryAttr({"fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else {})

@@ -1,0 +1,221 @@
+"""Walks a model's graph and lowers every node: natively, through its function body, or as a host op.
+
+    node ──lowering──> ops        the function in ops/ for this operator and version
+         └─function──> nodes      the body that the model or the ONNX standard defines
+         └─host──────> call       onnx.reference at run time, counted and named in the records
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Region
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
+from fuseline.frontends.onnx.function_bodies import function_body
+from fuseline.frontends.onnx.host_ops import HostOps
+from fuseline.frontends.onnx.model_file import LoadedModel
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.registry import lowering_of
+from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.ir.build import Emitter, tensor_type
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import to_name
+from fuseline.ir.provenance import provenance
+
+Scope = dict[str, Tensor]
+
+
+def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
+    """The module of a checked model; see `read_onnx`."""
+    return Importer(loaded, ctx).run(shapes)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where nodes are read: their names, the operator sets in force, and attributes that a function was called with."""
+
+    scope: Scope
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
+    label: str = ""
+
+
+class Importer:
+    """One import. `problems` collects everything unsupported, so that it is reported at once."""
+
+    def __init__(self, loaded: LoadedModel, ctx: CompilerContext) -> None:
+        self.loaded, self.ctx = loaded, ctx
+        self.program = Program(ctx)
+        self.host = HostOps(self.program, ctx)
+        self.problems: list[FuselineError] = []
+
+    def run(self, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
+        """Import the whole graph."""
+        graph = self.loaded.model.graph
+        scope = self._inputs(graph, shapes)
+        frame = _Frame(scope, self.loaded.opsets)
+        self._add_initializers(graph, scope)
+        for index, node in enumerate(graph):
+            label = node.name or f"{node.op_type}_{index}"
+            self.ctx.records.source_nodes.append(label)
+            self._node(node, frame, label)
+        self._raise_problems()
+        return self._module(graph, scope)
+
+    # -- borders ---------------------------------------------------------------------------------------------------------------
+
+    def _inputs(self, graph: ir.Graph, shapes: Mapping[str, ShapeOption]) -> Scope:
+        inputs = graph_inputs(graph)
+        sizes = InputSizes(inputs, shapes)
+        self._arguments: list[dict[str, Attribute]] = []
+        scope: Scope = {}
+        for value in inputs:
+            scope[str(value.name)] = self._input(value, sizes)
+        self.ctx.symbols.update(sizes.symbols)
+        return scope
+
+    def _input(self, value: ir.Value, sizes: InputSizes) -> Tensor:
+        name = str(value.name)
+        if value.dtype is None or not holds(value.dtype):
+            raise FuselineError("E0106", f"inputs of type {value.dtype} are unsupported", node=name, hint="numbers and bool are supported")
+        dims, dtype = sizes.of(value), from_onnx(value.dtype)
+        argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
+        self.program.bind_symbols(argument, dims)
+        attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
+        if any(not isinstance(dim, int) for dim in dims):
+            attributes["fuseline.dims"] = ArrayAttr([StringAttr(to_name(dim)) for dim in dims])
+        self._arguments.append(_with_dtype(attributes, dtype))
+        return Tensor(dtype, dims, value=argument, name=name)
+
+    def _add_initializers(self, graph: ir.Graph, scope: Scope) -> None:
+        for name, value in graph.initializers.items():
+            if value.const_value is not None:
+                scope[name] = self._constant(value.const_value, name)
+
+    def _constant(self, tensor: ir.TensorProtocol, name: str) -> Tensor:
+        try:
+            return known(np.asarray(tensor.numpy()), name=name)
+        except (ValueError, TypeError, OSError) as error:
+            raise FuselineError("E0105", f"the constant cannot be read: {error}", node=name) from error
+
+    def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
+        emitter = Emitter.at_end(self.program.block)
+        outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
+        values = [self.program.ssa(tensor, emitter) for _, tensor in outputs]
+        emitter.add(ReturnOp(*values))
+        block = self.program.block
+        results = ArrayAttr([DictionaryAttr(_with_dtype({"fuseline.name": StringAttr(name)}, t.dtype)) for name, t in outputs])
+        types = ([argument.type for argument in block.args], [value.type for value in values])
+        arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self._arguments])
+        main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
+        self._record_eliminated(main)
+        return ModuleOp([main, *self.host.declarations])
+
+    def _record_eliminated(self, main: FuncOp) -> None:
+        """Nodes that left no op behind: shape arithmetic, views, constants."""
+        present = {node for op in main.body.block.ops for node in provenance(op)}
+        for node in self.ctx.records.source_nodes:
+            if node not in present:
+                self.ctx.records.eliminated.setdefault(node, "read-onnx")
+
+    # -- nodes -----------------------------------------------------------------------------------------------------------------
+
+    def _node(self, node: ir.Node, frame: _Frame, label: str) -> None:
+        inputs = [None if value is None else frame.scope.get(str(value.name)) for value in node.inputs]
+        missing = [str(v.name) for v, t in zip(node.inputs, inputs, strict=True) if v is not None and v.name and t is None]
+        if missing:
+            if not self.problems:  # after a problem, later nodes miss its outputs
+                raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
+            return
+        attributes = _resolved(node, frame.attributes)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        version = frame.opsets.get(domain, 1)
+        view = OnnxNode(self, self.program, node, label, inputs, attributes, version, (label,))
+        try:
+            outputs = self._lower(view, domain, version, frame)
+        except FuselineError as error:
+            self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
+            return
+        for value, tensor in zip(node.outputs, outputs, strict=False):
+            if value.name and tensor is not None:
+                frame.scope[str(value.name)] = tensor
+
+    def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Tensor | None]:
+        local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
+        if local is not None:
+            return self._call(local, node, dict(local.opset_imports))
+        refusal = NoNativeLowering("no-lowering", f"{node.op_type} has no native lowering")
+        lowering = lowering_of(domain, node.op_type, version)
+        if lowering is not None:
+            mark = self.program.mark()
+            try:
+                return _sequence(lowering(node))
+            except NoNativeLowering as error:
+                self.program.rollback(mark)
+                refusal = error
+        return self._fallback(node, domain, version, refusal)
+
+    def _fallback(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> Sequence[Tensor | None]:
+        if not onnx.defs.has(node.op_type, version, domain):
+            name = f"{domain}.{node.op_type}" if domain else node.op_type
+            raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=node.label, hint="export with standard ONNX operators")
+        body = function_body(node, domain, version)
+        if body is not None:
+            mark = self.program.mark()
+            try:
+                return self._call(*body)
+            except NoNativeLowering:
+                self.program.rollback(mark)
+        return self.host.call(node, domain, version, refusal)
+
+    def _call(self, function: ir.Function, node: OnnxNode, opsets: Mapping[str, int]) -> Sequence[Tensor | None]:
+        """The outputs of a function body with the node's inputs and attributes."""
+        scope: Scope = {str(v.name): t for v, t in zip(function.inputs, node.inputs, strict=False) if t is not None}
+        attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
+        frame = _Frame(scope, opsets, {**attributes, **node.attributes}, node.label)
+        for inner in function:
+            self._node(inner, frame, node.label)
+        missing = [str(v.name) for v in function.outputs if str(v.name) not in scope]
+        if missing:
+            raise NoNativeLowering("function-body", f"{missing[0]} is not computed")
+        return [scope[str(value.name)] for value in function.outputs]
+
+    def _raise_problems(self) -> None:
+        if not self.problems:
+            return
+        first, rest = self.problems[0], self.problems[1:]
+        if not rest:
+            raise first
+        listed = "; ".join(f"[{error.node}] {error.message}" for error in self.problems)
+        raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
+
+
+def _sequence(out: Tensor | Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    return [out] if isinstance(out, Tensor) else out
+
+
+def _with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:
+    return {**attributes, "fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else attributes
+
+
+def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:
+    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave none."""
+    out: dict[str, ir.Attr] = {}
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            given = outer.get(str(attribute.ref_attr_name))
+            if given is not None:
+                out[name] = given
+        else:
+            out[name] = attribute
+    return out

@@ -1,0 +1,132 @@
+"""What a lowering sees of its node: inputs, attributes, and the place where it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+from xdsl.ir import SSAValue
+
+from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.build import Emitter
+from fuseline.ir.dim import Dim
+
+if TYPE_CHECKING:
+    from fuseline.frontends.onnx.importer import Importer
+
+
+@dataclass(eq=False)
+class OnnxNode:
+    """One node under translation. `attributes` are resolved (no references to a function's attributes remain)."""
+
+    importer: Importer
+    program: Program
+    source: ir.Node
+    label: str
+    inputs: list[Tensor | None]
+    attributes: Mapping[str, ir.Attr]
+    opset: int
+    provenance: tuple[str, ...] = field(default=())
+
+    @property
+    def op_type(self) -> str:
+        """The operator."""
+        return self.source.op_type
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the node names (an empty name counts)."""
+        return len(self.source.outputs)
+
+    def wants_output(self, index: int) -> bool:
+        """Whether the output exists and something names it."""
+        return index < len(self.source.outputs) and bool(self.source.outputs[index].name)
+
+    @cached_property
+    def emit(self) -> Emitter:
+        """Emits at the end of the program with this node's provenance."""
+        return Emitter.at_end(self.program.block, self.provenance)
+
+    # -- inputs ----------------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: int) -> Tensor:
+        """Input `index`, which must be there."""
+        found = self.get(index)
+        if found is None:
+            raise NoNativeLowering("missing-input", f"input {index} is left out")
+        return found
+
+    def get(self, index: int) -> Tensor | None:
+        """Input `index`, None where it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def present(self) -> list[Tensor]:
+        """All inputs that are there."""
+        return [t for t in self.inputs if t is not None]
+
+    def ssa(self, t: Tensor) -> SSAValue:
+        """`t` as an SSA value."""
+        return self.program.ssa(t, self.emit)
+
+    def index(self, dim: Dim) -> SSAValue:
+        """A size as an index value."""
+        return self.program.index(dim, self.emit)
+
+    # -- attributes ------------------------------------------------------------------------------------------------------------
+
+    def has(self, name: str) -> bool:
+        """Whether the attribute is given."""
+        return name in self.attributes
+
+    def _value(self, name: str, default: Any) -> Any:
+        attribute = self.attributes.get(name)
+        return default if attribute is None else attribute.value
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        return int(self._value(name, default))
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A float attribute, as the f32 that the file holds."""
+        return float(self._value(name, default))
+
+    def text(self, name: str, default: str = "") -> str:
+        """A string attribute."""
+        value = self._value(name, default)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> list[int]:
+        """A list of integers."""
+        return [int(v) for v in self._value(name, default)]
+
+    def texts(self, name: str) -> list[str]:
+        """A list of strings."""
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in self._value(name, ())]
+
+    def axis(self, name: str, default: int, rank: int) -> int:
+        """An axis attribute, counted from the front."""
+        return normal_axis(self.integer(name, default), rank)
+
+    def ints_or_input(self, name: str, index: int) -> list[int] | None:
+        """Integers that older operator sets have as an attribute and newer ones as an input; None where neither is given.
+
+        Raises:
+            NoNativeLowering: the input is computed at run time.
+        """
+        if self.has(name):
+            return self.integers(name)
+        t = self.get(index)
+        return None if t is None else [int(v) for v in t.numbers().reshape(-1).tolist()]
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """`axis` counted from the front; raises NoNativeLowering outside the rank."""
+    if not -rank <= axis < max(rank, 1):
+        raise NoNativeLowering("axis-out-of-range", f"axis {axis} of rank {rank}")
+    return axis + rank if axis < 0 else axis
+
+

@@ -1,0 +1,191 @@
+"""Convolutions, as structured ops over batch, channels, positions and the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.frontends.onnx.dtypes import accumulator
+from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
+from fuseline.ir.dim import Dim, floor_div
+
+
+@onnx_op("Conv")
+def conv(node: OnnxNode) -> Tensor:
+    """A convolution of any rank, grouped or not, with bias."""
+    x, w = node[0], node[1]
+    kernel = _static(w.dims[2:])
+    window = window_of(node, x.dims[2:], kernel)
+    padded = pad_spatial(node, x, window, 0)
+    out = convolve(node, padded, w, window, node.integer("group", 1))
+    return add_bias(node, out, node.get(2))
+
+
+def add_bias(node: OnnxNode, x: Tensor, bias: Tensor | None) -> Tensor:
+    """`x` plus one number per channel (axis 1)."""
+    if bias is None:
+        return x
+
+    def add(b: Body, e: SSAValue, c: SSAValue) -> SSAValue:
+        return b.op(arith.AddfOp, e, c)
+
+    return mapped(node, [(x, list(range(x.rank))), (bias, [1])], x.dims, x.dtype, add)
+
+
+def _static(dims: Sequence[Dim]) -> tuple[int, ...]:
+    if not all(isinstance(size, int) for size in dims):
+        raise NoNativeLowering("symbolic-window", "the filter's size is symbolic")
+    return tuple(size for size in dims if isinstance(size, int))
+
+
+def convolve(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) -> Tensor:
+    """The convolution of an image that is padded already; without bias. `w` is `[out, in / groups, *window]`."""
+    channels, filters = x.dims[1], w.dims[0]
+    if groups == 1:
+        return _plain(node, x, w, window)
+    if channels == groups and w.dims[1] == 1 and filters == groups:
+        return _depthwise(node, x, w, window)
+    return _grouped(node, x, w, window, groups)
+
+
+def _emit(
+    node: OnnxNode, x: Tensor, w: Tensor, maps: tuple[AffineMap, AffineMap, AffineMap], dims: Sequence[Dim], reductions: int
+) -> Tensor:
+    wide = accumulator(x.dtype)
+    iterators = [PARALLEL] * len(dims) + [REDUCTION] * reductions
+    body = multiply_add_body(x.dtype, w.dtype, wide)
+    op = node.emit.generic([node.ssa(x), node.ssa(w)], [filled(node, 0, dims, wide)], maps, iterators, body)
+    return cast(node, result(op.results[0], dims, wide), x.dtype)
+
+
+def _plain(node: OnnxNode, x: Tensor, w: Tensor, window: Window) -> Tensor:
+    """Loops: batch, filter, positions | input channel, window."""
+    n = len(window.kernel)
+    rank = 3 + 2 * n
+    out, inner, inside = list(range(2, 2 + n)), 2 + n, list(range(3 + n, rank))
+    image = window_map(rank, [0, inner], out, inside, window)
+    maps = (image, dims_map(rank, [1, inner, *inside]), dims_map(rank, [0, 1, *out]))
+    return _emit(node, x, w, maps, (x.dims[0], w.dims[0], *window.out), 1 + n)
+
+
+def _depthwise(node: OnnxNode, x: Tensor, w: Tensor, window: Window) -> Tensor:
+    """Loops: batch, channel, positions | window. The filter loses its unit dimension."""
+    n = len(window.kernel)
+    rank = 2 + 2 * n
+    out, inside = list(range(2, 2 + n)), list(range(2 + n, rank))
+    flat = reshape(node, w, (w.dims[0], *w.dims[2:]))
+    image = window_map(rank, [0, 1], out, inside, window)
+    maps = (image, dims_map(rank, [1, *inside]), dims_map(rank, [0, 1, *out]))
+    return _emit(node, x, flat, maps, (x.dims[0], x.dims[1], *window.out), n)
+
+
+def _grouped(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) -> Tensor:
+    """Loops: batch, group, filter in group, positions | channel in group, window; channels are split before and joined after."""
+    n = len(window.kernel)
+    rank = 4 + 2 * n
+    per_group = floor_div(w.dims[0], groups)
+    split = reshape(node, x, (x.dims[0], groups, w.dims[1], *x.dims[2:]))
+    filters = reshape(node, w, (groups, per_group, *w.dims[1:]))
+    out, inner, inside = list(range(3, 3 + n)), 3 + n, list(range(4 + n, rank))
+    image = window_map(rank, [0, 1, inner], out, inside, window)
+    maps = (image, dims_map(rank, [1, 2, inner, *inside]), dims_map(rank, [0, 1, 2, *out]))
+    joined = _emit(node, split, filters, maps, (x.dims[0], groups, per_group, *window.out), 1 + n)
+    return reshape(node, joined, (x.dims[0], w.dims[0], *window.out))
+
+
+@onnx_op("ConvTranspose")
+def conv_transpose(node: OnnxNode) -> Tensor:
+    """The transpose of a convolution, as a convolution of the image with `stride - 1` zeros between its elements.
+
+    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the dilated image padded by `(k - 1) * dilation - pad` on each side.
+    """
+    x, w = node[0], node[1]
+    groups = node.integer("group", 1)
+    kernel = _static(w.dims[2:])
+    image = _static(x.dims[2:])
+    n = len(kernel)
+    strides = node.integers("strides") or [1] * n
+    dilations = node.integers("dilations") or [1] * n
+    low, high = _transposed_padding(node, image, kernel, strides, dilations)
+    if min(low) < 0 or min(high) < 0:
+        raise NoNativeLowering("negative-padding", "the padding is larger than the window")
+    spread = _spread(node, x, strides, low, high)
+    flipped = _flipped(node, w, groups)
+    out = tuple(int(str(size)) - (k - 1) * step for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
+    window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
+    return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
+
+
+def _transposed_padding(
+    node: OnnxNode, image: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    n = len(kernel)
+    extra = node.integers("output_padding") or [0] * n
+    pads = node.integers("pads") or [0] * (2 * n)
+    wanted = node.integers("output_shape")
+    mode = node.text("auto_pad", "NOTSET") or "NOTSET"
+    low, high = [], []
+    for axis in range(n):
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        begin, end = pads[axis], pads[n + axis]
+        full = strides[axis] * (image[axis] - 1) + extra[axis] + span
+        target = wanted[-n:][axis] if wanted else image[axis] * strides[axis] if mode.startswith("SAME") else None
+        if target is not None:
+            total = full - target
+            begin = total - total // 2 if mode == "SAME_LOWER" else total // 2
+            end = total - begin
+        low.append(span - 1 - begin)
+        high.append(span - 1 - end + extra[axis])
+    return low, high
+
+
+def _spread(node: OnnxNode, x: Tensor, strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Tensor:
+    """The image with `stride - 1` zeros after each element but the last, and padded."""
+    from fuseline.frontends.onnx.windows import pad
+
+    lead = x.rank - len(strides)
+    if all(stride == 1 for stride in strides):
+        return pad(node, x, [0] * lead + list(low), [0] * lead + list(high), 0)
+    image = _static(x.dims[lead:])
+    wide: list[Dim] = list(x.dims[:lead])
+    for size in image:
+        wide += [size, 1]
+    opened = reshape(node, x, wide)
+    after = [0] * lead
+    for stride in strides:
+        after += [0, stride - 1]
+    filled_in = pad(node, opened, [0] * len(wide), after, 0)
+    joined = reshape(node, filled_in, (*x.dims[:lead], *(size * stride for size, stride in zip(image, strides, strict=True))))
+    trim = [h - (stride - 1) for h, stride in zip(high, strides, strict=True)]
+    if min(trim) >= 0:
+        return pad(node, joined, [0] * lead + list(low), [0] * lead + trim, 0)
+    return _cropped(node, joined, lead, low, trim)
+
+
+def _cropped(node: OnnxNode, x: Tensor, lead: int, low: Sequence[int], trim: Sequence[int]) -> Tensor:
+    from fuseline.frontends.onnx.slices import slice_of
+    from fuseline.frontends.onnx.windows import pad
+
+    keep = [int(str(size)) + min(t, 0) for size, t in zip(x.dims[lead:], trim, strict=True)]
+    cut = slice_of(node, x, [0] * x.rank, [*x.dims[:lead], *keep], [1] * x.rank)
+    return pad(node, cut, [0] * lead + list(low), [0] * lead + [max(t, 0) for t in trim], 0)
+
+
+def _flipped(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
+    """`[in, out / groups, *window]` as `[out, in / groups, *window]`, windows reversed."""
+    array = w.numbers()
+    inputs, per_group, *kernel = array.shape
+    split = array.reshape(groups, inputs // groups, per_group, *kernel).swapaxes(1, 2)
+    joined = split.reshape(groups * per_group, inputs // groups, *kernel)
+    reverse = (slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))
+    return Tensor(w.dtype, tuple(joined.shape), array=joined[reverse].copy(), name=w.name)
+
+

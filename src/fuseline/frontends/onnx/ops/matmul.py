@@ -1,0 +1,68 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+
+from fuseline.frontends.onnx.broadcasting import broadcast_dim, broadcast_dims, loops_of
+from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.emission import contract, elementwise
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.dim import Dim
+
+
+@onnx_op("MatMul")
+def matmul(node: OnnxNode) -> Tensor:
+    """`a @ b` as NumPy does: batch dimensions broadcast, vectors lose their dimension."""
+    return matmul_of(node, node[0], node[1])
+
+
+def matmul_of(node: OnnxNode, a: Tensor, b: Tensor) -> Tensor:
+    """`a @ b` for any ranks from 1 on."""
+    if a.rank == 0 or b.rank == 0:
+        raise NoNativeLowering("unsupported-rank", "a scalar operand")
+    batch = broadcast_dims(a.dims[:-2], b.dims[:-2])
+    loops: list[Dim] = [*batch]
+    rows = len(loops) if a.rank > 1 else None
+    if rows is not None:
+        loops.append(a.dims[-2])
+    columns = len(loops) if b.rank > 1 else None
+    if columns is not None:
+        loops.append(b.dims[-1])
+    inner = len(loops)
+    loops.append(_equal(a.dims[-1], b.dims[-2] if b.rank > 1 else b.dims[0]))
+    left = [*loops_of(a.dims[:-2], batch), *([rows] if rows is not None else []), inner]
+    right = [*loops_of(b.dims[:-2], batch), inner, *([columns] if columns is not None else [])]
+    out = [*range(len(batch)), *(loop for loop in (rows, columns) if loop is not None)]
+    return contract(node, (a, left), (b, right), loops, out, a.dtype)
+
+
+def _equal(a: Dim, b: Dim) -> Dim:
+    return a if a == b else broadcast_dim(a, b)
+
+
+@onnx_op("Gemm", since=7)
+def gemm(node: OnnxNode) -> Tensor:
+    """`alpha * a' @ b' + beta * c`; a' and b' may be transposed."""
+    a, b, c = node[0], node[1], node.get(2)
+    a_axes = (2, 0) if node.integer("transA") else (0, 2)
+    b_axes = (1, 2) if node.integer("transB") else (2, 1)
+    rows, inner = (a.dims[1], a.dims[0]) if node.integer("transA") else a.dims
+    columns = b.dims[0] if node.integer("transB") else b.dims[1]
+    product = contract(node, (a, a_axes), (b, b_axes), [rows, columns, inner], [0, 1], a.dtype)
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    if a.dtype.kind in "iu" and (alpha, beta) != (1.0, 1.0):
+        raise NoNativeLowering("unsupported-dtype", "scaled integer product")
+    element = mlir_element(a.dtype)
+    scaled = product if alpha == 1.0 else elementwise(node, [product], a.dtype, lambda s, x: s.op(arith.MulfOp, x, s.constant(alpha, element)))
+    if c is None or beta == 0.0:
+        return scaled
+
+    def add(s, x, y):  # noqa: ANN001, ANN202
+        if a.dtype.kind in "iu":
+            return s.op(arith.AddiOp, x, y)
+        return s.op(arith.AddfOp, x, y if beta == 1.0 else s.op(arith.MulfOp, y, s.constant(beta, element)))
+
+    return elementwise(node, [scaled, c], a.dtype, add)

@@ -1,0 +1,198 @@
+"""Softmax and the normalisations, written as reductions over rows and elementwise ops, so that fusion sees all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
+from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce, reshape, with_units
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.build import Body
+from fuseline.ir.dim import Dim, product
+
+
+def _add(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
+    return b.op(arith.AddfOp, acc, e)
+
+
+def _static_count(dims: Sequence[Dim]) -> int | None:
+    count = product(dims)
+    return count if isinstance(count, int) else None
+
+
+@onnx_op("Softmax", since=13)
+def softmax(node: OnnxNode) -> Tensor:
+    """exp(x) / sum of exp(x) along an axis; the maximum is subtracted first."""
+    return softmax_along(node, node[0], [node.axis("axis", -1, node[0].rank)])
+
+
+@onnx_op("Softmax", since=1)
+def softmax_flat(node: OnnxNode) -> Tensor:
+    """Before version 13: over all axes from `axis` on."""
+    axis = node.axis("axis", 1, node[0].rank)
+    return softmax_along(node, node[0], list(range(axis, node[0].rank)))
+
+
+@onnx_op("LogSoftmax", since=13)
+def log_softmax(node: OnnxNode) -> Tensor:
+    """The logarithm of softmax, computed without dividing."""
+    return softmax_along(node, node[0], [node.axis("axis", -1, node[0].rank)], log=True)
+
+
+@onnx_op("LogSoftmax", since=1)
+def log_softmax_flat(node: OnnxNode) -> Tensor:
+    """Before version 13: over all axes from `axis` on."""
+    axis = node.axis("axis", 1, node[0].rank)
+    return softmax_along(node, node[0], list(range(axis, node[0].rank)), log=True)
+
+
+def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool = False) -> Tensor:
+    """Softmax (or its logarithm) over `axes`."""
+    if not is_float(x.dtype):
+        raise NoNativeLowering("unsupported-dtype", x.dtype.name)
+    dtype = accumulator(x.dtype)
+    wide = cast(node, x, dtype)
+    peak = reduce(node, [wide], axes, lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, acc, e), dtype=dtype, keep=True)
+    shifted = [wide, peak]
+    if log:
+        total = reduce(node, shifted, axes, 0.0, lambda b, e, m, acc: _add(b, b.op(math.ExpOp, b.op(arith.SubfOp, e, m)), acc), dtype=dtype, keep=True)
+        out = elementwise(node, [*shifted, total], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), b.op(math.LogOp, t)))
+        return cast(node, out, x.dtype)
+    powers = elementwise(node, shifted, dtype, lambda b, e, m: b.op(math.ExpOp, b.op(arith.SubfOp, e, m)))
+    total = reduce(node, [powers], axes, 0.0, _add, dtype=dtype, keep=True)
+    return cast(node, elementwise(node, [powers, total], dtype, lambda b, e, t: b.op(arith.DivfOp, e, t)), x.dtype)
+
+
+def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`x` minus its mean over `axes`, the mean, and 1 / sqrt(variance + epsilon); the last two keep unit dimensions."""
+    count = _static_count([x.dims[axis] for axis in axes])
+    if count is None:
+        raise NoNativeLowering("symbolic-window", "a mean over a symbolic size")
+    dtype, element = x.dtype, mlir_element(x.dtype)
+    total = reduce(node, [x], axes, 0.0, _add, dtype=dtype)
+    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, b.constant(1.0 / count, element)))
+    kept = with_units(mean, axes, x.rank)
+    centred = elementwise(node, [x, kept], dtype, lambda b, e, m: b.op(arith.SubfOp, e, m))
+    squares = reduce(node, [centred], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype)
+
+    def inverse(b: Body, t: SSAValue) -> SSAValue:
+        variance = b.op(arith.MulfOp, t, b.constant(1.0 / count, element))
+        root = b.op(math.SqrtOp, b.op(arith.AddfOp, variance, b.constant(epsilon, element)))
+        return b.op(arith.DivfOp, b.constant(1.0, element), root)
+
+    scale = elementwise(node, [squares], dtype, inverse)
+    return centred, kept, with_units(scale, axes, x.rank)
+
+
+@onnx_op("LayerNormalization", since=17)
+def layer_norm(node: OnnxNode) -> Tensor | Sequence[Tensor | None]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from `axis` on."""
+    x, scale, bias = node[0], node[1], node.get(2)
+    axis = node.axis("axis", -1, x.rank)
+    axes = list(range(axis, x.rank))
+    dtype = accumulator(x.dtype)
+    centred, mean, inverse = moments(node, cast(node, x, dtype), axes, node.number("epsilon", 1e-5))
+    weights = [cast(node, t, dtype) for t in (scale, bias) if t is not None]
+
+    def body(b: Body, e: SSAValue, r: SSAValue, *rest: SSAValue) -> SSAValue:
+        out = b.op(arith.MulfOp, b.op(arith.MulfOp, e, r), rest[0])
+        return b.op(arith.AddfOp, out, rest[1]) if len(rest) > 1 else out
+
+    out = cast(node, elementwise(node, [centred, inverse, *weights], dtype, body), x.dtype)
+    return [out, mean, inverse] if node.output_count > 1 else out
+
+
+@onnx_op("RMSNormalization", since=23)
+def rms_norm(node: OnnxNode) -> Tensor:
+    """x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on."""
+    x, scale = node[0], node[1]
+    axes = list(range(node.axis("axis", -1, x.rank), x.rank))
+    count = _static_count([x.dims[axis] for axis in axes])
+    if count is None:
+        raise NoNativeLowering("symbolic-window", "a mean over a symbolic size")
+    dtype = accumulator(x.dtype)
+    element, epsilon, wide = mlir_element(dtype), node.number("epsilon", 1e-5), cast(node, x, dtype)
+    squares = reduce(node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True)
+
+    def body(b: Body, e: SSAValue, t: SSAValue, g: SSAValue) -> SSAValue:
+        mean = b.op(arith.MulfOp, t, b.constant(1.0 / count, element))
+        root = b.op(math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(epsilon, element)))
+        return b.op(arith.MulfOp, b.op(arith.DivfOp, e, root), g)
+
+    return cast(node, elementwise(node, [wide, squares, cast(node, scale, dtype)], dtype, body), x.dtype)
+
+
+@onnx_op("BatchNormalization", since=7)
+def batch_norm(node: OnnxNode) -> Tensor:
+    """Inference: x * a + b per channel, where a and b come from scale, bias, mean and variance."""
+    if node.integer("training_mode") or node.wants_output(1):
+        raise NoNativeLowering("training", "running statistics are updated")
+    x, scale, bias, mean, variance = node[0], node[1], node[2], node[3], node[4]
+    epsilon = node.number("epsilon", 1e-5)
+    if all(t.is_constant for t in (scale, bias, mean, variance)):
+        return _affine(node, x, *_folded(x, scale, bias, mean, variance, epsilon))
+    return _batch_norm_of(node, x, (scale, bias, mean, variance), epsilon)
+
+
+def _folded(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    wide = [t.numbers().astype(np.float64) for t in (scale, bias, mean, variance)]
+    a = wide[0] / np.sqrt(wide[3] + epsilon)
+    c = wide[1] - wide[2] * a
+    return tuple(Tensor(x.dtype, t.dims, array=v.astype(x.dtype), name=t.name) for t, v in ((scale, a), (bias, c)))  # pyright: ignore[reportReturnType]
+
+
+def _affine(node: OnnxNode, x: Tensor, a: Tensor, c: Tensor) -> Tensor:
+    def body(b: Body, e: SSAValue, f: SSAValue, g: SSAValue) -> SSAValue:
+        return b.op(arith.AddfOp, b.op(arith.MulfOp, e, f), g)
+
+    return mapped(node, [(x, list(range(x.rank))), (a, [1]), (c, [1])], x.dims, x.dtype, body)
+
+
+def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: float) -> Tensor:
+    element = mlir_element(x.dtype)
+
+    def body(b: Body, e: SSAValue, g: SSAValue, h: SSAValue, m: SSAValue, v: SSAValue) -> SSAValue:
+        root = b.op(math.SqrtOp, b.op(arith.AddfOp, v, b.constant(epsilon, element)))
+        return b.op(arith.AddfOp, b.op(arith.MulfOp, b.op(arith.DivfOp, b.op(arith.SubfOp, e, m), root), g), h)
+
+    operands = [(cast(node, t, x.dtype), [1]) for t in parts]
+    return mapped(node, [(x, list(range(x.rank))), *operands], x.dims, x.dtype, body)
+
+
+@onnx_op("InstanceNormalization")
+def instance_norm(node: OnnxNode) -> Tensor:
+    """Each channel of each image normalised over its positions."""
+    x, scale, bias = node[0], node[1], node[2]
+    centred, _, inverse = moments(node, x, list(range(2, x.rank)), node.number("epsilon", 1e-5))
+    return _scaled(node, centred, inverse, scale, bias)
+
+
+def _scaled(node: OnnxNode, centred: Tensor, inverse: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    rank = centred.rank
+    unit = [None if size == 1 else axis for axis, size in enumerate(inverse.dims)]
+
+    def body(b: Body, e: SSAValue, r: SSAValue, g: SSAValue, h: SSAValue) -> SSAValue:
+        return b.op(arith.AddfOp, b.op(arith.MulfOp, b.op(arith.MulfOp, e, r), g), h)
+
+    operands = [(centred, list(range(rank))), (inverse, unit), (scale, [1]), (bias, [1])]
+    return mapped(node, operands, centred.dims, centred.dtype, body)
+
+
+@onnx_op("GroupNormalization", since=21)
+def group_norm(node: OnnxNode) -> Tensor:
+    """Channels in groups, each group normalised over its channels and positions; scale and bias per channel."""
+    x, scale, bias, groups = node[0], node[1], node[2], node.integer("num_groups")
+    channels = x.dims[1]
+    if not isinstance(channels, int):
+        raise NoNativeLowering("symbolic-window", "groups of a symbolic number of channels")
+    split = reshape(node, x, (x.dims[0], groups, channels // groups, *x.dims[2:]))
+    centred, _, inverse = moments(node, split, list(range(2, split.rank)), node.number("epsilon", 1e-5))
+    normal = elementwise(node, [centred, inverse], x.dtype, lambda b, e, r: b.op(arith.MulfOp, e, r))
+    return _affine(node, reshape(node, normal, x.dims), scale, bias)

@@ -1,0 +1,162 @@
+"""The function under construction: sizes as index values, tensors as SSA values, all emitted at most once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, tensor
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.reshaping import reshape_value
+from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim, Expr, Symbol, symbol
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
+
+
+class Program:
+    """Owns the block that nodes append to. What it emits once (sizes, constants) can be taken back with `rollback`."""
+
+    def __init__(self, ctx: CompilerContext) -> None:
+        self.ctx = ctx
+        self.block = Block()
+        self._sizes: dict[Dim, SSAValue] = {}
+        self._symbols: dict[str, tuple[SSAValue, int]] = {}
+        self._squeezed: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self._names: dict[str, int] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    # -- sizes -----------------------------------------------------------------------------------------------------------------
+
+    def bind_symbols(self, value: SSAValue, dims: Sequence[Dim]) -> None:
+        """Let symbols that appear alone in `dims` be read off `value`; the first place counts."""
+        for axis, dim in enumerate(dims):
+            if isinstance(dim, Expr) and len(dim.terms) == 1 and len(dim.terms[0][0]) == 1 and dim.terms[0][1] == 1:
+                atom = dim.terms[0][0][0]
+                if isinstance(atom, Symbol) and atom.name not in self._symbols:
+                    self._symbols[atom.name] = (value, axis)
+
+    def fresh_symbol(self, stem: str, *, lo: int = 1) -> Dim:
+        """A new size of which only the lower bound is known."""
+        name = self.unique(stem)
+        self.ctx.symbols[name] = out = symbol(name, lo)
+        return out
+
+    def unique(self, stem: str) -> str:
+        """`stem` made safe for a symbol name, with a number where it is taken."""
+        stem = _UNSAFE.sub("_", stem) or "value"
+        count = self._names[stem] = self._names.get(stem, -1) + 1
+        return f"{stem}_{count}" if count else stem
+
+    def index(self, dim: Dim, emit: Emitter) -> SSAValue:
+        """`dim` as an index value."""
+        found = self._sizes.get(dim)
+        if found is None:
+            found = self._sizes[dim] = emit.size(dim, lambda atom: self._symbol_value(atom, emit))
+            self._undo.append(lambda: self._sizes.pop(dim, None))
+        return found
+
+    def _symbol_value(self, atom: Symbol, emit: Emitter) -> SSAValue:
+        value, axis = self._symbols[atom.name]
+        return emit.add(tensor.DimOp(value, self.index(axis, emit))).result
+
+    def integer(self, dim: Dim, type_: Attribute, emit: Emitter) -> SSAValue:
+        """`dim` as an integer scalar of `type_`."""
+        if isinstance(dim, int):
+            return emit.scalar(dim, type_)
+        return emit.add(arith.IndexCastOp(self.index(dim, emit), type_)).result
+
+    def empty(self, dims: Sequence[Dim], dtype: np.dtype[Any], emit: Emitter) -> SSAValue:
+        """An uninitialised tensor."""
+        dynamic = [self.index(dim, emit) for dim in dims if not isinstance(dim, int)]
+        return emit.add(tensor.EmptyOp(dynamic, tensor_type(mlir_element(dtype), dims))).tensor
+
+    # -- tensors ---------------------------------------------------------------------------------------------------------------
+
+    def ssa(self, t: Tensor, emit: Emitter) -> SSAValue:
+        """`t` as an SSA value, emitted here if nothing emitted it before."""
+        if t.value is None:
+            t.value = self._materialise(t, emit)
+            self._undo.append(lambda: setattr(t, "value", None))
+        return t.value
+
+    def _materialise(self, t: Tensor, emit: Emitter) -> SSAValue:
+        if t.array is not None:
+            return self._symbolic(t, emit) if t.array.dtype == object else self._constant(t.array, t.name, emit)
+        assert t.base is not None
+        if _only_adds_units(t):
+            return reshape_value(emit, self.ssa(t.base, emit), t.base.dims, t.dims, lambda dim: self.index(dim, emit))
+        value, map_ = self.read(t, range(t.rank), t.rank, emit)
+        return self._copy(value, map_, t, emit)
+
+    def _copy(self, value: SSAValue, map_: AffineMap, t: Tensor, emit: Emitter) -> SSAValue:
+        out = self.empty(t.dims, t.dtype, emit)
+        op = emit.generic([value], [out], [map_, identity_map(t.rank)], [PARALLEL] * t.rank, lambda b: [b.args[0]])
+        return op.results[0]
+
+    def _constant(self, array: NDArray[Any], name: str, emit: Emitter) -> SSAValue:
+        return emit.constant(array, self.ctx, self.unique(name or "const"))
+
+    def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
+        """The known sizes in `t` as a tensor."""
+        assert t.array is not None
+        element = mlir_element(t.dtype)
+        type_ = tensor_type(element, t.dims)
+        scalars = [self.integer(dim, element, emit) for dim in t.sizes()]
+        return emit.add(tensor.FromElementsOp(*scalars, result_type=type_)).result
+
+    def read(self, t: Tensor, loops: Sequence[int | None], rank: int, emit: Emitter) -> tuple[SSAValue, AffineMap]:
+        """The tensor behind `t` and the map from `rank` loops to its coordinates, when axis k of `t` follows `loops[k]` (None: stays at 0).
+
+        Views are looked through, and constants lose the unit dimensions that stay at 0.
+        """
+        loops = list(loops)
+        while t.value is None and t.base is not None:
+            loops = [None if axis is None else loops[axis] for axis in t.axes]
+            t = t.base
+        if t.is_constant and t.value is None:
+            t, loops = self._without_units(t, loops)
+        return self.ssa(t, emit), dims_map(rank, loops)
+
+    def _without_units(self, t: Tensor, loops: list[int | None]) -> tuple[Tensor, list[int | None]]:
+        keep = tuple(axis for axis, size in enumerate(t.dims) if size != 1)
+        if len(keep) == t.rank:
+            return t, loops
+        key = (id(t), keep)
+        small = self._squeezed.get(key)
+        if small is None:
+            assert t.array is not None
+            dims = tuple(t.dims[axis] for axis in keep)
+            small = self._squeezed[key] = Tensor(t.dtype, dims, array=t.array.reshape([int(str(d)) for d in dims]), name=t.name)
+            self._squeezed[(id(small), ())] = t  # keeps `t` alive, so that its id stays its own
+        return small, [loops[axis] for axis in keep]
+
+    # -- taking back -----------------------------------------------------------------------------------------------------------
+
+    def mark(self) -> tuple[object, int]:
+        """The present state, for `rollback`."""
+        return self.block.last_op, len(self._undo)
+
+    def rollback(self, mark: tuple[object, int]) -> None:
+        """Erase everything emitted since `mark`."""
+        last, undo = mark
+        while len(self._undo) > undo:
+            self._undo.pop()()
+        while self.block.last_op is not None and self.block.last_op is not last:
+            self.block.erase_op(self.block.last_op)
+
+
+def _only_adds_units(t: Tensor) -> bool:
+    """Whether a view is its base with unit dimensions put in or taken out, in order."""
+    assert t.base is not None
+    followed = [axis for axis in t.axes if axis is not None]
+    repeats = any(t.dims[axis] != 1 for axis in range(t.rank) if axis not in followed)
+    return not repeats and followed == sorted(followed)

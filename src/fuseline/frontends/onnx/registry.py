@@ -1,0 +1,59 @@
+"""The table of ONNX operators that have a native lowering: one function per operator, found in `ops/` by its decorator."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from fuseline.frontends.onnx.node import OnnxNode
+    from fuseline.frontends.onnx.tensors import Tensor
+
+Lowering: TypeAlias = "Callable[[OnnxNode], Tensor | Sequence[Tensor | None]]"
+LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Tensor | Sequence[Tensor | None]]")
+
+_TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
+
+
+def onnx_op(op_type: str, *, since: int = 1, domain: str = "") -> Callable[[LoweringT], LoweringT]:
+    """Register a function as the lowering of an operator from operator-set version `since` on (until a later registration).
+
+    Raises:
+        KeyError: the operator has a lowering for this version already.
+    """
+
+    def register(function: LoweringT) -> LoweringT:
+        versions = _TABLE.setdefault((domain, op_type), [])
+        if any(version == since for version, _ in versions):
+            raise KeyError(f"two lowerings for {op_type} since {since}")
+        versions.append((since, function))
+        versions.sort(key=lambda entry: entry[0])
+        return function
+
+    return register
+
+
+@cache
+def _discover() -> None:
+    from fuseline.frontends.onnx import ops
+
+    for module in pkgutil.iter_modules(ops.__path__):
+        importlib.import_module(f"{ops.__name__}.{module.name}")
+
+
+def lowering_of(domain: str, op_type: str, version: int) -> Lowering | None:
+    """The function that lowers an operator at an operator-set version, None where there is none."""
+    _discover()
+    versions = _TABLE.get((domain, op_type), [])
+    at = bisect_right([since for since, _ in versions], version)
+    return versions[at - 1][1] if at else None
+
+
+def lowered_ops() -> list[tuple[str, str, int]]:
+    """Every registered `(domain, operator, since)`, sorted."""
+    _discover()
+    return sorted((domain, op_type, since) for (domain, op_type), versions in _TABLE.items() for since, _ in versions)

@@ -1,0 +1,105 @@
+"""Reshapes as collapse_shape and expand_shape, by refining both shapes into groups of equal products.
+
+    2x3x4 -> 6x2x2      groups: (2, 3 | 6)  (4 | 2, 2)      collapse to 6x4, expand to 6x2x2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from fuseline.ir.build import DYNAMIC_INDEX, Emitter, element_of, tensor_type
+from fuseline.ir.dim import Dim, Quotient, floor_div, mul, product
+
+Group = tuple[list[int], list[int]]
+
+
+def _divides(small: Dim, large: Dim) -> bool:
+    if isinstance(small, int) and isinstance(large, int):
+        return small != 0 and large % small == 0
+    if small == 0 or isinstance(large, int):
+        return False
+    quotient = floor_div(large, small)
+    return isinstance(quotient, int) or not any(isinstance(atom, Quotient) for monomial, _ in quotient.terms for atom in monomial)
+
+
+def _takes_source(a: Dim, b: Dim) -> bool | None:
+    """Whether the product `a` of source axes must grow to meet `b`; None where that cannot be known."""
+    if _divides(a, b):
+        return True
+    if _divides(b, a):
+        return False
+    return a < b if isinstance(a, int) and isinstance(b, int) else None
+
+
+def groups_of(source: Sequence[Dim], target: Sequence[Dim]) -> list[Group] | None:
+    """Axes of both shapes in the finest groups of provably equal products; None where only the totals are known to agree.
+
+    >>> groups_of((2, 3, 4), (6, 2, 2))
+    [([0, 1], [0]), ([2], [1, 2])]
+    """
+    groups: list[Group] = []
+    i = j = 0
+    while i < len(source) and j < len(target):
+        left, right, a, b = [i], [j], source[i], target[j]
+        while a != b:
+            grow = _takes_source(a, b)
+            if grow is None or (i + 1 >= len(source) if grow else j + 1 >= len(target)):
+                return None
+            if grow:
+                i += 1
+                left.append(i)
+                a = mul(a, source[i])
+            else:
+                j += 1
+                right.append(j)
+                b = mul(b, target[j])
+        groups.append((left, right))
+        i, j = i + 1, j + 1
+    return _with_tails(groups, source, target, i, j)
+
+
+def _with_tails(groups: list[Group], source: Sequence[Dim], target: Sequence[Dim], i: int, j: int) -> list[Group] | None:
+    """The groups with what remains of either shape (sizes of 1) in the last one."""
+    tails = [*source[i:], *target[j:]]
+    if any(size != 1 for size in tails):
+        return None
+    if groups and tails:
+        left, right = groups[-1]
+        groups[-1] = (left + list(range(i, len(source))), right + list(range(j, len(target))))
+    return groups
+
+
+def _reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
+
+
+def _collapse(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim]) -> SSAValue:
+    type_ = tensor_type(element_of(value), dims)
+    properties = {"reassociation": _reassociation(groups)}
+    return emit.add(tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties=properties)).result
+
+
+def _expand(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
+    dynamic = [size(dim) for dim in dims if not isinstance(dim, int)]
+    static = [dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims]
+    return emit.add(tensor.ExpandShapeOp(value, dynamic, _reassociation(groups), static, tensor_type(element_of(value), dims))).result
+
+
+def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
+    """`value` of sizes `source` seen with sizes `target` (equal element counts); `size` supplies index values."""
+    if tuple(source) == tuple(target):
+        return value
+    groups = groups_of(source, target)
+    if groups is None:
+        groups = [(list(range(len(source))), list(range(len(target))))]
+    middle = [product(source[axis] for axis in left) for left, _ in groups]
+    if len(middle) != len(source):
+        value = _collapse(emit, value, [left for left, _ in groups], middle)
+    if len(middle) != len(target):
+        value = _expand(emit, value, [right for _, right in groups], target, size)
+    return value
+

@@ -1,0 +1,31 @@
+"""Slices with positive steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, i64
+
+from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.emission import result
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.ir.build import tensor_type
+from fuseline.ir.dim import Dim
+
+
+def slice_of(node: OnnxNode, x: Tensor, offsets: Sequence[Dim], sizes: Sequence[Dim], strides: Sequence[int]) -> Tensor:
+    """`sizes` elements per axis of `x`, from `offsets` on, `strides` apart."""
+    if tuple(sizes) == x.dims and all(offset == 0 for offset in offsets):
+        return x
+    op = tensor.ExtractSliceOp.build(
+        operands=[node.ssa(x), [node.index(o) for o in offsets if not isinstance(o, int)], [node.index(s) for s in sizes if not isinstance(s, int)], []],
+        result_types=[tensor_type(mlir_element(x.dtype), sizes)],
+        properties={
+            "static_offsets": DenseArrayBase.from_list(i64, [o if isinstance(o, int) else DYNAMIC_INDEX for o in offsets]),
+            "static_sizes": DenseArrayBase.from_list(i64, [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]),
+            "static_strides": DenseArrayBase.from_list(i64, list(strides)),
+        },
+    )
+    return result(node.emit.add(op).result, sizes, x.dtype)

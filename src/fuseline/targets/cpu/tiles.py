@@ -7,6 +7,7 @@ columns per `vectors`, broadcasts one element per row, and issues `rows * vector
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.isa.description import Machine
@@ -27,6 +28,14 @@ PANEL_CYCLES = 4 / 3
 
 MAX_VECTORS = 8
 """Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share out."""
+
+MAX_ROWS = 32
+
+LINE_BYTES, L1_SETS = 64, 64
+"""Cache lines and sets of every first-level data cache in view: addresses 4 KiB apart share a set."""
+
+TILES_PER_PACKING = 12
+"""A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a tile."""
 
 MAX_WORKGROUPS = 64
 """More groups than this do not balance better on the machines in view and cost locality."""
@@ -93,8 +102,21 @@ def step_cycles(rows: int, vectors: int) -> float:
     return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors * PANEL_CYCLES, FMA_LATENCY)
 
 
-def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine) -> Tile:
+def cached_rows(stride_bytes: int, machine: Machine) -> int:
+    """How many rows `stride_bytes` apart stay in the first-level cache together, two ways left to other streams.
+
+    >>> from fuseline.targets.cpu.isa import machine
+    >>> cached_rows(4096, machine("avx2")), cached_rows(4096 + 64, machine("avx2"))
+    (6, 384)
+    """
+    sets = LINE_BYTES * L1_SETS // gcd(stride_bytes, LINE_BYTES * L1_SETS) if stride_bytes else L1_SETS
+    ways = machine.l1_bytes // (LINE_BYTES * L1_SETS)
+    return max(1, ways - 2) * min(sets, L1_SETS)
+
+
+def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine, *, most_rows: int = MAX_ROWS) -> Tile:
     """The tile with the least modelled cycles per step over all `rows x columns`; None stands for a large unknown extent.
+    No more than `most_rows`.
 
     Ties go to the larger tile, then to more rows: fewer column panels are streamed.
     """
@@ -102,7 +124,7 @@ def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Mach
     best: tuple[float, int, int] | None = None
     chosen = Tile(1, 1)
     for vectors in range(1, MAX_VECTORS + 1):
-        for height in range(1, machine.vector_registers):
+        for height in range(1, min(machine.vector_registers, most_rows + 1)):
             if not fits(height, vectors, machine) or height > row_count or vectors > -(-column_count // lanes):
                 break
             key = (round(_cycles(row_count, column_count, height, vectors, lanes), 3), -height * vectors, -height)
@@ -140,12 +162,13 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
     wanted = -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.rhs_bytes > p.lhs_bytes or p.repacks_rhs)
     units = p.lines * p.tiles
-    cache_groups = -(-2 * p.lhs_bytes // machine.l2_bytes) if p.panels > 1 else 1
+    cache_groups = -(-2 * p.lhs_bytes // machine.l2_bytes) if p.panels > 1 and not p.repacks_rhs else 1
+    most = max(1, units // TILES_PER_PACKING) if p.repacks_rhs else units
     if columns_outer:
         column_groups = min(p.panels, wanted)
-        row_groups = min(units, max(-(-wanted // column_groups), 1 if p.repacks_rhs else cache_groups))
+        row_groups = min(most, max(-(-wanted // column_groups), cache_groups))
     else:
-        row_groups = min(units, max(wanted, cache_groups))
+        row_groups = min(most, max(wanted, cache_groups))
         column_groups = min(p.panels, -(-wanted // row_groups))
     line_groups = min(p.lines, row_groups)
     tile_groups = min(p.tiles, -(-row_groups // line_groups))

@@ -14,6 +14,7 @@ from fuseline.targets.cpu.families.contraction_tile import Edges, Point, TileRow
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import Columns, EdgeCheck, ReductionAxis, Rows
 from fuseline.targets.cpu.packing import PanelPacker, over_axes
+from fuseline.targets.cpu.tiles import LINE_BYTES
 
 PEELED_STEPS = 24
 """Edge checks before fewer steps than this are kept out of the tiles inside the image. A check takes about three instructions per row."""
@@ -292,6 +293,8 @@ class ColumnReader:
 
         def read(column: Operand, at: Sequence[Operand], v: int) -> Value:
             index = kernel.add(kernel.add(self.base, column), v * plan.lanes)
+            if plan.prefetch and v * kernel.machine.vector_bytes % LINE_BYTES == 0:
+                kernel.prefetch(memory, kernel.add(index, plan.prefetch))
             return kernel.load(memory, index, plan.lanes, active=None if packed else self.actives[v], align=align)
 
         return read

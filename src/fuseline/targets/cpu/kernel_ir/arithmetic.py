@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from fuseline.targets.cpu.kernel_ir.control import Control
 from fuseline.targets.cpu.kernel_ir.emitter import split
@@ -363,7 +363,7 @@ def type_of_number(x: Number) -> Type:
     return Type("f32") if isinstance(x, float) else type_of(x)
 
 
-def _is_index(x: Number) -> Any:
+def _is_index(x: Number) -> TypeGuard[Operand]:
     return isinstance(x, int) or (isinstance(x, Value) and x.type == I64)
 
 

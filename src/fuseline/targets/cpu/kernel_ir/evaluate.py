@@ -56,7 +56,8 @@ class _Run:
             raw = np.full(memory.extent * np.dtype(_stored(memory.dtype)).itemsize, 0xFF, np.uint8)
             self.memory[memory.name] = raw.view(_stored(memory.dtype))
         for memory in kernel.tables:
-            self.memory[memory.name] = np.array(memory.data, _stored(memory.dtype))
+            bits = [bf16_bits(x) for x in memory.data] if memory.dtype == "bf16" else memory.data
+            self.memory[memory.name] = np.array(bits).astype(_stored(memory.dtype))
 
     def check_extents(self) -> None:
         """Extents that are known before the kernel starts must be what was bound."""
@@ -232,8 +233,8 @@ def _float_compare(predicate: str, a: Array, b: Array) -> Array:
 def _cast(r: _Run, v: Value) -> None:
     a, dtype = r.vector(v.args[0]), np.dtype(_DTYPES[v.type.dtype])
     if v.attr in ("zext", "uitofp"):
-        a = a.astype(np.uint8) if a.dtype == bool else _unsigned(a)
-    if v.attr == "trunc" and dtype == bool:
+        a = a.astype(np.uint8) if a.dtype.kind == "b" else _unsigned(a)
+    if v.attr == "trunc" and dtype.kind == "b":
         a = a & 1
     if v.attr == "fptoui":
         r.set(v, a.astype(f"u{dtype.itemsize}").view(dtype))

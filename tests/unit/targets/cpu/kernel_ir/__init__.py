@@ -1,0 +1,1 @@
+"""The kernel builder, its consumers, the ISA descriptions and the compile step."""

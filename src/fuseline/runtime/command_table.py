@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class ThreadPlan(NamedTuple):
 
 
 class CommandTable:
-    """`address` goes to the scheduler; `set_segments` says where the caller's inputs, then outputs, lie in the next run.
+    """`address` goes to the scheduler; `set_segments(*addresses)` says where the caller's inputs, then outputs, lie in the next run.
 
     Args:
         address: where a place that does not move lies.
@@ -62,7 +63,7 @@ class CommandTable:
         self._write_commands(at_commands, commands, grids, shares, kernels, base + at_bindings, base + at_sizes)
         context = base + at_commands, 0, len(commands), *plan, 0, base + at_patches, len(moving), base + at_segments
         self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // 8 - len(context))])
-        self._pack, self._at_segments = struct.Struct(f"<{segments}q").pack_into, at_segments
+        self.set_segments: Callable[..., None] = partial(struct.Struct(f"<{segments}q").pack_into, self._memory, at_segments)
 
     def _write(self, at: int, words: Sequence[int]) -> None:
         struct.pack_into(f"<{len(words)}q", self._memory, at, *words)
@@ -75,10 +76,6 @@ class CommandTable:
             cut = workgroups, *divmod(workgroups, share.participants), abi.FLAG_BARRIER * share.barrier, share.participants, share.first, 0
             struct.pack_into("<6q4i", self._memory, at + row * abi.COMMAND_BYTES, kernels + command.kernel, binding, size, *cut)
             binding, size = binding + 8 * len(command.bindings), size + 8 * len(command.sizes)
-
-    def set_segments(self, addresses: Sequence[int]) -> None:
-        """Addresses of the inputs, then of the outputs, for the next run."""
-        self._pack(self._memory, self._at_segments, *addresses)
 
     def set_range(self, first: int, last: int) -> None:
         """The next run does commands `first` up to, not including, `last`."""

@@ -102,7 +102,7 @@ class Execution:
             shift = -start & _MISALIGNED
             outputs.append(np.ndarray(shape, dtype, raw, shift))
             addresses.append(start + shift)
-        self._table.set_segments(addresses)
+        self._table.set_segments(*addresses)
         if self._ranges is None:
             launch(self._table.address)
         else:

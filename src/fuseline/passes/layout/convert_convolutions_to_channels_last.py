@@ -17,7 +17,7 @@ from xdsl.dialects import linalg
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
 from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
@@ -48,13 +48,32 @@ def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:
     dims = convolution_dims(StructuredOp(op))
     if dims is None or len(op.results) != 1:
         return
-    order = (*dims.batch, *dims.image_loops, *dims.depth, *dims.output_channel, *dims.window_loops, *dims.input_channel)
+    batch, channels = _batch_and_channels(StructuredOp(op), dims)
+    order = (*batch, *dims.image_loops, *dims.depth, *channels, *dims.output_channel, *dims.window_loops, *dims.input_channel)
     if sorted(order) != list(range(len(op.iterator_types))):
         return
-    _transpose_input(scope, op, dims.image, (*dims.batch, *dims.image_loops, *dims.depth, *dims.input_channel))
+    _transpose_input(scope, op, dims.image, (*batch, *dims.image_loops, *dims.depth, *channels, *dims.input_channel))
     if dims.filter is not None and uses_input(op, dims.filter):
         _transpose_input(scope, op, dims.filter, (*dims.window_loops, *dims.depth, *dims.input_channel, *dims.output_channel))
     _transpose_result(scope, op, order)
+
+
+def _batch_and_channels(view: StructuredOp, dims: ConvolutionDims) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The loops that come before and after the spatial ones, of those that image and result share.
+
+    Nothing in a pooling tells its batch from its channels but their places: where none lies behind the spatial dimensions, the first of
+    several is the batch and the others are channels.
+    """
+    if view.reduction and (dims.depth or dims.output_channel or dims.input_channel):
+        return dims.batch, ()
+    exprs = view.input_maps[dims.image].results
+    place = {loop: axis for axis, expr in enumerate(exprs) for loop in dims_of(expr)}
+    behind = tuple(loop for loop in dims.batch if place[loop] > max(dims.spatial_axes))
+    if behind or not dims.batch:
+        return tuple(loop for loop in dims.batch if loop not in behind), behind
+    ordered = sorted(dims.batch, key=lambda loop: place[loop])
+    count = 1 if len(ordered) > 1 else 0
+    return tuple(ordered[:count]), tuple(ordered[count:])
 
 
 def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:

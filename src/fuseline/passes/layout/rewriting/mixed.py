@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
 from xdsl.ir import SSAValue
@@ -10,7 +11,7 @@ from xdsl.ir import SSAValue
 Mixed = list[int | SSAValue]
 
 
-def joined(static: DenseArrayBase | Sequence[int], dynamic: Sequence[SSAValue]) -> Mixed:
+def joined(static: DenseArrayBase[Any] | Sequence[int], dynamic: Sequence[SSAValue]) -> Mixed:
     """One list from the two that an op holds."""
     numbers = list(static.get_values()) if isinstance(static, DenseArrayBase) else list(static)
     rest = iter(dynamic)

@@ -13,7 +13,7 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, i64
@@ -112,7 +112,7 @@ def _permuted_splat(at: Emitter, op: arith.ConstantOp, permutation: Sequence[int
     attribute = op.value
     assert isinstance(attribute, DenseIntOrFPElementsAttr)
     type_ = TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
-    return at.add(arith.ConstantOp(DenseIntOrFPElementsAttr(type_, attribute.data), type_)).result
+    return at.add(arith.ConstantOp(DenseIntOrFPElementsAttr(cast(Any, type_), attribute.data), type_)).result
 
 
 def init_like(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
@@ -140,5 +141,5 @@ def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Di
     if isinstance(op, ConstantOp):
         assert isinstance(op.value, DenseIntOrFPElementsAttr)
         type_ = scope.typed(value, dims)
-        return at.add(ConstantOp(DenseIntOrFPElementsAttr(type_, op.value.data), type_)).result
+        return at.add(ConstantOp(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result
     return scope.empty(at, element_of(value), dims)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 

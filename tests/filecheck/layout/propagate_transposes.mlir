@@ -1,0 +1,171 @@
+// RUN: fuseline opt %s -p generalize-named-ops,propagate-transposes --split-input-file --verify-each | filecheck %s
+
+// Down through an elementwise op with a broadcast operand, a pad and a slice, until the inverse transpose cancels it.
+// CHECK-LABEL: func.func @cancels
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
+// CHECK-SAME: ins(%x, %b
+// CHECK: tensor.pad %{{.*}} low[0, 1, 1, 0] high[0, 2, 0, 0]
+// CHECK: tensor.extract_slice %{{.*}}[0, 1, 0, 0] [1, 5, 6, 3] [1, 1, 1, 1] : tensor<1x8x6x3xf32> to tensor<1x5x6x3xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @cancels(%x: tensor<1x5x5x3xf32>, %b: tensor<3xf32>) -> tensor<1x5x6x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<1x3x5x5xf32>
+  %t = linalg.transpose ins(%x : tensor<1x5x5x3xf32>) outs(%e0 : tensor<1x3x5x5xf32>) permutation = [0, 3, 1, 2]
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (b)>, affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %b : tensor<1x3x5x5xf32>, tensor<3xf32>) outs(%e0 : tensor<1x3x5x5xf32>) {
+  ^bb0(%in: f32, %bias: f32, %out: f32):
+    %s = arith.addf %in, %bias : f32
+    linalg.yield %s : f32
+  } -> tensor<1x3x5x5xf32>
+  %p = tensor.pad %y low[0, 0, 1, 1] high[0, 0, 2, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<1x3x5x5xf32> to tensor<1x3x8x6xf32>
+  %s = tensor.extract_slice %p[0, 0, 1, 0] [1, 3, 5, 6] [1, 1, 1, 1] : tensor<1x3x8x6xf32> to tensor<1x3x5x6xf32>
+  %e1 = tensor.empty() : tensor<1x5x6x3xf32>
+  %r = linalg.transpose ins(%s : tensor<1x3x5x6xf32>) outs(%e1 : tensor<1x5x6x3xf32>) permutation = [0, 2, 3, 1]
+  return %r : tensor<1x5x6x3xf32>
+}
+
+// -----
+
+// A contraction reads and writes in any order: nothing stands alone around attention.
+// CHECK-LABEL: func.func @attention
+// CHECK-NOT: linalg.transpose
+// CHECK: affine_map<(d0, d1, d2, d3) -> (d1, d0, d3)>, affine_map<(d0, d1, d2, d3) -> (d2, d0, d3)>, affine_map<(d0, d1, d2, d3) -> (d1, d0, d2)>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @attention(%q: tensor<8x2x4xf32>, %k: tensor<8x2x4xf32>) -> tensor<8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<2x8x4xf32>
+  %qt = linalg.transpose ins(%q : tensor<8x2x4xf32>) outs(%e0 : tensor<2x8x4xf32>) permutation = [1, 0, 2]
+  %e1 = tensor.empty() : tensor<2x4x8xf32>
+  %kt = linalg.transpose ins(%k : tensor<8x2x4xf32>) outs(%e1 : tensor<2x4x8xf32>) permutation = [1, 2, 0]
+  %e2 = tensor.empty() : tensor<2x8x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e2 : tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %s = linalg.batch_matmul ins(%qt, %kt : tensor<2x8x4xf32>, tensor<2x4x8xf32>) outs(%f : tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %e3 = tensor.empty() : tensor<8x2x8xf32>
+  %st = linalg.transpose ins(%s : tensor<2x8x8xf32>) outs(%e3 : tensor<8x2x8xf32>) permutation = [1, 0, 2]
+  %r = tensor.collapse_shape %st [[0], [1, 2]] : tensor<8x2x8xf32> into tensor<8x16xf32>
+  return %r : tensor<8x16xf32>
+}
+
+// -----
+
+// The order of a flattened tensor is taken over by the weight.
+// CHECK-LABEL: func.func @flatten
+// CHECK: [[W:%.*]] = tensor.expand_shape {{.*}} output_shape [3, 2, 2, 5]
+// CHECK: linalg.transpose ins([[W]]:tensor<3x2x2x5xf32>) outs({{.*}}) permutation = [1, 2, 0, 3]
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @flatten(%x: tensor<4x2x2x3xf32>) -> tensor<4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4x3x2x2xf32>
+  %t = linalg.transpose ins(%x : tensor<4x2x2x3xf32>) outs(%e0 : tensor<4x3x2x2xf32>) permutation = [0, 3, 1, 2]
+  %c = tensor.collapse_shape %t [[0], [1, 2, 3]] : tensor<4x3x2x2xf32> into tensor<4x12xf32>
+  %w = arith.constant dense<"0x000000000000803F0000004000004040000080400000A0400000C0400000E0400000004100001041000020410000304100004041000050410000604100007041000080410000884100009041000098410000A0410000A8410000B0410000B8410000C0410000C8410000D0410000D8410000E0410000E8410000F0410000F84100000042000004420000084200000C4200001042000014420000184200001C4200002042000024420000284200002C4200003042000034420000384200003C4200004042000044420000484200004C4200005042000054420000584200005C4200006042000064420000684200006C42"> : tensor<12x5xf32>
+  %e1 = tensor.empty() : tensor<4x5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.matmul ins(%c, %w : tensor<4x12xf32>, tensor<12x5xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// -----
+
+// A concat takes the layout of most of its bytes; the argument that has the other one is transposed as it is written.
+// CHECK-LABEL: func.func @concat
+// CHECK: tensor.concat dim(2)
+// CHECK: tensor.collapse_shape
+func.func @concat(%x: tensor<6x5x3xf32>, %y: tensor<2x6x5xf32>) -> tensor<6x5x5xf32> {
+  %e0 = tensor.empty() : tensor<3x6x5xf32>
+  %e1 = tensor.empty() : tensor<6x5x3xf32>
+  %a = linalg.exp ins(%x : tensor<6x5x3xf32>) outs(%e1 : tensor<6x5x3xf32>) -> tensor<6x5x3xf32>
+  %t = linalg.transpose ins(%a : tensor<6x5x3xf32>) outs(%e0 : tensor<3x6x5xf32>) permutation = [2, 0, 1]
+  %c = tensor.concat dim(0) %t, %y : (tensor<3x6x5xf32>, tensor<2x6x5xf32>) -> tensor<5x6x5xf32>
+  %e2 = tensor.empty() : tensor<6x5x5xf32>
+  %r = linalg.transpose ins(%c : tensor<5x6x5xf32>) outs(%e2 : tensor<6x5x5xf32>) permutation = [1, 2, 0]
+  %f = tensor.collapse_shape %r [[0, 1, 2]] : tensor<6x5x5xf32> into tensor<150xf32>
+  %g = tensor.expand_shape %f [[0, 1, 2]] output_shape [6, 5, 5] : tensor<150xf32> into tensor<6x5x5xf32>
+  return %g : tensor<6x5x5xf32>
+}
+
+// -----
+
+// A reduction, and a reshape that keeps the moved dimensions whole.
+// CHECK-LABEL: func.func @reduction_and_reshape
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[.*}} output_shape [5, 2, 3]
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @reduction_and_reshape(%x: tensor<5x6x4xf32>) -> tensor<5x2x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4x6x5xf32>
+  %t = linalg.transpose ins(%x : tensor<5x6x4xf32>) outs(%e0 : tensor<4x6x5xf32>) permutation = [2, 1, 0]
+  %e1 = tensor.empty() : tensor<6x5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (b, c)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%t : tensor<4x6x5xf32>) outs(%f : tensor<6x5xf32>) {
+  ^bb0(%in: f32, %acc: f32):
+    %v = arith.addf %acc, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<6x5xf32>
+  %r = tensor.expand_shape %s [[0, 1], [2]] output_shape [2, 3, 5] : tensor<6x5xf32> into tensor<2x3x5xf32>
+  %e2 = tensor.empty() : tensor<5x2x3xf32>
+  %u = linalg.transpose ins(%r : tensor<2x3x5xf32>) outs(%e2 : tensor<5x2x3xf32>) permutation = [2, 0, 1]
+  return %u : tensor<5x2x3xf32>
+}
+
+// -----
+
+// A gather reads the transposed tensor where it lies.
+// CHECK-LABEL: func.func @gather
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.extract %x[%{{.*}}, %{{.*}}] : tensor<4x6xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @gather(%x: tensor<4x6xf32>, %n: tensor<3xi64>) -> tensor<3x4xf32> {
+  %e0 = tensor.empty() : tensor<6x4xf32>
+  %t = linalg.transpose ins(%x : tensor<4x6xf32>) outs(%e0 : tensor<6x4xf32>) permutation = [1, 0]
+  %e1 = tensor.empty() : tensor<3x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} outs(%e1 : tensor<3x4xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %t[%i, %j] : tensor<6x4xf32>
+    linalg.yield %v : f32
+  } -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// A program that is a transpose keeps it; one that returns an argument transposed as well.
+// CHECK-LABEL: func.func @border
+// CHECK: linalg.transpose ins(%x
+// CHECK: return
+func.func @border(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
+  %e0 = tensor.empty() : tensor<6x4xf32>
+  %t = linalg.transpose ins(%x : tensor<4x6xf32>) outs(%e0 : tensor<6x4xf32>) permutation = [1, 0]
+  return %t : tensor<6x4xf32>
+}
+
+// -----
+
+// Symbolic sizes move with their dimensions.
+// CHECK-LABEL: func.func @dynamic
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.empty(%{{.*}}, %{{.*}}) : tensor<?x?x4xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @dynamic(%x: tensor<?x?x4xf32>) -> tensor<?x?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?x4xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?x4xf32>
+  %e0 = tensor.empty(%n, %m) : tensor<4x?x?xf32>
+  %t = linalg.transpose ins(%x : tensor<?x?x4xf32>) outs(%e0 : tensor<4x?x?xf32>) permutation = [2, 0, 1]
+  %y = linalg.exp ins(%t : tensor<4x?x?xf32>) outs(%e0 : tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
+  %e1 = tensor.empty(%n, %m) : tensor<?x?x4xf32>
+  %r = linalg.transpose ins(%y : tensor<4x?x?xf32>) outs(%e1 : tensor<?x?x4xf32>) permutation = [1, 2, 0]
+  return %r : tensor<?x?x4xf32>
+}

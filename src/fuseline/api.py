@@ -20,8 +20,6 @@ from fuseline.runtime import load as load_session
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
 
-onnx_reference.register()  # programs may call host operators; onnx itself is imported when one does
-
 if TYPE_CHECKING:
     import onnx
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -39,7 +39,7 @@ def argument_attribute(function: FuncOp, index: int, name: str) -> StringAttr | 
     if attributes is None or index >= len(attributes.data):
         return None
     entry = attributes.data[index]
-    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
+    found = entry.data.get(name)
     return found if isinstance(found, StringAttr | ArrayAttr) else None
 
 
@@ -106,7 +106,7 @@ class ShapeAnalysis:
         return tuple(known if known != DYNAMIC_INDEX else size for known, size in zip(shape, dynamic, strict=True))
 
     def _argument(self, value: BlockArgument, shape: Sequence[int]) -> Dims:
-        parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
+        parent = value.owner.parent_op()
         names = argument_attribute(parent, value.index, "fuseline.dims") if isinstance(parent, FuncOp) else None
         if isinstance(names, ArrayAttr):
             return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(n.data) for size, n in zip(shape, names.data, strict=True)))
@@ -152,7 +152,7 @@ class ShapeAnalysis:
         return self.fresh("size", value)
 
     def _index_argument(self, value: BlockArgument) -> Dim:
-        parent = value.owner.parent_op() if isinstance(value.owner, Block) else None
+        parent = value.owner.parent_op()
         name = argument_attribute(parent, value.index, "fuseline.name") if isinstance(parent, FuncOp) else None
         text = name.data if isinstance(name, StringAttr) and isinstance(value.type, IndexType) else (value.name_hint or f"arg{value.index}")
         self.origins.setdefault(text, (value, None))

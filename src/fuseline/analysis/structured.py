@@ -57,7 +57,7 @@ class StructuredOp:
     @cached_property
     def iterators(self) -> tuple[str, ...]:
         """`"parallel"` or `"reduction"` per loop."""
-        return tuple(it.data.value for it in self.op.iterator_types)
+        return tuple(str(it.data.value) for it in self.op.iterator_types)
 
     @cached_property
     def maps(self) -> tuple[AffineMap, ...]:

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from fuseline.errors import FuselineError
+from fuseline.interop import onnx_reference
 from fuseline.runtime import Session, TensorSpec, load
 from fuseline.runtime.sizes import symbol_of
+
+onnx_reference.install()
 
 _TYPE_NAMES = {"float32": "float", "float64": "double", "bool": "bool"}
 

@@ -13,8 +13,11 @@ import onnx
 import onnx.backend.base
 import onnx.helper
 
+from fuseline.interop import onnx_reference
 from fuseline.pipeline import CompileOptions, compile_program
 from fuseline.runtime import Session
+
+onnx_reference.install()
 
 
 class FuselineBackendRep(onnx.backend.base.BackendRep):

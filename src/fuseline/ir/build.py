@@ -6,7 +6,7 @@ An `Emitter` inserts ops at one place and gives each the provenance it was made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects import arith, linalg, tensor
@@ -133,7 +133,7 @@ class Emitter:
         """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context (`add_resource`)."""
         type_ = TensorType(element_type(array.dtype), list(array.shape))
         if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
-            attribute = DenseIntOrFPElementsAttr.from_list(type_, [array.reshape(-1)[0].item()])
+            attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [array.reshape(-1)[0].item()])
             return self.add(arith.ConstantOp(attribute, type_)).result
         return self.add(arith.ConstantOp(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)).result
 
@@ -245,7 +245,7 @@ class Body:
         return self.add(arith.ConstantOp(scalar_attribute(value, type_))).result
 
 
-def scalar_attribute(value: float | int | bool, type_: Attribute) -> Attribute:
+def scalar_attribute(value: float | int | bool, type_: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
     """The attribute of a scalar constant; integers wrap to the width of the type."""
     if isinstance(type_, IntegerType | IndexType):
         return IntegerAttr(_wrapped(int(value), type_), type_)

@@ -65,7 +65,7 @@ def _parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperan
     return type_, parser.parse_comma_separated_list(Parser.Delimiter.BRACES, parser.parse_unresolved_operand)
 
 
-def _parse_shaped_types(parser: Parser) -> tuple[list[Attribute], list[SSAValue]]:
+def _parse_shaped_types(parser: Parser) -> tuple[list[Attribute], Sequence[SSAValue]]:
     if parser.parse_optional_punctuation("("):
         parsed = parser.parse_optional_undelimited_comma_separated_list(lambda: _optional_shaped(parser), lambda: _parse_shaped_type(parser)) or []
         parser.parse_punctuation(")")

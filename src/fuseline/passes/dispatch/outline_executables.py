@@ -74,7 +74,7 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     if scalars:
         raise FuselineError("E0901", f"a dispatch captures a scalar that is no constant: {scalars[0]}", node=name)
     needed = _symbols_of([shapes.dims(value) for value in (*tensors, *region.res)], [shapes.index(value) for value in indices])
-    local = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
+    local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
     executable = flow.ExecutableOp(name, [flow.ExecutableExportOp(name), ModuleOp([entry])])

@@ -71,7 +71,7 @@ def _members(ctx: CompilerContext, call: DispatchOp, ops: list[Operation], root:
     names = [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
     if len(names) != len(ops):
         names = [kind(op).value for op in ops]
-    at = ops.index(root) if root in ops else len(ops)
+    at = ops.index(root) if root is not None and root in ops else len(ops)
     records: list[MemberRecord] = []
     for i, (name, op) in enumerate(zip(names, ops, strict=True)):
         role: Role = "root" if i == at else ("prologue" if i < at else "epilogue")

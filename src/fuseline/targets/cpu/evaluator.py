@@ -8,7 +8,7 @@ holds already (accumulators, a row in scratch). A point is evaluated once per bl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
@@ -302,7 +302,7 @@ def _constant(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: i
     """A small constant that is not one number throughout lies inside the kernel's code."""
     op = value.op
     assert isinstance(op, arith.ConstantOp) and isinstance(value.type, TensorType)
-    numbers = tuple(op.value.get_values())  # pyright: ignore[reportAttributeAccessIssue]
+    numbers = cast(tuple[float | int, ...], tuple(op.value.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
     memory = e.kernel.table("constant", numbers, dtype_of(value.type))
     return e.frame.load(memory, e.frame.linear(index, e.frame.dims(value), lanes), lanes, active)
 

@@ -73,12 +73,7 @@ class Program:
         """Zero padding."""
         e = self.emitter()
         block = Block(arg_types=[e.index(0).type] * len(low))
-        zero = arith.ConstantOp.from_float_and_width(0.0, f32) if hasattr(arith.ConstantOp, "from_float_and_width") else None
-        body = Body(block, e.location)
-        value_zero = zero.result if zero is not None else body.constant(0.0, f32)
-        if zero is not None:
-            block.add_op(zero)
-        block.add_op(tensor.YieldOp(value_zero))
+        block.add_op(tensor.YieldOp(Body(block, e.location).constant(0.0, f32)))
         shape = [size + a + b for size, a, b in zip(shape_of(value), low, high, strict=True)]
         op = tensor.PadOp.build(
             operands=[value, [], []],

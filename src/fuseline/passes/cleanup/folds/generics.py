@@ -235,7 +235,7 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
 
 def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
     """What a fill overwrites need not have been filled."""
-    inner = op.outputs[0].op if isinstance(op.outputs[0], OpResult) else None
+    inner = op.outputs[0].owner
     if not isinstance(inner, linalg.ops.FillOp):
         return False
     work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [op.results[0].type])])

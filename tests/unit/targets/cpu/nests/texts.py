@@ -108,7 +108,7 @@ def check(text: str, *, sizes: Mapping[str, int] | None = None, seed: int = 0, i
     if family:
         assert first_family(view, isa)[0].name == family
     arrays = inputs(view, sizes, seed)
-    want = evaluate_function(view.entry, [*arrays, *(np.int64(sizes[name]) for name in view.size_names)])
+    want = evaluate_function(view.entry, [*arrays, *(np.asarray(sizes[name], np.int64) for name in view.size_names)])
     for one, expected in zip(evaluated(view, arrays, sizes, isa), want, strict=True):
         compare(one, expected, bits)
     for at_end, parts in ((True, 1), (False, 3)):

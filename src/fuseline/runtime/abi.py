@@ -11,6 +11,9 @@ Command (`COMMAND` bytes): kernel*, bindings*, sizes*, workgroups, quotient, rem
 The grid of `workgroups` is cut into `participants` ranges of `quotient` or `quotient + 1`; range `r` is run by thread
 `(first thread + r) mod threads`. Flag bit 0: a barrier stands before the command.
 
+Team: places* is an array of `place count` words, by processor number: the place (core or processor) that a worker must not share with
+the caller. Each worker's line holds its own place.
+
 Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset` (the caller's inputs and outputs move from run to run).
 """
 
@@ -40,9 +43,10 @@ LINE_BYTES = 128
 
 TEAM_GENERATION, TEAM_PAUSES, TEAM_YIELDS = 0, 8, 16
 TEAM_SYSCALL, TEAM_YIELD, TEAM_GETCPU, TEAM_WORKERS = 24, 32, 40, 48
+TEAM_PLACES, TEAM_PLACE_COUNT = 56, 64
 TEAM_SLEEPERS = 128
 TEAM_FLAGS = 256
 TEAM_LINES = TEAM_FLAGS + MAX_THREADS * LINE_BYTES
 TEAM_BYTES = TEAM_LINES + (MAX_THREADS + 1) * LINE_BYTES
 
-WORKER_GO, WORKER_CONTEXT, WORKER_THREAD, WORKER_SLEEPING, WORKER_CPU, WORKER_TEAM = 0, 8, 16, 24, 32, 40
+WORKER_GO, WORKER_CONTEXT, WORKER_THREAD, WORKER_SLEEPING, WORKER_PLACE, WORKER_TEAM = 0, 8, 16, 24, 32, 40

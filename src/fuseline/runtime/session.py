@@ -19,6 +19,7 @@ from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.execution import Array, Execution, LoadedCode, Shapes, Workspace, native_run
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.memory import CodePages
+from fuseline.runtime.processors import allowed_processors
 from fuseline.runtime.program import TensorSpec
 from fuseline.runtime.team import shared_team
 
@@ -129,7 +130,7 @@ class Session:
     def _reset(self) -> None:
         self._idle: list[Workspace] = []
         self._made = self._waiting = 0
-        self._most = 1 if self.threads > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._most = 1 if self.threads > 1 else len(allowed_processors())
         self._changed = threading.Condition()
 
     def _make_or_wait(self) -> Workspace:

@@ -298,19 +298,33 @@ loop:
 exit:
   ret void
 }
-; Hands the context to threads-1 workers, leaving out the first one that is pinned to the caller's processor.
-define internal void @summon(ptr %team, ptr %context, i64 %threads) nounwind {
+; The place of the caller's processor; -2 where it is not known.
+define internal i64 @place_of_caller(ptr %team) nounwind {
 entry:
   %getcpu.p = getelementptr i8, ptr %team, i64 $TEAM_GETCPU
   %getcpu = load ptr, ptr %getcpu.p
   %known = icmp ne ptr %getcpu, null
-  br i1 %known, label %ask, label %start
+  br i1 %known, label %ask, label %unknown
 ask:
   %cpu.32 = call i32 %getcpu()
-  %cpu.64 = sext i32 %cpu.32 to i64
-  br label %start
+  %cpu = sext i32 %cpu.32 to i64
+  %count.p = getelementptr i8, ptr %team, i64 $TEAM_PLACE_COUNT
+  %count = load i64, ptr %count.p
+  %listed = icmp ult i64 %cpu, %count
+  br i1 %listed, label %look, label %unknown
+look:
+  %places.p = getelementptr i8, ptr %team, i64 $TEAM_PLACES
+  %places = load ptr, ptr %places.p
+  %place.p = getelementptr i64, ptr %places, i64 %cpu
+  %place = load i64, ptr %place.p
+  ret i64 %place
+unknown:
+  ret i64 -2
+}
+; Hands the context to threads-1 workers, leaving out the first one that is pinned to the caller's place.
+define internal void @summon(ptr %team, ptr %context, i64 %threads) nounwind {
 start:
-  %cpu = phi i64 [-2, %entry], [%cpu.64, %ask]
+  %here = call i64 @place_of_caller(ptr %team)
   %workers.p = getelementptr i8, ptr %team, i64 $TEAM_WORKERS
   %workers = load i64, ptr %workers.p
   %spare = sub i64 %workers, %threads
@@ -323,9 +337,9 @@ loop:
   %wl = mul i64 %w, $LINE
   %wo = add i64 %wl, $TEAM_LINES
   %worker = getelementptr i8, ptr %team, i64 %wo
-  %cpu.p = getelementptr i8, ptr %worker, i64 $WORKER_CPU
-  %pinned = load i64, ptr %cpu.p
-  %same = icmp eq i64 %pinned, %cpu
+  %place.p = getelementptr i8, ptr %worker, i64 $WORKER_PLACE
+  %pinned = load i64, ptr %place.p
+  %same = icmp eq i64 %pinned, %here
   %skip = and i1 %same, %mayskip
   br i1 %skip, label %next, label %give
 give:

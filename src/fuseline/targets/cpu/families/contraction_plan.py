@@ -97,24 +97,34 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(problem.dtype)
-    tiled = problem.rows[-1] if problem.rows else None
-    lines = problem.rows[-2] if len(problem.rows) > 1 else None
-    extent = tiled.extent if tiled is not None else 1
-    columns = problem.column.extent
-    tile = choose_tile(
-        extent if isinstance(extent, int) else None, columns if isinstance(columns, int) else None, lanes, machine, most_rows=_most_rows(problem, machine)
-    )  # fmt: skip
-    tile, rhs_mode = _column_choice(problem, tile, lanes)
+    tile, rhs_mode = _column_choice(problem, _tile(problem, lanes, machine), lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
-    packed = _packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None
-    blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
-        view=view, workgroups=0, problem=problem, tile=tile, lanes=lanes, blocks=blocks, lhs_mode=lhs_mode, rhs_mode=rhs_mode, packed=packed,
-        page_elements=page or 0, page_steps=_page_steps(problem), prefetch=_prefetch(problem, tile, rhs_mode, machine), paths=tuple(paths), outer=(*problem.outer, *problem.rows[:-2]),
-        lines=lines, tiled=tiled,
-    )  # fmt: skip
+        view=view,
+        workgroups=0,
+        problem=problem,
+        tile=tile,
+        lanes=lanes,
+        blocks=_blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine),
+        lhs_mode=lhs_mode,
+        rhs_mode=rhs_mode,
+        packed=_packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None,
+        page_elements=page or 0,
+        page_steps=_page_steps(problem),
+        prefetch=_prefetch(problem, tile, rhs_mode, machine),
+        paths=tuple(paths),
+        outer=(*problem.outer, *problem.rows[:-2]),
+        lines=problem.rows[-2] if len(problem.rows) > 1 else None,
+        tiled=problem.rows[-1] if problem.rows else None,
+    )
     return _finished(plan)
+
+
+def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
+    rows, columns = problem.rows[-1].extent if problem.rows else 1, problem.column.extent
+    known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
+    return choose_tile(known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine))
 
 
 def _most_rows(problem: Problem, machine: Machine) -> int:

@@ -15,7 +15,6 @@ WHY_NOT_CODES: dict[str, str] = {
     "indexing-map": "the reads of the intermediate do not map loops to loops one to one",
     "multi-use": "the producer is read in place and has other readers",
     "no-rule": "no fusion rule covers this pair of ops",
-    "no-shared-loops": "the two sides share no parallel loop",
     "parallelism": "too few parallel iterations would be left for the target's threads",
     "recompute": "elements of the producer would be computed more than once",
     "reshape-between": "a reshape that regroups dimensions lies between the two",

@@ -105,12 +105,19 @@ def test_a_reduction_whose_rows_are_not_contiguous_does_not_pull_its_consumer():
     assert (decision.verdict, decision.code) == ("missed", "strided-inner")
 
 
-def test_sides_without_a_common_parallel_loop_stay_apart():
-    p = Program((64, 384), (384,))
+def test_large_sides_without_a_common_parallel_loop_stay_apart():
+    p = Program((640, 384), (384,))
     total = p.unary(p.x[1])
     y = p.binary(p.x[0], p.row_sum(total), AffineMap(2, 0, ()))
     decision = p.done(y).decisions()["reduction", "elementwise"]
-    assert (decision.verdict, decision.code) == ("missed", "no-shared-loops")
+    assert (decision.verdict, decision.code) == ("missed", "parallelism")
+
+
+def test_small_sides_without_a_common_parallel_loop_share_one_workgroup():
+    p = Program((10,))
+    e = p.unary(p.x[0])
+    y = p.binary(e, p.row_sum(e), AffineMap(1, 0, ()))
+    assert len(p.done(y).partition().groups) == 1
 
 
 def test_a_broadcast_producer_is_computed_once_per_row():

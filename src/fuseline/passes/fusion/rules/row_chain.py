@@ -26,8 +26,6 @@ class RowChain(FusionRule):
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", consumer.root.name)
         alignment = merge.alignment
-        if not alignment.pairs and (producer.parallel_iterations() != 1 or consumer.parallel_iterations() != 1):
-            return WhyNot("no-shared-loops", "the two sides share no parallel loop", consumer.root.name)
         strided = _strided(producer, alignment.demoted_producer) or _strided(consumer, alignment.demoted_consumer)
         if strided:
             return WhyNot("strided-inner", strided, consumer.root.name)

@@ -28,8 +28,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def difference(before: CompileRecord, after: CompileRecord) -> Difference:
-    """What `after` has that `before` has not, and the other way round."""
-    old, new = _labels(before), _labels(after)
+    """What `after` has that `before` has not, and the other way round. What one side did not save (dispatches, decisions) is not compared."""
+    known = bool(before.dispatches) and bool(after.dispatches)
+    old, new = (_labels(before), _labels(after)) if known else (Counter[str](), Counter[str]())
     return Difference(
         statistics=_changed_statistics(before, after),
         appeared=sorted((new - old).elements()),
@@ -64,6 +65,8 @@ def _edges(record: CompileRecord) -> dict[tuple[object, ...], Decision]:
 
 
 def _changed_decisions(before: CompileRecord, after: CompileRecord) -> list[str]:
+    if not before.decisions or not after.decisions:
+        return []
     old, new = _edges(before), _edges(after)
     lines: list[str] = []
     for key in dict.fromkeys((*old, *new)):

@@ -32,6 +32,12 @@ def test_a_vanished_dispatch_and_a_flipped_decision_are_named():
     assert any(line.startswith("+ missed") and "scratch" in line for line in lines)
 
 
+def test_what_was_not_saved_is_not_compared():
+    saved = msgspec.structs.replace(RECORD, dispatches=[], decisions=[])
+    assert difference(saved, RECORD).empty
+    assert difference(RECORD, saved).empty
+
+
 def test_a_new_statistic_is_shown_from_none():
     after = msgspec.structs.replace(RECORD, statistics={**RECORD.statistics, "edges": {"fused": 1, "missed": {"scratch": 2}}})
     found = difference(RECORD, after).statistics

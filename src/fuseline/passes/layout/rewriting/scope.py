@@ -118,9 +118,7 @@ class Scope:
 
     def sweep(self) -> None:
         """Erase the layout ops, generics and inits that nothing uses any more."""
-        for op in reversed(list(self.block.ops)):
-            if _is_removable(op) and not any(result.uses for result in op.results):
-                Rewriter.erase_op(op)
+        sweep(self.block)
 
 
 class _EntryEmitter(Emitter):
@@ -138,6 +136,13 @@ def _is_removable(op: Operation) -> bool:
     if isinstance(op, linalg.abstract_ops.LinalgStructuredOperation):
         return bool(op.results)
     return isinstance(op, _REMOVABLE) or (isinstance(op, arith.ConstantOp | arith.AddiOp | arith.MuliOp | arith.SubiOp))
+
+
+def sweep(block: Block) -> None:
+    """Erase the layout ops, generics, inits and constants in `block` that nothing uses."""
+    for op in reversed(list(block.ops)):
+        if _is_removable(op) and not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
 
 
 def emitter_after(value: SSAValue) -> Emitter:

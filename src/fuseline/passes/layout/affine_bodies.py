@@ -1,0 +1,92 @@
+"""Elementwise bodies of the form `x * scale + shift` with constants for scale and shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Operation, SSAValue
+
+Array: TypeAlias = NDArray[Any]
+Affine: TypeAlias = tuple[Array, Array]
+"""Scale and shift, arrays in float64 that broadcast over the op's space."""
+
+_ZERO, _ONE = np.zeros(()), np.ones(())
+
+
+def affine_body(op: linalg.ops.GenericOp, variable: int, constants: dict[int, Array]) -> Affine | None:
+    """What the body of `op` makes of input `variable`, the other inputs being `constants` (by position, broadcast over the loops); None
+    where that is no scale and shift."""
+    block = op.body.block
+    known: dict[SSAValue, Affine] = {block.args[i]: (_ZERO, array) for i, array in constants.items()}
+    known[block.args[variable]] = (_ONE, _ZERO)
+    for inner in block.ops:
+        if isinstance(inner, linalg.ops.YieldOp):
+            return _operand(known, inner.operands[0])
+        parts = [_operand(known, operand) for operand in inner.operands]
+        rule = _RULES.get(type(inner))
+        made = rule(*parts) if rule is not None and None not in parts else _constant(inner)
+        if made is None:
+            return None
+        known[inner.results[0]] = made
+    return None
+
+
+def _operand(known: dict[SSAValue, Affine], value: SSAValue) -> Affine | None:
+    found = known.get(value)
+    if found is None and isinstance(value.owner, Operation):
+        return _constant(value.owner)
+    return found
+
+
+def _constant(op: Operation) -> Affine | None:
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr):
+        return _ZERO, np.float64(op.value.value.data) + _ZERO
+    return None
+
+
+def _is_constant(part: Affine) -> bool:
+    return part[0] is _ZERO
+
+
+def _add(a: Affine, b: Affine) -> Affine | None:
+    return _scales(a, b, np.add), a[1] + b[1]
+
+
+def _subtract(a: Affine, b: Affine) -> Affine | None:
+    return _scales(a, b, np.subtract), a[1] - b[1]
+
+
+def _scales(a: Affine, b: Affine, combine: Callable[[Array, Array], Array]) -> Array:
+    return _ZERO if _is_constant(a) and _is_constant(b) else np.asarray(combine(a[0], b[0]))
+
+
+def _multiply(a: Affine, b: Affine) -> Affine | None:
+    if not _is_constant(b):
+        a, b = b, a
+    if not _is_constant(b):
+        return None
+    return (_ZERO if _is_constant(a) else a[0] * b[1]), a[1] * b[1]
+
+
+def _divide(a: Affine, b: Affine) -> Affine | None:
+    if not _is_constant(b) or not np.all(b[1]):
+        return None
+    return (_ZERO if _is_constant(a) else a[0] / b[1]), a[1] / b[1]
+
+
+def _negate(a: Affine) -> Affine | None:
+    return (_ZERO if _is_constant(a) else -a[0]), -a[1]
+
+
+_RULES: dict[type[Operation], Callable[..., Affine | None]] = {
+    arith.AddfOp: _add,
+    arith.SubfOp: _subtract,
+    arith.MulfOp: _multiply,
+    arith.DivfOp: _divide,
+    arith.NegfOp: _negate,
+}

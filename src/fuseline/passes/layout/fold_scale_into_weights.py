@@ -1,0 +1,190 @@
+"""Scales behind a convolution or contraction with a constant weight go into the weight, shifts merge into one addition.
+
+    conv(x, w) + b  ->  * a + c         =>      conv(x, w * a)  ->  + (b * a + c)
+
+One factor per output channel (or one for all), in f32 or f64; batch normalisation after a convolution is the common case. Products are
+computed in f64 and rounded once, so the result differs from the model's by rounding only. A scale of all ones (a bias alone) stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import ModuleOp, f32, f64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from fuseline.analysis.evaluation.program import Program, Scope, run_op
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    is_constant,
+    is_generic,
+    is_identity,
+    kind,
+    multiply_add_operands,
+    producer_of,
+    splat_value,
+)
+from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.provenance import carry
+from fuseline.passes.layout.affine_bodies import Affine, Array, affine_body
+from fuseline.passes.layout.rewriting.generics import plain_loops, set_input
+from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.scope import Ledger, functions, sweep
+
+_KINDS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)
+
+
+@dataclass(frozen=True)
+class FoldScaleIntoWeightsPass(ModulePass):
+    """Folds per-channel scales into the constant weights before them."""
+
+    name = "fold-scale-into-weights"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            block = function.body.block
+            for inner in list(block.ops):
+                if is_generic(inner) and inner.parent is not None and element_of(inner.outputs[0]) in (f32, f64) and kind(inner) in _KINDS:
+                    _fold(ctx, inner)
+            sweep(block)
+        ledger.close(ctx, self.name)
+
+
+def _fold(ctx: CompilerContext, root: linalg.ops.GenericOp) -> None:
+    weight = _weight_position(root)
+    if weight is None or splat_value(root.outputs[0]) != 0:
+        return
+    chain, scale, shift = _affine_chain(ctx, root, weight)
+    if not chain or bool(np.all(scale == 1)):
+        return
+    _scale_weight(ctx, root, weight, scale)
+    carry(chain, [root])
+    value: SSAValue = root.results[0]
+    if shift.any():
+        value = _shifted(ctx, Emitter(InsertPoint.before(chain[-1]), location=root.location), value, shift)
+    chain[-1].results[0].replace_all_uses_with(value)
+
+
+def _weight_position(root: linalg.ops.GenericOp) -> int | None:
+    """Which input is a constant weight that nothing else reads; None where none is or the body is more than multiply and add."""
+    sides = multiply_add_operands(root)
+    if sides is None or len(root.inputs) != 2 or len(list(root.body.block.ops)) != 3:
+        return None
+    found = [i for i in sides if is_constant(root.inputs[i]) and len(users_of(root.inputs[i])) == 1]
+    return found[0] if len(found) == 1 else None
+
+
+def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int) -> tuple[list[linalg.ops.GenericOp], Array, Array]:
+    """The elementwise ops behind `root` that only scale and shift, up to the last that scales, and what they make of its result."""
+    chain: list[linalg.ops.GenericOp] = []
+    kept, scale, shift = 0, np.ones(()), np.zeros(())
+    best = (scale, shift)
+    value: SSAValue = root.results[0]
+    while True:
+        readers = users_of(value)
+        step = _affine_reader(ctx, root, weight, value, readers[0]) if len(readers) == 1 and is_generic(readers[0]) else None
+        if step is None:
+            return chain[:kept], *best
+        reader = readers[0]
+        assert is_generic(reader)
+        scale, shift = scale * step[0], shift * step[0] + step[1]
+        chain.append(reader)
+        # Shifts on their own stay where they are, unless a scale follows.
+        if not bool(np.all(step[0] == 1)) or kept == len(chain) - 1 > 0:
+            kept, best = len(chain), (scale, shift)
+        value = reader.results[0]
+
+
+def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int, value: SSAValue, op: linalg.ops.GenericOp) -> Affine | None:
+    view = StructuredOp(op)
+    if len(op.results) != 1 or view.reduction or op.results[0].type != value.type or not is_identity(view.output_maps[0]):
+        return None
+    positions = [i for i, operand in enumerate(op.inputs) if operand is value]
+    if len(positions) != 1 or not is_identity(view.input_maps[positions[0]]) or op.body.block.args[-1].uses:
+        return None
+    constants: dict[int, Array] = {}
+    for i, operand in enumerate(op.inputs):
+        if i != positions[0]:
+            array = _broadcast_constant(ctx, operand, plain_loops(view.input_maps[i]), view.rank)
+            if array is None:
+                return None
+            constants[i] = array
+    made = affine_body(op, positions[0], constants)
+    if made is None or not made[0].any() or not _per_channel(root, weight, made[0]) or not _per_channel(root, weight, made[1]):
+        return None
+    return made if np.isfinite(made[0]).all() and np.isfinite(made[1]).all() else None
+
+
+def _broadcast_constant(ctx: CompilerContext, value: SSAValue, loops: Sequence[int] | None, rank: int) -> Array | None:
+    """A constant operand in f64, one dimension per loop (1 where it does not depend on the loop)."""
+    if loops is None or not is_constant(value):
+        return None
+    array = _array_of(ctx, value).astype(np.float64)
+    shape = [1] * rank
+    order = sorted(range(len(loops)), key=lambda i: loops[i])
+    for i in order:
+        shape[loops[i]] = array.shape[i]
+    return array.transpose(order).reshape(shape)
+
+
+def _array_of(ctx: CompilerContext, value: SSAValue) -> Array:
+    op = producer_of(value)
+    assert isinstance(op, arith.ConstantOp)
+    scope = Scope(Program(ctx.resources))
+    run_op(op, scope)
+    return np.asarray(scope[value])
+
+
+def _channel_axes(root: linalg.ops.GenericOp, weight: int) -> list[int]:
+    """The dimensions of the result that walk the weight's channels: in the weight's map as plain loops."""
+    view = StructuredOp(root)
+    plain = plain_loops(view.input_maps[weight]) or []
+    written = plain_loops(view.output_maps[0]) or []
+    return [axis for axis, loop in enumerate(written) if loop in plain]
+
+
+def _per_channel(root: linalg.ops.GenericOp, weight: int, array: Array) -> bool:
+    axes = _channel_axes(root, weight)
+    return array.ndim == 0 or all(size == 1 or axis in axes for axis, size in enumerate(array.shape))
+
+
+def _scale_weight(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int, scale: Array) -> None:
+    view = StructuredOp(root)
+    value, map_ = root.inputs[weight], view.input_maps[weight]
+    written = plain_loops(view.output_maps[0]) or []
+    axis_of = {loop: axis for axis, loop in enumerate(written)}
+    if scale.ndim:
+        walked = [axis_of.get(loop) for loop in plain_loops(map_) or []]
+        moved = scale.transpose([axis for axis in walked if axis is not None] + [axis for axis in range(scale.ndim) if axis not in walked])
+        shape = [1 if axis is None else scale.shape[axis] for axis in walked]
+        scale = moved.reshape(shape)
+    array = _array_of(ctx, value)
+    at = Emitter.before(root)
+    new = at.constant((array.astype(np.float64) * scale).astype(array.dtype), ctx, "scaled")
+    old = producer_of(value)
+    assert old is not None
+    made = producer_of(new)
+    assert made is not None
+    carry([old], [made])
+    set_input(root, weight, new, map_)
+
+
+def _shifted(ctx: CompilerContext, at: Emitter, value: SSAValue, shift: Array) -> SSAValue:
+    """`value + shift` as an elementwise op; the shift keeps only the dimensions along which it differs."""
+    rank = len(shape_of(value))
+    axes = [axis for axis, size in enumerate(shift.shape) if size != 1]
+    narrow = shift.reshape([shift.shape[axis] for axis in axes]).astype(np.float32 if element_of(value) == f32 else np.float64)
+    constant = at.constant(narrow, ctx, "shift")
+    maps = [dims_map(rank, list(range(rank))), dims_map(rank, axes)]
+    return at.elementwise([value, constant], at.empty_like(value), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
+
+
+EXPORT = FoldScaleIntoWeightsPass

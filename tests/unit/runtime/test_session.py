@@ -33,7 +33,7 @@ def _chain(kit: Any, count: int, steps: int, threads: int, **more: Any) -> Sessi
     return Session(artifact)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 5, 8])
 def test_values_and_barriers(kit: Any, threads: int) -> None:
     x = _floats(999)
     session = _chain(kit, 999, 9, threads)

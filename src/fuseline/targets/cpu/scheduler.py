@@ -25,6 +25,9 @@ COPY_WORKGROUP_BYTES = 64 * 1024
 SPINS = 64
 """Loads before the first pause: covers threads that arrive within about 50 ns of each other."""
 
+FEW_THREADS = 4
+"""Up to this many threads the barrier is all-to-all."""
+
 _FUTEX_WAIT_PRIVATE, _FUTEX_WAKE_PRIVATE = 128, 129
 
 _MACHINES: dict[str, dict[str, str]] = {
@@ -117,7 +120,7 @@ done:
 """
 
 _BARRIER = """
-; Raises the flag of this thread to generation and waits for the flags of the threads first..threads-1.
+; Raises the flag of this thread to generation.
 define internal void @arrive(ptr %team, i64 %thread, i64 %generation) nounwind {
   %line = mul i64 %thread, $LINE
   %offset = add i64 %line, $TEAM_FLAGS
@@ -126,6 +129,7 @@ define internal void @arrive(ptr %team, i64 %thread, i64 %generation) nounwind {
   call void @signal(ptr %team, ptr %flag, i64 %generation, ptr %sleepers)
   ret void
 }
+; Waits until the flags of all threads have reached generation.
 define internal void @await_all(ptr %team, i64 %threads, i64 %generation) nounwind {
 entry:
   %sleepers = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
@@ -146,6 +150,34 @@ next:
   %t1 = add i64 %t, 1
   %more = icmp ult i64 %t1, %threads
   br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+_SYNC = """
+; The barrier. Few threads watch each other's flags: one hop. Many threads would fetch each other's lines n*n times: thread 0 gathers and
+; releases, two hops of n lines each.
+define internal void @sync(ptr %team, i64 %thread, i64 %threads, i64 %generation) nounwind {
+entry:
+  call void @arrive(ptr %team, i64 %thread, i64 %generation)
+  %few = icmp ule i64 %threads, $FEW
+  %gathers = icmp eq i64 %thread, 0
+  %watch = or i1 %few, %gathers
+  br i1 %watch, label %gather, label %follow
+gather:
+  call void @await_all(ptr %team, i64 %threads, i64 %generation)
+  br i1 %few, label %done, label %release
+release:
+  %word = getelementptr i8, ptr %team, i64 $TEAM_RELEASE
+  %sleepers = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
+  call void @signal(ptr %team, ptr %word, i64 %generation, ptr %sleepers)
+  ret void
+follow:
+  %word.f = getelementptr i8, ptr %team, i64 $TEAM_RELEASE
+  %sleepers.f = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
+  call void @wait(ptr %team, ptr %word.f, i64 %generation, ptr %sleepers.f)
+  ret void
 done:
   ret void
 }
@@ -184,8 +216,7 @@ loop:
   br i1 %barrier, label %sync, label %share
 sync:
   %generation.1 = add i64 %generation, 1
-  call void @arrive(ptr %team, i64 %thread, i64 %generation.1)
-  call void @await_all(ptr %team, i64 %threads, i64 %generation.1)
+  call void @sync(ptr %team, i64 %thread, i64 %threads, i64 %generation.1)
   br label %share
 share:
   %generation.2 = phi i64 [%generation, %loop], [%generation.1, %sync]
@@ -460,10 +491,10 @@ def scheduler_text(triple: str) -> str:
     words = _MACHINES.get(machine)
     if words is None:
         raise FuselineError("E0501", f"no scheduler for machine {machine!r}", hint=f"use one of {', '.join(_MACHINES)}")
-    values = {"SPINS": SPINS, "CHUNK": COPY_WORKGROUP_BYTES, "WAIT": _FUTEX_WAIT_PRIVATE, "WAKE": _FUTEX_WAKE_PRIVATE}
+    values = {"SPINS": SPINS, "FEW": FEW_THREADS, "CHUNK": COPY_WORKGROUP_BYTES, "WAIT": _FUTEX_WAIT_PRIVATE, "WAKE": _FUTEX_WAKE_PRIVATE}
     values |= {"LINE": abi.LINE_BYTES, "COMMAND": abi.COMMAND_BYTES, "PATCH": abi.PATCH_BYTES}
     values |= {name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_"))}
-    text = f'target triple = "{triple}"\n{words["declare"]}\n' + _WAIT + _SIGNAL + _BARRIER + _TABLE + _RUN + _COPY
+    text = f'target triple = "{triple}"\n{words["declare"]}\n' + _WAIT + _SIGNAL + _BARRIER + _SYNC + _TABLE + _RUN + _COPY
     text = text.replace("$PAUSE", words["pause"]).replace("$FUTEX", words["futex"])
     for name in sorted(values, key=len, reverse=True):
         text = text.replace(f"${name}", str(values[name]))

@@ -130,13 +130,21 @@ def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Seq
     moving = [loop for loop in written if extents[loop] != 1]
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
-    channel = moving[-1]
-    if image.access.stride(channel) != 1 or any(channel in bound.coordinate.terms for bound in image.bounds):
-        return Refusal("channels-not-contiguous", "the innermost loop of the result is not contiguous in the image")
+    channel = _channel(image, moving)
+    if channel is None:
+        return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
     filter_ = _operand(view, root, other, extents) if other is not None else None
     if filter_ is not None and not _filter_readable(view, filter_, channel):
         return Refusal("filter-layout", "the filter is neither a constant nor contiguous along the channels")
     return _with_roles(view, root, (dtype, extents), (image, position, filter_, other or 0), (moving, channel))
+
+
+def _channel(image: Operand, moving: Sequence[int]) -> int | None:
+    """The loop for the lanes: contiguous in the image, never in its padding; innermost in the result if there is a choice."""
+    assert image.access is not None
+    padded = {loop for bound in image.bounds for loop in bound.coordinate.terms}
+    found = [loop for loop in moving if image.access.stride(loop) == 1 and loop not in padded]
+    return found[-1] if found else None
 
 
 def _image_of(root: StructuredOp, used: Sequence[int]) -> int:

@@ -107,10 +107,10 @@ def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Dispatc
 
 
 def test_a_pooling_whose_channels_are_not_contiguous():
-    p, image = pooled(channels_first=True)
+    p, _ = pooled(channels_first=True)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
-    maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
-    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    maps = [AffineMap(5, 0, (dim(0), dim(1) * 2 + dim(3), dim(2) * 2 + dim(4))), dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
+    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(3, 3, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
     assert code(WindowFamily(), p.done(y.results[0])) == "channels-not-contiguous"
 
 

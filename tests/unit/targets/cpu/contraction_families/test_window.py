@@ -183,3 +183,16 @@ def test_sizes_known_at_run_time(h: int, w: int, c: int):
     padded = np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)])
     expected = sum(t * g for t, g in zip(taps(padded, (3, 3), 1, 1), f.reshape(9, 24), strict=True))
     assert_close(run(a, f, sizes={"h": h, "w": w})[0], np.asarray(expected))
+
+
+def test_a_result_with_its_channels_first():
+    """What a model flattens after its last pooling: the image has its channels last, the result has them first."""
+    p = Dispatch((8, 9, 13))
+    image = AffineMap(5, 0, (dim(0) * 2 + dim(3), dim(1) * 2 + dim(4), dim(2)))
+    maps = [image, dims_map(5, [3, 4]), dims_map(5, [2, 0, 1])]
+    kinds = ["parallel"] * 3 + ["reduction"] * 2
+    out = p.zeros(13, 3, 4, value=-np.inf)
+    y = p.emit.generic([p.x[0], p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]).results[0]
+    x = random((8, 9, 13), 1)
+    expected = np.max(np.stack(taps(x[None], (3, 3), 2, 1)), axis=0)[0]
+    assert_close(Runner(FAMILY, p.done(y))(x)[0], expected.transpose(2, 0, 1))

@@ -60,7 +60,7 @@ def gemm(node: OnnxNode) -> Tensor:
     if c is None or beta == 0.0:
         return scaled
 
-    def add(s, x, y):  # noqa: ANN001, ANN202
+    def add(s, x, y):
         if a.dtype.kind in "iu":
             return s.op(arith.AddiOp, x, y)
         return s.op(arith.AddfOp, x, y if beta == 1.0 else s.op(arith.MulfOp, y, s.constant(beta, element)))

@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
-from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, tensor_type
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import product
 
 
@@ -62,7 +62,7 @@ def _counts(node: OnnxNode, window: Window, x: Tensor) -> np.ndarray:
     return out
 
 
-def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine) -> Tensor:  # noqa: ANN001
+def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine) -> Tensor:
     """Loops: batch, channel, positions | window. `combine(b, element, accumulator)`."""
     n = len(window.kernel)
     rank = 2 + 2 * n

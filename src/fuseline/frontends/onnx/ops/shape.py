@@ -1,0 +1,245 @@
+"""Operators that move data or only rename dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import IntegerAttr, i64
+
+from fuseline.frontends.onnx.broadcasting import broadcast_dims
+from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.slices import slice_of
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.windows import pad
+from fuseline.ir.build import tensor_type
+from fuseline.ir.dim import Dim, add, floor_div, mul, product, sub
+
+
+@onnx_op("Reshape", since=5)
+def reshape_op(node: OnnxNode) -> Tensor:
+    """0 copies a size (unless allowzero), -1 takes what is left."""
+    x, wanted = node[0], node[1].sizes()
+    dims: list[Dim] = [x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)]
+    if -1 in dims:
+        at = dims.index(-1)
+        dims[at] = floor_div(product(x.dims), product(dims[:at] + dims[at + 1 :]))
+    return reshape(node, x, dims)
+
+
+@onnx_op("Flatten")
+def flatten(node: OnnxNode) -> Tensor:
+    """Two dimensions: the axes before `axis`, and the rest."""
+    x = node[0]
+    axis = node.integer("axis", 1)
+    axis = axis + x.rank if axis < 0 else axis
+    return reshape(node, x, (product(x.dims[:axis]), product(x.dims[axis:])))
+
+
+@onnx_op("Squeeze")
+def squeeze(node: OnnxNode) -> Tensor:
+    """Without the given axes of size 1 (default: all)."""
+    x, given = node[0], node.ints_or_input("axes", 1)
+    axes = [normal_axis(a, x.rank) for a in given] if given is not None else [i for i, size in enumerate(x.dims) if size == 1]
+    return reshape(node, x, [size for i, size in enumerate(x.dims) if i not in axes])
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze(node: OnnxNode) -> Tensor:
+    """With axes of size 1 put in."""
+    x, given = node[0], node.ints_or_input("axes", 1) or []
+    rank = x.rank + len(given)
+    axes = {normal_axis(a, rank) for a in given}
+    rest = iter(x.dims)
+    return reshape(node, x, [1 if i in axes else next(rest) for i in range(rank)])
+
+
+@onnx_op("Transpose")
+def transpose(node: OnnxNode) -> Tensor:
+    """Axes in another order."""
+    x = node[0]
+    order = node.integers("perm") or list(range(x.rank))[::-1]
+    return transposed(node, x, order)
+
+
+def transposed(node: OnnxNode, x: Tensor, order: Sequence[int]) -> Tensor:
+    """Dimension i of the answer is dimension `order[i]` of `x`."""
+    dims = [x.dims[axis] for axis in order]
+    if list(order) == list(range(x.rank)):
+        return x
+    if x.array is not None:
+        return known(x.array.transpose(order), x.dtype, x.name)
+    out = node.program.empty(dims, x.dtype, node.emit)
+    op = node.emit.add(linalg.ops.TransposeOp(node.ssa(x), out, _i64s(order), out.type))
+    return result(op.results[0], dims, x.dtype)
+
+
+def _i64s(values: Sequence[int]):
+    from xdsl.dialects.builtin import DenseArrayBase
+
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+@onnx_op("Expand")
+def expand(node: OnnxNode) -> Tensor:
+    """Broadcast to the sizes given."""
+    return broadcast_to(node[0], broadcast_dims(node[0].dims, node[1].sizes()))
+
+
+@onnx_op("Concat")
+def concat(node: OnnxNode) -> Tensor:
+    """Inputs one after the other along an axis."""
+    parts = node.present()
+    axis = node.axis("axis", 0, parts[0].rank)
+    if all(t.array is not None for t in parts) and sum(int(np.prod(t.array.shape)) for t in parts if t.array is not None) <= 4096:
+        return known(np.concatenate([t.array for t in parts if t.array is not None], axis=axis), parts[0].dtype)
+    total: Dim = 0
+    for t in parts:
+        total = add(total, t.dims[axis])
+    dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
+    values = [node.ssa(t) for t in parts if 0 not in t.dims]
+    op = tensor.ConcatOp.build(
+        operands=[values],
+        result_types=[tensor_type(mlir_element(parts[0].dtype), dims)],
+        properties={"dim": IntegerAttr(axis, i64)},
+    )
+    return result(node.emit.add(op).result, dims, parts[0].dtype)
+
+
+@onnx_op("Split")
+def split(node: OnnxNode) -> list[Tensor]:
+    """Pieces along an axis: of the sizes given, or as equal as they can be."""
+    x = node[0]
+    axis = node.axis("axis", 0, x.rank)
+    given = node.ints_or_input("split", 1)
+    sizes: list[Dim] = list(given) if given is not None else _equal(x.dims[axis], node.output_count)
+    out: list[Tensor] = []
+    offset: Dim = 0
+    for size in sizes:
+        out.append(_piece(node, x, axis, offset, size))
+        offset = add(offset, size)
+    return out
+
+
+def _equal(total: Dim, count: int) -> list[Dim]:
+    if not isinstance(total, int):
+        return [floor_div(total, count)] * count
+    size = -(-total // count)
+    return [min(size, total - i * size) for i in range(count)]
+
+
+def _piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tensor:
+    offsets: list[Dim] = [offset if i == axis else 0 for i in range(x.rank)]
+    sizes = [size if i == axis else dim for i, dim in enumerate(x.dims)]
+    if x.array is not None and isinstance(offset, int) and isinstance(size, int):
+        return known(x.array[tuple(slice(offset, offset + size) if i == axis else slice(None) for i in range(x.rank))], x.dtype)
+    return slice_of(node, x, offsets, sizes, [1] * x.rank)
+
+
+@onnx_op("Slice")
+def slice_op(node: OnnxNode) -> Tensor:
+    """From starts to ends in steps, per axis; negative positions count from the end."""
+    x = node[0]
+    starts, ends = (_positions(node, name, i) for name, i in (("starts", 1), ("ends", 2)))
+    axes = node.ints_or_input("axes", 3) or list(range(len(starts)))
+    steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)
+    if x.array is not None and all(isinstance(v, int) for v in (*starts, *ends)):
+        cuts = [slice(None)] * x.rank
+        for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
+            size = int(str(x.dims[axis]))
+            cuts[axis] = slice(*_clipped(int(str(first)), int(str(last)), step, size), step)
+        return known(x.array[tuple(cuts)], x.dtype, x.name)
+    if any(step < 0 for step in steps):
+        raise NoNativeLowering("negative-step", f"steps {steps}")
+    offsets: list[Dim] = [0] * x.rank
+    sizes, strides = list(x.dims), [1] * x.rank
+    for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
+        at = normal_axis(axis, x.rank)
+        offsets[at], sizes[at] = _range(first, last, step, x.dims[at])
+        strides[at] = step
+    return slice_of(node, x, offsets, sizes, strides)
+
+
+def _positions(node: OnnxNode, name: str, index: int) -> list[Dim]:
+    return list(node.integers(name)) if node.has(name) else node[index].sizes()
+
+
+def _clipped(first: int, last: int, step: int, size: int) -> tuple[int | None, int | None]:
+    first, last = first + size if first < 0 else first, last + size if last < 0 else last
+    if step > 0:
+        return min(max(first, 0), size), min(max(last, 0), size)
+    last = min(max(last, -1), size - 1)
+    return min(max(first, 0), size - 1), None if last < 0 else last
+
+
+def _range(first: Dim, last: Dim, step: int, size: Dim) -> tuple[Dim, Dim]:
+    """Offset and count; positions beyond the end mean the end."""
+    if isinstance(first, int) and isinstance(last, int) and isinstance(size, int):
+        begin, end = _clipped(first, last, step, size)
+        return begin or 0, max(0, -(-((end if end is not None else size) - (begin or 0)) // step))
+    begin = add(size, first) if isinstance(first, int) and first < 0 else first
+    end = add(size, last) if isinstance(last, int) and last < 0 else last
+    if isinstance(last, int) and last >= 2**31 - 1:
+        end = size
+    if isinstance(end, int) and not isinstance(size, int):
+        raise NoNativeLowering("symbolic-slice", f"up to {end} of a symbolic size")
+    return begin, floor_div(add(sub(end, begin), step - 1), step)
+
+
+@onnx_op("Pad")
+def pad_op(node: OnnxNode) -> Tensor:
+    """A constant around the tensor."""
+    x = node[0]
+    mode = node.text("mode", "constant")
+    if mode != "constant":
+        raise NoNativeLowering("pad-mode", mode)
+    pads = node.ints_or_input("pads", 1) or []
+    given = node.get(2)
+    value = given.numbers().reshape(-1)[0].item() if given is not None else node.number("value", 0.0) if node.has("value") else 0
+    axes_input = node.get(3)
+    axes = [normal_axis(int(a), x.rank) for a in axes_input.numbers().reshape(-1)] if axes_input is not None else list(range(x.rank))
+    low, high = [0] * x.rank, [0] * x.rank
+    for i, axis in enumerate(axes):
+        low[axis], high[axis] = pads[i], pads[len(axes) + i]
+    if min((*low, *high), default=0) < 0:
+        offsets: list[Dim] = [max(-v, 0) for v in low]
+        sizes = [add(dim, min(a, 0) + min(b, 0)) for dim, a, b in zip(x.dims, low, high, strict=True)]
+        x = slice_of(node, x, offsets, sizes, [1] * x.rank)
+    return pad(node, x, [max(v, 0) for v in low], [max(v, 0) for v in high], value)
+
+
+@onnx_op("Tile", since=6)
+def tile(node: OnnxNode) -> Tensor:
+    """The tensor repeated along each axis."""
+    x, repeats = node[0], node[1].sizes()
+    opened: list[Dim] = [v for dim in x.dims for v in (1, dim)]
+    repeated: list[Dim] = [v for dim, count in zip(x.dims, repeats, strict=True) for v in (count, dim)]
+    wide = broadcast_to(reshape(node, x, opened), repeated)
+    return reshape(node, result(node.ssa(wide), wide.dims, x.dtype), [mul(dim, count) for dim, count in zip(x.dims, repeats, strict=True)])
+
+
+@onnx_op("DepthToSpace")
+def depth_to_space(node: OnnxNode) -> Tensor:
+    """Channels become blocks of positions."""
+    x, block = node[0], node.integer("blocksize")
+    n, c, h, w = x.dims
+    depth = floor_div(c, block * block)
+    if node.text("mode", "DCR") == "DCR":
+        split_, order = (n, block, block, depth, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split_, order = (n, depth, block, block, h, w), (0, 1, 4, 2, 5, 3)
+    return reshape(node, transposed(node, reshape(node, x, split_), order), (n, depth, mul(h, block), mul(w, block)))
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(node: OnnxNode) -> Tensor:
+    """Blocks of positions become channels."""
+    x, block = node[0], node.integer("blocksize")
+    n, c, h, w = x.dims
+    rows, columns = floor_div(h, block), floor_div(w, block)
+    wide = transposed(node, reshape(node, x, (n, c, rows, block, columns, block)), (0, 3, 5, 1, 2, 4))
+    return reshape(node, wide, (n, mul(c, block * block), rows, columns))

@@ -74,6 +74,8 @@ class _SourceParser(Parser):
         if op.location == UNKNOWN_LOC:
             line, column = self.place(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
+        if op.regions and op.name.startswith("linalg."):
+            _place_implied_body(op)
         return op
 
     def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
@@ -85,6 +87,13 @@ class _SourceParser(Parser):
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before
         return self.parse_identifier(" for resource handle")
+
+
+def _place_implied_body(op: Operation) -> None:
+    """Give the ops of a body that the text does not spell out (of a named op) the location of the op."""
+    for inner in op.walk():
+        if inner.location == UNKNOWN_LOC:
+            inner.location = op.location
 
 
 class _SourcePrinter(Printer):
@@ -159,10 +168,16 @@ def _first_line(message: str) -> str:
 
 
 def _parse_error(parser: _SourceParser, source: str, position: int, message: str, text: str) -> FuselineError:
-    line, column = parser.place(position)
+    line, column = parser.place(_last_read(parser.lexer.input.content, position))
     shown = text.splitlines()[line - parser._first_line : line - parser._first_line + 1]  # pyright: ignore[reportPrivateUsage]
     at = f": `{shown[0].strip()[:120]}`" if shown else ""
     return FuselineError("E0301", f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
+
+
+def _last_read(text: str, position: int) -> int:
+    """`position`, or the end of what precedes it where it is the first of its line: xDSL has read past the op at fault by then."""
+    start = text.rfind("\n", 0, position) + 1
+    return position if text[start:position].strip() or not text[:start].strip() else len(text[:start].rstrip()) - 1
 
 
 def _aliases_first(text: str) -> str:

@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
-from fuseline.ir.provenance import replace
+from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing import expand_pack, expand_unpack
 from fuseline.passes.cleanup.named_ops.softmax import expand_softmax
 
@@ -45,7 +45,8 @@ def _generic(
 ) -> linalg.ops.GenericOp:
     body = op.detach_region(op.regions[0])
     for inner in body.walk():
-        inner.location = op.location
+        if not provenance(inner):
+            inner.location = op.location
     maps_ = [AffineMapAttr(map_) for map_ in maps]
     return linalg.ops.GenericOp(inputs, outputs, body, maps_, [IteratorTypeAttr(kind) for kind in kinds], [result.type for result in op.results])
 

@@ -19,7 +19,9 @@ NAN, INF = math.nan, math.inf
 def apply(op: str, types: list[str], result: str, args: list[Any], *, double: bool = False) -> Any:
     """`op` on scalars of `types`; `op` may hold a predicate or the like, its operands are appended."""
     names = [f"%a{i}" for i in range(len(types))]
-    text = f"func.func @main({', '.join(f'{n}: {t}' for n, t in zip(names, types, strict=True))}) -> {result} {{ %r = {op.format(*names)}\n return %r : {result} }}"
+    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    text = f"func.func @main({arguments}) -> {result} {{ %r = {op.format(*names)}\n return %r : {result} }}"
     return evaluate_module(parse_module(text, new_context()), args, double=double)[0].item()
 
 
@@ -118,7 +120,9 @@ def test_unary(op: str, value: float, expected: float):
     assert got == expected and math.copysign(1, got) == math.copysign(1, expected)
 
 
-@pytest.mark.parametrize(("op", "value", "expected"), [("ctlz", 1, 31), ("ctlz", -1, 0), ("ctlz", 0, 32), ("cttz", 8, 3), ("cttz", 0, 32), ("ctpop", -1, 32)])
+@pytest.mark.parametrize(
+    ("op", "value", "expected"), [("ctlz", 1, 31), ("ctlz", -1, 0), ("ctlz", 0, 32), ("cttz", 8, 3), ("cttz", 0, 32), ("ctpop", -1, 32)]
+)
 def test_bit_counts(op: str, value: int, expected: int):
     assert apply(f"math.{op} {{}} : i32", ["i32"], "i32", [np.int32(value)]) == expected
 
@@ -141,7 +145,8 @@ def test_comparison_with_nan(predicate: str, expected: bool):
 
 
 @pytest.mark.parametrize(
-    ("predicate", "expected"), [("oeq", False), ("ogt", False), ("olt", True), ("one", True), ("ult", True), ("uge", False), ("ord", True), ("uno", False)]
+    ("predicate", "expected"),
+    [("oeq", False), ("ogt", False), ("olt", True), ("one", True), ("ult", True), ("uge", False), ("ord", True), ("uno", False)],
 )
 def test_comparison_of_numbers(predicate: str, expected: bool):
     assert apply(f"arith.cmpf {predicate}, {{}}, {{}} : f32", ["f32", "f32"], "i1", [np.float32(1), np.float32(2)]) is expected

@@ -91,7 +91,13 @@ def test_sums_of_products(maps: list[str], kinds: str, ins: list[str], out: str)
 
 def test_integer_products_are_exact_and_wrap():
     check(generic(["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x5xi8>", "tensor<5x4xi8>"], ["tensor<3x4xi32>"], MULTIPLY_ADD_I32))
-    function = generic(["d0", "d0", ""], "r", ["tensor<2xi32>"] * 2, ["tensor<i32>"], "%m = arith.muli %a0, %a1 : i32\n %s = arith.addi %a2, %m : i32\n linalg.yield %s : i32")
+    function = generic(
+        ["d0", "d0", ""],
+        "r",
+        ["tensor<2xi32>"] * 2,
+        ["tensor<i32>"],
+        "%m = arith.muli %a0, %a1 : i32\n %s = arith.addi %a2, %m : i32\n linalg.yield %s : i32",
+    )
     big = np.array([2**20 + 1, 2**20], np.int32)
     (got,) = evaluate_function(function, [big, big, np.int32(5)])
     assert int(got) == np.array((2**20 + 1) ** 2 + 2**40 + 5, np.int64).astype(np.int32)
@@ -124,7 +130,11 @@ def test_integer_reductions(op: str, type_: str):
 
 
 def test_a_term_that_does_not_use_a_loop_is_repeated():
-    check(generic(["d0", "d1", "d0"], "pr", ["tensor<3xf32>", "tensor<4xf32>"], ["tensor<3xf32>"], "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s : f32"))
+    check(
+        generic(
+            ["d0", "d1", "d0"], "pr", ["tensor<3xf32>", "tensor<4xf32>"], ["tensor<3xf32>"], "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s : f32"
+        )
+    )
 
 
 def test_two_outputs_that_separate():

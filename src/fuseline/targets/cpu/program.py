@@ -17,14 +17,14 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.scheduler import COPY_SYMBOL, COPY_WORKGROUP_BYTES, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.target import CompiledKernel
 
-FLOPS_PER_NS = 16
-"""Rough speed of one thread for estimates of what is worth sharing; a vector unit does 5 to 15 times that at best."""
+FLOPS_PER_NS = 32
+"""Rough speed of one thread for estimates of what is worth sharing; good AVX2 kernels reach twice that, AVX-512 up to eight times."""
 
 BYTES_PER_NS = 8
 """Rough memory speed of one thread; see FLOPS_PER_NS."""
 
-SERIAL_BELOW_NS = 15_000
-"""Programs estimated below this stay on the calling thread: waking a sleeping worker costs about 28 us, a spinning one under 1 us."""
+SERIAL_BELOW_NS = 30_000
+"""Programs estimated below this stay on the calling thread: waking a sleeping worker costs 28 to 50 us, a spinning one under 1 us."""
 
 SPLIT_ABOVE_NS = 500
 """Waves estimated below this stay on one thread: a barrier costs 60 to 100 ns at two threads and the data changes caches."""

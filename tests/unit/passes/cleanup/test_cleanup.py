@@ -1,0 +1,98 @@
+"""What holds for every cleanup pass: again changes nothing, provenance is kept or recorded as gone, time grows with the program."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.provenance import provenance
+from fuseline.ir.text import parse_module, print_module
+from fuseline.passes.registry import make_pass
+
+CLEANUP = ("generalize-named-ops", "canonicalize", "cse", "fold-constants", "dead-code")
+
+PROGRAM = """func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<16x8xf32> {
+  %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32> loc("weights")
+  %e = tensor.empty() : tensor<8x16xf32> loc("shape")
+  %wt0 = tensor.empty() : tensor<2x2xf32> loc("transpose_w")
+  %wt = linalg.transpose ins(%w : tensor<2x2xf32>) outs(%wt0 : tensor<2x2xf32>) permutation = [1, 0] loc("transpose_w")
+  %unused = tensor.collapse_shape %wt [[0, 1]] : tensor<2x2xf32> into tensor<4xf32> loc("unused")
+  %a = linalg.elementwise <exp> ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32> loc("exp_1")
+  %b = linalg.elementwise <exp> ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32> loc("exp_2")
+  %c = tensor.collapse_shape %a [[0, 1]] : tensor<8x16xf32> into tensor<128xf32> loc("flatten")
+  %d = tensor.expand_shape %c [[0, 1]] output_shape [8, 16] : tensor<128xf32> into tensor<8x16xf32> loc("unflatten")
+  %f = linalg.elementwise <add> ins(%d, %b : tensor<8x16xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32> loc("add")
+  %g0 = tensor.empty() : tensor<16x8xf32> loc("transpose")
+  %g = linalg.transpose ins(%f : tensor<8x16xf32>) outs(%g0 : tensor<16x8xf32>) permutation = [1, 0] loc("transpose")
+  return %g : tensor<16x8xf32> loc("output")
+}"""
+NODES = {"weights", "shape", "transpose_w", "unused", "exp_1", "exp_2", "flatten", "unflatten", "add", "transpose", "output"}
+
+
+def _run(module: ModuleOp, ctx: CompilerContext, *names: str) -> None:
+    for name in names:
+        make_pass(name).apply(ctx, module)
+        module.verify()
+
+
+@pytest.mark.parametrize("name", CLEANUP)
+def test_again_changes_nothing(name: str):
+    ctx = new_context()
+    module = parse_module(PROGRAM, ctx)
+    _run(module, ctx, *CLEANUP, name)
+    once, weights = print_module(module, locations=True), dict(ctx.resources)
+    _run(module, ctx, name)
+    assert print_module(module, locations=True) == once
+    assert ctx.resources.keys() == weights.keys()
+
+
+def test_any_order_ends_in_the_same_program():
+    texts: set[str] = set()
+    for order in (CLEANUP, CLEANUP[::-1], (*CLEANUP[2:], *CLEANUP[:2])):
+        ctx = new_context()
+        module = parse_module(PROGRAM, ctx)
+        _run(module, ctx, *order, *order, *order)
+        texts.add(print_module(module))
+    assert len(texts) == 1
+
+
+def test_after_every_pass_each_node_is_present_or_recorded_as_eliminated():
+    ctx = new_context()
+    module = parse_module(PROGRAM, ctx)
+    for name in CLEANUP:
+        _run(module, ctx, name)
+        nested = [op for op in module.walk() if op.parent_op() not in (None, module)]
+        assert all(provenance(op) for op in nested), name
+        present = {node for op in nested for node in provenance(op)}
+        assert NODES <= present | ctx.records.eliminated.keys(), name
+        assert not present & ctx.records.eliminated.keys(), name
+    assert ctx.records.eliminated == {
+        "flatten": "canonicalize",
+        "unflatten": "canonicalize",
+        "unused": "canonicalize",
+        "weights": "canonicalize",
+        "transpose_w": "canonicalize",
+    }
+    merged = next(op for op in module.walk() if "exp_1" in provenance(op) and op.name == "linalg.generic")
+    assert provenance(merged) == ("exp_1", "exp_2")
+
+
+def _chain(length: int) -> ModuleOp:
+    steps = (f"  %v{i + 1} = linalg.elementwise <exp> ins(%v{i} : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>" for i in range(length))
+    head = "func.func @main(%v0: tensor<8xf32>) -> tensor<8xf32> {\n  %e = tensor.empty() : tensor<8xf32>"
+    return parse_module("\n".join([head, *steps, f"  return %v{length} : tensor<8xf32>", "}"]), new_context(), verify=False)
+
+
+def test_time_grows_about_linearly():
+    seconds: dict[int, dict[str, float]] = {}
+    for length in (80, 320):
+        module, seconds[length] = _chain(length), {}
+        for name in CLEANUP:
+            start = time.process_time()
+            make_pass(name).apply(new_context(), module)
+            seconds[length][name] = time.process_time() - start
+    for name in CLEANUP:
+        assert seconds[320][name] < 12 * seconds[80][name] + 0.05, name

@@ -86,7 +86,7 @@ def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int)
     """The elementwise ops behind `root` that only scale and shift, up to the last that scales, and what they make of its result."""
     chain: list[linalg.ops.GenericOp] = []
     kept, scale, shift = 0, np.ones(()), np.zeros(())
-    best = (scale, shift)
+    best: tuple[Array, Array] = (scale, shift)
     value: SSAValue = root.results[0]
     while True:
         readers = users_of(value)

@@ -1,0 +1,130 @@
+// RUN: fuseline opt %s -p generalize-named-ops,fold-unit-dims --split-input-file --verify-each | filecheck %s
+
+// Reshapes that only move a unit dimension vanish between the two ops (iree-amd-aie#515).
+// CHECK-LABEL: func.func @between
+// CHECK: tensor.collapse_shape %x
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-NOT: shape
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK: tensor.expand_shape {{.*}} output_shape [1, 3, 4, 5]
+// CHECK-NEXT: return
+func.func @between(%x: tensor<3x4x1x5xf32>) -> tensor<1x3x4x5xf32> {
+  %e = tensor.empty() : tensor<3x4x1x5xf32>
+  %a = linalg.exp ins(%x : tensor<3x4x1x5xf32>) outs(%e : tensor<3x4x1x5xf32>) -> tensor<3x4x1x5xf32>
+  %c = tensor.collapse_shape %a [[0], [1], [2, 3]] : tensor<3x4x1x5xf32> into tensor<3x4x5xf32>
+  %s = tensor.expand_shape %c [[0, 1], [2], [3]] output_shape [1, 3, 4, 5] : tensor<3x4x5xf32> into tensor<1x3x4x5xf32>
+  %e1 = tensor.empty() : tensor<1x3x4x5xf32>
+  %r = linalg.exp ins(%s : tensor<1x3x4x5xf32>) outs(%e1 : tensor<1x3x4x5xf32>) -> tensor<1x3x4x5xf32>
+  return %r : tensor<1x3x4x5xf32>
+}
+
+// -----
+
+// A 1x1 convolution is a contraction; the batch of one goes too.
+// CHECK-LABEL: func.func @pointwise
+// CHECK: affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+func.func @pointwise(%x: tensor<1x7x6x4xf32>, %w: tensor<1x1x4x8xf32>) -> tensor<1x7x6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x7x6x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x7x6x8xf32>) -> tensor<1x7x6x8xf32>
+  %c = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%x, %w : tensor<1x7x6x4xf32>, tensor<1x1x4x8xf32>) outs(%f : tensor<1x7x6x8xf32>) -> tensor<1x7x6x8xf32>
+  return %c : tensor<1x7x6x8xf32>
+}
+
+// -----
+
+// With a stride it stays a convolution: its window loops are kept.
+// CHECK-LABEL: func.func @strided
+// CHECK: affine_map<(d0, d1, d2, d3, d4, d5) -> (((d0 * 2) + d3), ((d1 * 2) + d4), d5)>
+func.func @strided(%x: tensor<1x7x7x4xf32>, %w: tensor<1x1x4x8xf32>) -> tensor<1x4x4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x4x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %c = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %w : tensor<1x7x7x4xf32>, tensor<1x1x4x8xf32>) outs(%f : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  return %c : tensor<1x4x4x8xf32>
+}
+
+// -----
+
+// One output row of a window that does not cover the image: its loop is kept, as the window loop alone would walk the whole image.
+// CHECK-LABEL: func.func @one_window
+// CHECK: (d0, d1) -> (((d0 * 2) + d1))>
+func.func @one_window(%x: tensor<3xf32>) -> tensor<1xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2xf32>
+  %e = tensor.empty() : tensor<1xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(a, p) -> (a * 2 + p)>, affine_map<(a, p) -> (p)>, affine_map<(a, p) -> (a)>], iterator_types = ["parallel", "reduction"]} ins(%x, %window : tensor<3xf32>, tensor<2xf32>) outs(%f : tensor<1xf32>) {
+  ^bb0(%in: f32, %w: f32, %acc: f32):
+    %m = arith.maximumf %acc, %in : f32
+    linalg.yield %m : f32
+  } -> tensor<1xf32>
+  return %c : tensor<1xf32>
+}
+
+// -----
+
+// A broadcast operand, a position along a dropped loop, a transpose, a pad and a concat over one row.
+// CHECK-LABEL: func.func @others
+// CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK-NEXT: arith.constant 0 : index
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.pad {{.*}} low[1] high[0]
+// CHECK: tensor.concat dim(0) {{.*}} : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+func.func @others(%x: tensor<1x5xf32>, %b: tensor<1x1xf32>) -> tensor<2x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, 0)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} ins(%x, %b : tensor<1x5xf32>, tensor<1x1xf32>) outs(%e : tensor<1x5xf32>) {
+  ^bb0(%in: f32, %bias: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i64
+    %k = arith.sitofp %j : i64 to f32
+    %s = arith.addf %in, %bias : f32
+    %t = arith.addf %s, %k : f32
+    linalg.yield %t : f32
+  } -> tensor<1x5xf32>
+  %e1 = tensor.empty() : tensor<5x1xf32>
+  %t = linalg.transpose ins(%y : tensor<1x5xf32>) outs(%e1 : tensor<5x1xf32>) permutation = [1, 0]
+  %p = tensor.pad %t low[1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<5x1xf32> to tensor<6x1xf32>
+  %c = tensor.collapse_shape %p [[0, 1]] : tensor<6x1xf32> into tensor<6xf32>
+  %d = tensor.expand_shape %c [[0, 1]] output_shape [1, 6] : tensor<6xf32> into tensor<1x6xf32>
+  %r = tensor.concat dim(0) %d, %d : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+  return %r : tensor<2x6xf32>
+}
+
+// -----
+
+// A reduction over one element starts from its init inside the body; a value of one element keeps one dimension.
+// CHECK-LABEL: func.func @one_element
+// CHECK: iterator_types = ["parallel"]
+// CHECK: arith.addf %zero, %{{.*}} : f32
+// CHECK: return
+func.func @one_element(%x: tensor<5x1xf32>) -> tensor<5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<5x1xf32>) outs(%f : tensor<5xf32>) {
+  ^bb0(%in: f32, %acc: f32):
+    %v = arith.addf %acc, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  return %s : tensor<5xf32>
+}
+
+// -----
+
+// An unknown size is no unit size.
+// CHECK-LABEL: func.func @dynamic
+// CHECK: tensor.collapse_shape %x {{.*}} : tensor<?x1x4xf32> into tensor<?x4xf32>
+// CHECK: affine_map<(d0, d1) -> (d0, d1)>
+// CHECK: tensor.expand_shape {{.*}} : tensor<?x4xf32> into tensor<?x1x4xf32>
+func.func @dynamic(%x: tensor<?x1x4xf32>) -> tensor<?x1x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x1x4xf32>
+  %e = tensor.empty(%n) : tensor<?x1x4xf32>
+  %y = linalg.exp ins(%x : tensor<?x1x4xf32>) outs(%e : tensor<?x1x4xf32>) -> tensor<?x1x4xf32>
+  return %y : tensor<?x1x4xf32>
+}

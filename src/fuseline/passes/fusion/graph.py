@@ -137,7 +137,8 @@ class FusionGraph:
         op_kind = kind(op)
         if op_kind in FREE or not op.results or op_kind is Kind.RESHAPE:
             return
-        node = _structured_node(op, op_kind, len(self.nodes), self.shapes) if is_generic(op) else _plain_node(op, op_kind, len(self.nodes), self.shapes)
+        place = op_kind, len(self.nodes), self.shapes
+        node = _structured_node(op, *place) if is_generic(op) else _plain_node(op, *place)
         self.nodes.append(node)
         self._by_op[op] = node
 
@@ -227,7 +228,9 @@ def _through_expand(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordi
     return tuple(out), mixed
 
 
-def _through_collapse(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, ...], bool]:
+def _through_collapse(
+    groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]
+) -> tuple[tuple[Coordinate, ...], bool]:
     out: list[Coordinate] = [None] * len(wide)
     mixed = False
     for narrow, group in enumerate(groups):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 
 from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import product, upper_bound
@@ -39,7 +40,7 @@ class ReadInPlace(FusionRule):
             return Legal()
         factor = recompute_factor(merge.reads)
         if factor > 1:
-            return WhyNot("recompute", f"each element would be computed {factor:g} times", at, {"recompute": factor})
+            return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
         return Legal({"recompute": factor})
 
 
@@ -47,8 +48,17 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     """A contraction reads each element of an operand once per tile of the other operand."""
     del graph
     factor = recompute_factor(merge.reads)
-    detail = f"the root reads each element {factor:g} times; storing it once is cheaper"
-    return WhyNot("recompute", detail, merge.consumer.root.name, {"recompute": factor})
+    detail = f"the root reads each element {_times(factor)} times; storing it once is cheaper"
+    return WhyNot("recompute", detail, merge.consumer.root.name, _numbers(factor))
+
+
+def _times(factor: float) -> str:
+    return f"{factor:g}" if isfinite(factor) else "an unknown number of"
+
+
+def _numbers(factor: float) -> dict[str, float]:
+    """For the record, which holds finite numbers only."""
+    return {"recompute": factor} if isfinite(factor) else {}
 
 
 def recompute_factor(reads: Iterable[Read]) -> float:

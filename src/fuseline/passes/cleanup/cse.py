@@ -26,6 +26,7 @@ from fuseline.passes.cleanup.value_numbering import ValueNumbering
 def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     """Merge equal pure ops of `block`, after those of the blocks inside it."""
     known: dict[Hashable, Operation] = {}
+    merged: dict[Operation, list[Operation]] = {}
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
@@ -34,15 +35,18 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
             continue
         first = known.setdefault(numbering.key(op), op)
         if first is not op:
-            _merge(op, first)
+            _replace_uses(op, first)
+            merged.setdefault(first, []).append(op)
+    for first, others in merged.items():
+        carry(others, (first,))  # at once: one op may stand for hundreds
+        for op in others:
+            op.detach()
+            op.erase()
 
 
-def _merge(op: Operation, first: Operation) -> None:
-    carry((op,), (first,))
+def _replace_uses(op: Operation, first: Operation) -> None:
     for old, new in zip(op.results, first.results, strict=True):
         old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import TileReduction
 from fuseline.targets.cpu.tiles import RowSplit
 
@@ -42,6 +42,8 @@ class ContractionKernel:
         self.rows = RowReader(plan, self.evaluator)
         self.columns = ColumnReader(plan, self.evaluator)
         self.accumulator: Value | None = None
+        staged = plan.stages or plan.split is None
+        self.stage = kernel.scratch(plan.problem.dtype, plan.tile.rows * plan.width) if staged else None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         del index, lanes, active
@@ -179,13 +181,12 @@ class ContractionKernel:
         )  # fmt: skip
         starts = self._starts(point, panel, actives)
         accumulators = reduction.emit(starts, rows.always)
+        if self.stage is not None and (self.plan.stages or point.valid is not None):
+            self._store_staged(self.stage, point, panel, actives, accumulators)
+            return
         for row in range(point.height):
             held = accumulators[row * len(actives) : (row + 1) * len(actives)]
-            if point.valid is None or row == 0:
-                self._store(point, row, panel, actives, held)
-            else:
-                inside = self.kernel.compare("gt", point.valid, row)
-                self.kernel.when(inside, lambda row=row, held=held: self._store(point, row, panel, actives, held))
+            self._store(point, point.position(self.kernel, row), panel, actives, held)
 
     def _starts(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> list[Value]:
         """What the accumulators start from: the inits of the root."""
@@ -193,22 +194,37 @@ class ContractionKernel:
         out: list[Value] = []
         for row in range(point.height):
             for v, active in enumerate(actives):
-                loops = self._loops(point, row, panel, v)
+                loops = self._loops(point, point.position(self.kernel, row), panel, v)
                 index = self.evaluator.through(root.output_maps[0], loops, plan.lanes)
                 out.append(self.evaluator.value_at(root.outputs[0], index, plan.lanes, active))
         return out
 
-    def _loops(self, point: Point, row: int, panel: Operand, v: int) -> list[AnyIndex]:
-        """The root's loops at vector `v` of a row; reduction loops at 0."""
+    def _loops(self, point: Point, position: Operand, panel: Operand, v: int) -> list[AnyIndex]:
+        """The root's loops at vector `v` of the row at `position`; reduction loops at 0."""
         plan, kernel = self.plan, self.kernel
-        loops = TileRows.loops(self.evaluator, plan, point, point.position(kernel, row))
+        loops = TileRows.loops(self.evaluator, plan, point, position)
         column = kernel.add(kernel.mul(panel, plan.width), v * plan.lanes)
         loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
         return loops
 
-    def _store(self, point: Point, row: int, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
+    def _store_staged(self, stage: MemRef, point: Point, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
+        """Put the accumulators aside, then finish and store them row by row in a loop: the epilogue's code is there once."""
+        kernel, lanes = self.kernel, self.plan.lanes
+        width = len(actives) * lanes
+        for i, value in enumerate(held):
+            kernel.store(stage, i * lanes, value, align=kernel.machine.vector_bytes)
+
+        def row(r: Operand) -> tuple[Operand, ...]:
+            places = [kernel.add(kernel.mul(r, width), v * lanes) for v in range(len(actives))]
+            values = [kernel.load(stage, place, lanes, align=kernel.machine.vector_bytes) for place in places]
+            self._store(point, kernel.add(point.start, r), panel, actives, values)
+            return ()
+
+        kernel.loop(0, point.height if point.valid is None else point.valid, 1, row)
+
+    def _store(self, point: Point, position: Operand, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
         for v, active in enumerate(actives):
-            loops = self._loops(point, row, panel, v)
+            loops = self._loops(point, position, panel, v)
             self.accumulator = held[v]
             for path in self.plan.paths:
                 index = path.index(self.frame, loops, self.plan.lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
@@ -30,6 +31,14 @@ PREFETCH_BYTES = 2048
 """How far ahead columns that are used once or twice are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072: 385 us without,
 330 with)."""
 
+STAGED_EPILOGUE = 24
+"""Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator) to have its code once."""
+
+STAGED_STEPS = 512
+"""Reduction steps from which on the detour is no part of the time worth measuring (0.5 %), and code half the size compiles twice as fast."""
+
+_EPILOGUE_COST: dict[type[Operation], int] = {math.ErfOp: 24, math.ExpOp: 16, math.TanhOp: 20, math.LogOp: 20, arith.DivfOp: 4}
+
 PACKING_REUSE = 4
 """A runtime operand that could be read in place is packed when this many row tiles of a workgroup read each panel."""
 
@@ -52,6 +61,12 @@ class ContractionPlan(Plan):
     outer: tuple[Axis, ...]
     lines: Axis | None
     tiled: Axis | None
+
+    @property
+    def stages(self) -> bool:
+        """Whether a tile's accumulators go through scratch to an epilogue written once, rather than once per accumulator."""
+        epilogue = sum(_EPILOGUE_COST.get(type(op), 1) for member in self.view.members if member is not self.problem.root.op for op in member.walk())
+        return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.problem.steps) >= STAGED_STEPS)
 
     @property
     def width(self) -> int:

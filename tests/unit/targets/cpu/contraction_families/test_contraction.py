@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith
+from xdsl.dialects import math as mlir_math
+from xdsl.ir import SSAValue
 
-from fuseline.ir.build import dims_map
+from fuseline.ir.build import Body, dims_map
 from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 
 from .dispatches import Dispatch, Runner, assert_close, random
 
@@ -48,6 +53,28 @@ def test_bias_residual_and_relu_are_an_epilogue():
     run = Runner(FAMILY, p.done(y))
     a, b, bias, residual = random((m, k), 1), random((k, n), 2), random((n,), 3), random((m, n), 4)
     assert_close(run(a, b, bias, residual)[0], np.maximum(a.astype(np.float64) @ b + bias + residual, 0))
+
+
+@pytest.mark.parametrize("m", [19, "m"])
+def test_a_heavy_epilogue_is_written_once(m: int | str):
+    """GELU, with the sum itself as a second result."""
+    n, k = 21, 10
+    p = Dispatch((m, k), (k, n), constants=[1])
+    y = p.matmul(p.x[0], p.x[1], m, n)
+
+    def gelu(b: Body) -> SSAValue:
+        scaled = b.op(arith.MulfOp, b.args[0], b.constant(0.5**0.5, p.element))
+        half = b.op(arith.MulfOp, b.args[0], b.constant(0.5, p.element))
+        return b.op(arith.MulfOp, half, b.op(arith.AddfOp, b.op(mlir_math.ErfOp, scaled), b.constant(1.0, p.element)))
+
+    g = p.elementwise([y], p.empty(m, n), gelu, [dims_map(2, [0, 1])] * 2)
+    run = Runner(FAMILY, p.done(g, y))
+    assert isinstance(run.plan, ContractionPlan) and run.plan.stages
+    a, b = random((19, k), 1), random((k, n), 2)
+    found, total = run(a, b, sizes={"m": 19} if m == "m" else None)
+    expected = a.astype(np.float64) @ b
+    assert_close(total, expected)
+    assert_close(found, expected / 2 * (1 + np.vectorize(math.erf)(expected * 0.5**0.5)))
 
 
 def test_a_sum_that_starts_from_a_tensor():

@@ -39,6 +39,7 @@ def write_stages(folder: Path, stage: str, wanted: str) -> None:
 
 def _models(wanted: str) -> list[tuple[str, Any]]:
     import onnx
+
     from tests.small_models import SMALL_MODELS
 
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -153,14 +153,24 @@ def main_function(module: ModuleOp) -> FuncOp:
 
 
 def evaluate_module(
-    module: ModuleOp, args: Sequence[Array], resources: Mapping[str, Array] | None = None, *, double: bool = False, host_call: HostCall | None = None
+    module: ModuleOp,
+    args: Sequence[Array | np.generic],
+    resources: Mapping[str, Array] | None = None,
+    *,
+    double: bool = False,
+    host_call: HostCall | None = None,
 ) -> list[Array]:
     """The results of the module's entry on `args`; see `evaluate_function`."""
     return evaluate_function(main_function(module), args, resources, double=double, host_call=host_call)
 
 
 def evaluate_function(
-    func: FuncOp, args: Sequence[Array], resources: Mapping[str, Array] | None = None, *, double: bool = False, host_call: HostCall | None = None
+    func: FuncOp,
+    args: Sequence[Array | np.generic],
+    resources: Mapping[str, Array] | None = None,
+    *,
+    double: bool = False,
+    host_call: HostCall | None = None,
 ) -> list[Array]:
     """The results of `func` on `args`, one array per result.
 
@@ -176,7 +186,7 @@ def evaluate_function(
     """
     program = Program(resources if resources is not None else {}, double, host_call)
     with np.errstate(all="ignore"):
-        results = call_function(func, list(args), program)
+        results = call_function(func, [np.asarray(arg) for arg in args], program)
     return [_own(result, name) for result, name in zip(results, _dtype_names(func), strict=True)]
 
 

@@ -25,7 +25,8 @@ class Program:
 
     def __init__(self, *shapes: Sequence[int | None]) -> None:
         types: list[Attribute] = [TensorType(f32, [DYNAMIC_INDEX if size is None else size for size in shape]) for shape in shapes]
-        attributes = [DictionaryAttr({"fuseline.dims": ArrayAttr([StringAttr(f"n{a}" if s is None else str(s)) for a, s in enumerate(shape)])}) for shape in shapes]
+        dims = [ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)]) for shape in shapes]
+        attributes = [DictionaryAttr({"fuseline.dims": names}) for names in dims]
         self.function = func.FuncOp("main", (types, []), arg_attrs=ArrayAttr(attributes))
         self.module = ModuleOp([self.function])
         self.x = tuple(self.function.body.block.args)
@@ -35,7 +36,9 @@ class Program:
         self.count += 1
         return Emitter.at_end(self.function.body.block, [f"n{self.count}"])
 
-    def unary(self, value: SSAValue, kind: Callable[..., arith.AddfOp | math.ExpOp] = math.ExpOp, permutation: Sequence[int] | None = None) -> SSAValue:
+    def unary(
+        self, value: SSAValue, kind: Callable[..., arith.AddfOp | math.ExpOp] = math.ExpOp, permutation: Sequence[int] | None = None
+    ) -> SSAValue:
         """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the operand."""
         e = self.emitter()
         rank = len(shape_of(value))
@@ -100,7 +103,8 @@ class Program:
         for size in shape_of(value):
             total *= size
         groups = ArrayAttr([ArrayAttr([e_index(i) for i in range(rank)])])
-        return e.add(tensor.CollapseShapeOp.build(operands=[value], result_types=[TensorType(f32, [total])], properties={"reassociation": groups})).result
+        type_ = TensorType(f32, [total])
+        return e.add(tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": groups})).result
 
     def done(self, *results: SSAValue) -> Program:
         """Return `results` from the function."""

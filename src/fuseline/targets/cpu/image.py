@@ -102,7 +102,7 @@ def link_image(objects: Sequence[bytes]) -> Image:
     for data in objects:
         try:
             _link_object(builder, data)
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise _refuse(f"object file is malformed: {error}") from error
     return Image(builder.machine, bytes(builder.code), tuple(builder.symbols), tuple(sorted(builder.fixups, key=lambda f: f.offset)))
 

@@ -97,6 +97,8 @@ def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> 
     if isinstance(op, arith.ConstantOp):
         return _permuted_splat(at, op, permutation)
     assert isinstance(op, tensor.EmptyOp)
+    if not op.dynamic_sizes:
+        return scope.static_empty(at, TensorType(element_of(value), apply(permutation, shape_of(value))))
     return at.add(_permuted_empty(op, permutation)).tensor
 
 

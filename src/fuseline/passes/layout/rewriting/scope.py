@@ -39,6 +39,7 @@ class Scope:
         self.shapes = ShapeAnalysis(ctx.symbols)
         self._symbols = self._symbol_sources()
         self._values: dict[Dim, SSAValue] = {}
+        self._empties: dict[Attribute, tensor.EmptyOp] = {}
         self._last: Operation | None = None
 
     def _symbol_sources(self) -> dict[str, tuple[SSAValue, int | None]]:
@@ -92,12 +93,24 @@ class Scope:
         self._last = op
 
     def empty(self, at: Emitter, element: Attribute, dims: Sequence[Dim]) -> SSAValue:
-        """`tensor.empty` of known sizes."""
+        """`tensor.empty` of known sizes; one per type where they are numbers."""
+        if all(isinstance(size, int) for size in dims):
+            return self.static_empty(at, tensor_type(element, dims))
         return at.empty(element, dims, lambda axis: self.size_value(dims[axis]))
+
+    def static_empty(self, at: Emitter, type_: TensorType[Attribute]) -> SSAValue:
+        """The empty tensor of a static type, made once at the entry of the function."""
+        found = self._empties.get(type_)
+        if found is None or found.parent is None:
+            found = self._empties[type_] = self._entry().add(tensor.EmptyOp([], type_))
+            found.location = at.location
+        return found.tensor
 
     def empty_permuted(self, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
         """`tensor.empty` with the sizes of `value` in another order; unknown sizes are read off `value` itself."""
         dims, shape = self.dims(value), shape_of(value)
+        if DYNAMIC_INDEX not in shape:
+            return self.static_empty(at, TensorType(element_of(value), [shape[axis] for axis in permutation]))
         dynamic = [
             self.size_value(dims[axis]) if self.knows(dims[axis]) else at.dim(value, axis) for axis in permutation if shape[axis] == DYNAMIC_INDEX
         ]
@@ -119,6 +132,10 @@ class Scope:
     def sweep(self) -> None:
         """Erase the layout ops, generics and inits that nothing uses any more."""
         sweep(self.block)
+        # What the entry holds may have gone: make it afresh when it is needed again.
+        self._values.clear()
+        self._empties.clear()
+        self._last = None
 
 
 class _EntryEmitter(Emitter):
@@ -154,6 +171,13 @@ def emitter_after(value: SSAValue) -> Emitter:
     return Emitter.after(value.op)
 
 
+def _top_level(function: Operation) -> Iterator[Operation]:
+    yield function
+    for region in function.regions:
+        for block in region.blocks:
+            yield from block.ops
+
+
 class Ledger:
     """Which source nodes the ops of a module come from, before and after a pass: what vanished was eliminated by the pass."""
 
@@ -163,8 +187,10 @@ class Ledger:
 
     def _nodes(self) -> set[str]:
         seen: dict[int, Attribute] = {}
-        for op in self.module.walk():
-            seen.setdefault(id(op.location), op.location)
+        # Ops inside the body of a structured op come from where the op comes from.
+        for function in self.module.body.block.ops:
+            for op in _top_level(function):
+                seen.setdefault(id(op.location), op.location)
         return {node for location in seen.values() for node in nodes_in(location)}
 
     def close(self, ctx: CompilerContext, pass_name: str) -> None:

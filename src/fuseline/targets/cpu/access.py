@@ -193,9 +193,7 @@ class Frame:
         size = self.operand(index.sizes[index.position]) if index.position else None
         if whole.uniform:
             return Index(self._digit(whole.base, inner, size))
-        innermost = index.sizes[-1]
-        aligned = whole.vector is None and whole.stride == 1 and isinstance(innermost, int)
-        if aligned and innermost % lanes == 0 and multiple_of(whole.base) % lanes == 0:  # the lanes stay inside one run of the innermost
+        if _stays_in_run(whole, index.sizes[-1], lanes):
             last = index.position == len(index.sizes) - 1
             return Index(self._digit(whole.base, inner, size), 1 if last else 0)
         return Index(0, 0, self._digit(self.vector(whole, lanes), inner, size))
@@ -248,6 +246,13 @@ class Frame:
             self.kernel.store(memory, flat.base, value, active=active)
         else:
             self.kernel.scatter(memory, self.vector(flat, lanes), value, active=active)
+
+
+def _stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
+    """Whether consecutive coordinates never cross from one run of the innermost dimension to the next within a vector."""
+    if whole.vector is not None or whole.stride != 1 or not isinstance(innermost, int):
+        return False
+    return innermost % lanes == 0 and multiple_of(whole.base) % lanes == 0
 
 
 def _whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:

@@ -23,6 +23,7 @@ from fuseline.targets.cpu.families.loop_nest import LoopNest
 from fuseline.targets.cpu.families.rows import Rows
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 
@@ -102,13 +103,29 @@ def evaluated(view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, i
     return results
 
 
-def check(text: str, *, sizes: Mapping[str, int] | None = None, seed: int = 0, isa: Machine | None = None, family: str = "", bits: int = 17) -> None:
+def unproved(view: DispatchView, sizes: Mapping[str, int], isa: Machine) -> list[Problem]:
+    """Accesses that the bounds checker cannot prove."""
+    _, plan, kernel = build(view, isa)
+    return check_bounds(kernel, [sizes[name] for name in view.size_names], d.evaluate(plan.workgroups, sizes))
+
+
+def check(
+    text: str,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    isa: Machine | None = None,
+    family: str = "",
+    bits: int = 17,
+    proved: bool = True,
+) -> None:
     """Compile and run `text`'s function, at both ends of a page, and compare with the oracle."""
     view, sizes, isa = parse(text), dict(sizes or {}), isa or machine()
     if family:
         assert first_family(view, isa)[0].name == family
     arrays = inputs(view, sizes, seed)
     want = evaluate_function(view.entry, [*arrays, *(np.asarray(sizes[name], np.int64) for name in view.size_names)])
+    assert not proved or unproved(view, sizes, isa) == []
     for one, expected in zip(evaluated(view, arrays, sizes, isa), want, strict=True):
         compare(one, expected, bits)
     for at_end, parts in ((True, 1), (False, 3)):

@@ -35,12 +35,15 @@ def gather_at(
 
 
 def position(node: OnnxNode, b: Body, index: SSAValue, indices: Tensor, size: Dim) -> SSAValue:
-    """An index element as a position: negative ones count from the end."""
-    if indices.is_constant and bool((indices.numbers() >= 0).all()):
+    """An index element as a position: negative ones count from the end, and what lies outside is the nearest end (ONNX calls it an error;
+    a program must not read outside its tensors whatever it is fed)."""
+    if indices.is_constant and isinstance(size, int) and bool(((indices.numbers() >= 0) & (indices.numbers() < size)).all()):
         return s.as_index(b, index)
     zero = b.constant(0, index.type)
     extent = b.constant(size, index.type) if isinstance(size, int) else b.op(_index_to, node.index(size), index)
-    return s.as_index(b, s.select(b, s.compare(b, indices.dtype, "lt", index, zero), s.add(b, indices.dtype, index, extent), index))
+    counted = s.select(b, s.compare(b, indices.dtype, "lt", index, zero), s.add(b, indices.dtype, index, extent), index)
+    last = s.sub(b, indices.dtype, extent, b.constant(1, index.type))
+    return s.as_index(b, s.maximum(b, indices.dtype, s.minimum(b, indices.dtype, counted, last), zero))
 
 
 def _index_to(value: SSAValue, like: SSAValue):

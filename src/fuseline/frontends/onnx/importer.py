@@ -1,6 +1,8 @@
-"""Walks a model's nodes in order and appends what each lowers to.
+"""Walks a model's graph and lowers every node: natively, through its function body, or as a host op.
 
-    node ──fold──> known sizes       ──lowering──> structured ops      ──function body──> its nodes in turn      ──host op──> func.call
+    node ──lowering──> ops        the function in ops/ for this operator and version
+         └─function──> nodes      the body that the model or the ONNX standard defines
+         └─host──────> call       onnx.reference at run time, counted and named in the records
 """
 
 from __future__ import annotations
@@ -8,256 +10,216 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Attribute, Region
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx import dtypes, folding, functions, host
+from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
+from fuseline.frontends.onnx.folding import fold
+from fuseline.frontends.onnx.function_bodies import function_body
+from fuseline.frontends.onnx.host_ops import HostOps
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
-from fuseline.ir.build import DYNAMIC_INDEX, shape_of, tensor_type
+from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import to_text
-from fuseline.ir.provenance import nodes_in
-from fuseline.report.records import HostOpRecord
+from fuseline.ir.dim import to_name
+from fuseline.ir.provenance import provenance
 
-ELIMINATED_BY = "read-onnx"
+Scope = dict[str, Tensor]
+
+
+def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
+    """The module of a checked model; see `read_onnx`."""
+    return Importer(loaded, ctx).run(shapes)
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Where nodes are read from: operator sets, attributes bound by the calling node, and the source node all ops count for."""
+class _Frame:
+    """Where nodes are read: their names, the operator sets in force, and attributes that a function was called with."""
 
+    scope: Scope
     opsets: Mapping[str, int]
     attributes: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
-    label: str | None = None
-    inside_function: bool = False
+    label: str = ""
 
 
 class Importer:
-    """Translates one model; see `import_model`."""
+    """One import. `problems` collects everything unsupported, so that it is reported at once."""
 
     def __init__(self, loaded: LoadedModel, ctx: CompilerContext) -> None:
         self.loaded, self.ctx = loaded, ctx
         self.program = Program(ctx)
-        self.environment: dict[ir.Value, Tensor | None] = {}
+        self.host = HostOps(self.program, ctx)
         self.problems: list[FuselineError] = []
-        self.host_declarations: list[Operation] = []
-        self._labels: set[str] = set()
-
-    # -- the whole -------------------------------------------------------------------------------------------------------------
 
     def run(self, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
-        """The module; raises FuselineError for all that is unsupported at once."""
+        """Import the whole graph."""
         graph = self.loaded.model.graph
-        arguments = self._arguments(graph_inputs(graph), shapes)
-        self.import_nodes(graph, Scope(self.loaded.opsets))
-        results = self._results(graph.outputs)
+        scope = self._inputs(graph, shapes)
+        frame = _Frame(scope, self.loaded.opsets)
+        self._add_initializers(graph, scope)
+        for index, node in enumerate(graph):
+            label = node.name or f"{node.op_type}_{index}"
+            self.ctx.records.source_nodes.append(label)
+            self._node(node, frame, label)
         self._raise_problems()
-        function = self._function(arguments, graph.outputs, results)
-        self._record_eliminated()
-        return ModuleOp([*self.host_declarations, function])
+        return self._module(graph, scope)
 
-    def _arguments(self, inputs: Sequence[ir.Value], shapes: Mapping[str, ShapeOption]) -> list[tuple[ir.Value, Tensor]]:
+    # -- borders ---------------------------------------------------------------------------------------------------------------
+
+    def _inputs(self, graph: ir.Graph, shapes: Mapping[str, ShapeOption]) -> Scope:
+        inputs = graph_inputs(graph)
         sizes = InputSizes(inputs, shapes)
-        arguments: list[tuple[ir.Value, Tensor]] = []
+        self._arguments: list[dict[str, Attribute]] = []
+        scope: Scope = {}
         for value in inputs:
-            if not isinstance(value.type, ir.TensorType) or not dtypes.holds(value.dtype):
-                self.problems.append(FuselineError("E0106", f"input of type {value.type} cannot be a tensor here", node=value.name))
-                self.environment[value] = None
-                continue
-            dtype = dtypes.from_onnx(value.type.dtype)
-            dims = sizes.of(value)
-            argument = self.program.block.insert_arg(tensor_type(dtypes.mlir_element(dtype), dims), len(self.program.block.args))
-            argument.name_hint = self.program.unique(str(value.name))
-            t = self.environment[value] = Tensor(dtype, dims, value=argument, name=str(value.name))
-            self.program.bind_symbols(argument, dims)
-            arguments.append((value, t))
-        self.ctx.symbols |= {name: size for name, size in sizes.symbols.items() if not isinstance(size, int)}
-        return arguments
+            scope[str(value.name)] = self._input(value, sizes)
+        self.ctx.symbols.update(sizes.symbols)
+        return scope
 
-    def _results(self, outputs: Sequence[ir.Value]) -> list[Tensor]:
-        found: list[Tensor] = []
-        for value in outputs:
-            t = self.lookup(value)
-            if t is None and not self.problems:
-                raise FuselineError("E0105", "no node makes this output", node=value.name)
-            if t is not None:
-                found.append(t)
-        return found
+    def _input(self, value: ir.Value, sizes: InputSizes) -> Tensor:
+        name = str(value.name)
+        if value.dtype is None or not holds(value.dtype):
+            raise FuselineError("E0106", f"inputs of type {value.dtype} are unsupported", node=name, hint="numbers and bool are supported")
+        dims, dtype = sizes.of(value), from_onnx(value.dtype)
+        argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
+        self.program.bind_symbols(argument, dims)
+        attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
+        if any(not isinstance(dim, int) for dim in dims):
+            attributes["fuseline.dims"] = ArrayAttr([StringAttr(to_name(dim)) for dim in dims])
+        self._arguments.append(_with_dtype(attributes, dtype))
+        return Tensor(dtype, dims, value=argument, name=name)
 
-    def _function(self, arguments: Sequence[tuple[ir.Value, Tensor]], outputs: Sequence[ir.Value], results: Sequence[Tensor]) -> FuncOp:
-        from fuseline.ir.build import Emitter
+    def _add_initializers(self, graph: ir.Graph, scope: Scope) -> None:
+        for name, value in graph.initializers.items():
+            if value.const_value is not None:
+                scope[name] = self._constant(value.const_value, name)
 
-        emit = Emitter.at_end(self.program.block)
-        values = [self.program.ssa(t, emit) for t in results]
-        emit.add(ReturnOp(*values))
-        types = (list(self.program.block.arg_types), [value.type for value in values])
-        return FuncOp(
-            "main",
-            types,
-            Region(self.program.block),
-            arg_attrs=ArrayAttr([_argument_attributes(str(v.name), t) for v, t in arguments]),
-            res_attrs=ArrayAttr([DictionaryAttr(_named(str(v.name), t)) for v, t in zip(outputs, results, strict=True)]),
-        )
+    def _constant(self, tensor: ir.TensorProtocol, name: str) -> Tensor:
+        try:
+            return known(np.asarray(tensor.numpy()), name=name)
+        except (ValueError, TypeError, OSError) as error:
+            raise FuselineError("E0105", f"the constant cannot be read: {error}", node=name) from error
+
+    def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
+        emitter = Emitter.at_end(self.program.block)
+        outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
+        values = [self.program.ssa(tensor, emitter) for _, tensor in outputs]
+        emitter.add(ReturnOp(*values))
+        block = self.program.block
+        results = ArrayAttr([DictionaryAttr(_with_dtype({"fuseline.name": StringAttr(name)}, t.dtype)) for name, t in outputs])
+        types = ([argument.type for argument in block.args], [value.type for value in values])
+        arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self._arguments])
+        main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
+        self._record_eliminated(main)
+        return ModuleOp([main, *self.host.declarations])
+
+    def _record_eliminated(self, main: FuncOp) -> None:
+        """Nodes that left no op behind: shape arithmetic, views, constants."""
+        present = {node for op in main.body.block.ops for node in provenance(op)}
+        for node in self.ctx.records.source_nodes:
+            if node not in present:
+                self.ctx.records.eliminated.setdefault(node, "read-onnx")
+
+    # -- nodes -----------------------------------------------------------------------------------------------------------------
+
+    def _node(self, node: ir.Node, frame: _Frame, label: str) -> None:
+        inputs = [None if value is None else frame.scope.get(str(value.name)) for value in node.inputs]
+        missing = [str(v.name) for v, t in zip(node.inputs, inputs, strict=True) if v is not None and v.name and t is None]
+        if missing:
+            if not self.problems:  # after a problem, later nodes miss its outputs
+                raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
+            return
+        attributes = _resolved(node, frame.attributes)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        version = frame.opsets.get(domain, 1)
+        view = OnnxNode(self, self.program, node, label, inputs, attributes, version, (label,))
+        try:
+            outputs = self._lower(view, domain, version, frame)
+        except FuselineError as error:
+            self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
+            return
+        for value, tensor in zip(node.outputs, outputs, strict=False):
+            if value.name and tensor is not None:
+                frame.scope[str(value.name)] = tensor
+
+    def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Tensor | None]:
+        local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
+        if local is not None:
+            return self._call(local, node, dict(local.opset_imports))
+        content = fold(node)
+        if content is not None:
+            return [content]
+        refusal = NoNativeLowering("no-lowering", f"{node.op_type} has no native lowering")
+        lowering = lowering_of(domain, node.op_type, version)
+        if lowering is not None:
+            mark = self.program.mark()
+            try:
+                return _sequence(lowering(node))
+            except NoNativeLowering as error:
+                self.program.rollback(mark)
+                refusal = error
+        return self._fallback(node, domain, version, refusal)
+
+    def _fallback(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> Sequence[Tensor | None]:
+        if not onnx.defs.has(node.op_type, version, domain):
+            name = f"{domain}.{node.op_type}" if domain else node.op_type
+            raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=node.label, hint="export with standard ONNX operators")
+        body = function_body(node, domain, version)
+        if body is not None:
+            mark = self.program.mark()
+            try:
+                return self._call(*body)
+            except NoNativeLowering:
+                self.program.rollback(mark)
+        return self.host.call(node, domain, version, refusal)
+
+    def _call(self, function: ir.Function, node: OnnxNode, opsets: Mapping[str, int]) -> Sequence[Tensor | None]:
+        """The outputs of a function body with the node's inputs and attributes."""
+        scope: Scope = {str(v.name): t for v, t in zip(function.inputs, node.inputs, strict=False) if t is not None}
+        attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
+        frame = _Frame(scope, opsets, {**attributes, **node.attributes}, node.label)
+        for inner in function:
+            self._node(inner, frame, node.label)
+        missing = [str(v.name) for v in function.outputs if str(v.name) not in scope]
+        if missing:
+            raise NoNativeLowering("function-body", f"{missing[0]} is not computed")
+        return [scope[str(value.name)] for value in function.outputs]
 
     def _raise_problems(self) -> None:
         if not self.problems:
             return
-        first = self.problems[0]
-        if len(self.problems) == 1:
+        first, rest = self.problems[0], self.problems[1:]
+        if not rest:
             raise first
-        lines = [f"{p.node}: {p.message}" if p.node else p.message for p in self.problems]
-        raise FuselineError(first.code, f"{len(lines)} things of this model are unsupported: " + "; ".join(lines), node=first.node, hint=first.hint)
-
-    def _record_eliminated(self) -> None:
-        locations = {op.location for op in self.program.block.ops}
-        present = {node for location in locations for node in nodes_in(location)}
-        for node in self.ctx.records.source_nodes:
-            if node not in present:
-                self.ctx.records.eliminated.setdefault(node, ELIMINATED_BY)
-
-    # -- nodes -----------------------------------------------------------------------------------------------------------------
-
-    def lookup(self, value: ir.Value) -> Tensor | None:
-        """The tensor behind a value of the model; None after an unsupported node."""
-        if value in self.environment:
-            return self.environment[value]
-        if value.const_value is not None and value.producer() is None:
-            t = self.environment[value] = constant_tensor(value.const_value, str(value.name))
-            return t
-        reader = next((use.node for use in value.uses()), None)
-        where = f" by {reader.name or reader.op_type}" if reader is not None else ""
-        raise FuselineError("E0105", f"value {value.name!r} is used{where} before any node makes it", node=value.name)
-
-    def import_nodes(self, graph: ir.Graph | ir.Function, scope: Scope) -> None:
-        """Translate all nodes of a graph into the program."""
-        for index, source in enumerate(graph):
-            label = scope.label or self._label(source, index)
-            try:
-                self._import_node(source, label, scope)
-            except FuselineError as error:
-                if scope.inside_function:
-                    raise
-                self._fail(source, error, label)
-
-    def _label(self, source: ir.Node, index: int) -> str:
-        label = source.name or f"{source.op_type}_{index}"
-        while label in self._labels:
-            label += "_"
-        self._labels.add(label)
-        self.ctx.records.source_nodes.append(label)
-        return label
-
-    def _fail(self, source: ir.Node, error: FuselineError, label: str) -> None:
-        if error.node is None:
-            error = FuselineError(error.code, error.message, node=label, hint=error.hint)
-        self.problems.append(error)
-        for value in source.outputs:
-            self.environment[value] = None
-
-    def _import_node(self, source: ir.Node, label: str, scope: Scope) -> None:
-        inputs = [self.lookup(value) if value is not None else None for value in source.inputs]
-        if any(value is not None and t is None for value, t in zip(source.inputs, inputs, strict=True)) and self._poisoned(source):
-            return
-        opset = scope.opsets.get(source.domain, 1)
-        node = OnnxNode(self, self.program, source, label, inputs, functions.bound_attributes(source, scope.attributes), opset, (label,))
-        outputs = self.lower(node, scope)
-        for value, t in zip(source.outputs, outputs, strict=False):
-            if t is not None and not t.name:
-                t.name = str(value.name)
-            self.environment[value] = t
-
-    def _poisoned(self, source: ir.Node) -> bool:
-        """Pass a failure on where an input comes from an unsupported node (and not merely from an omitted output)."""
-        failed = any(value is not None and self.environment.get(value, True) is None for value in source.inputs)
-        if failed and self.problems:
-            for value in source.outputs:
-                self.environment[value] = None
-        return failed and bool(self.problems)
-
-    def lower(self, node: OnnxNode, scope: Scope) -> Sequence[Tensor | None]:
-        """The outputs of one node: known content, structured ops, its expanded function body, or a host op."""
-        folded = folding.fold(node)
-        if folded is not None:
-            return [folded]
-        mark = self.program.mark()
-        reason = NoNativeLowering("no-lowering", node.op_type)
-        for attempt in (_lower_natively, functions.expand):
-            try:
-                outputs = attempt(node)
-            except NoNativeLowering as refusal:
-                reason = refusal
-                outputs = None
-            if outputs is not None:
-                return outputs
-            self.program.rollback(mark)
-            node.__dict__.pop("emit", None)
-        if scope.inside_function:
-            raise reason
-        return self._host(node, reason)
-
-    def _host(self, node: OnnxNode, reason: NoNativeLowering) -> Sequence[Tensor | None]:
-        _check_known(node, self.loaded)
-        outputs = host.emit_call(node, reason)
-        self.ctx.records.host_ops.append(HostOpRecord(node=node.label, op_type=node.op_type, reason=str(reason)))
-        return outputs
-
-    def inline(self, graph: ir.Graph, node: OnnxNode) -> list[Tensor | None]:
-        """Translate a subgraph of `node` in place; its outputs."""
-        scope = Scope(self.loaded.opsets, {}, node.label, inside_function=True)
-        self.import_nodes(graph, scope)
-        return [self.lookup(value) for value in graph.outputs]
+        listed = "; ".join(f"[{error.node}] {error.message}" for error in self.problems)
+        raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
 
 
-def _lower_natively(node: OnnxNode) -> Sequence[Tensor | None] | None:
-    lowering = lowering_of(node.source.domain, node.op_type, node.opset)
-    if lowering is None:
-        return None
-    found = lowering(node)
-    return [found] if isinstance(found, Tensor) else list(found)
+def _sequence(out: Tensor | Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    return [out] if isinstance(out, Tensor) else out
 
 
-def _check_known(node: OnnxNode, loaded: LoadedModel) -> None:
-    """Raise FuselineError (E0103) for an operator that nobody defines."""
-    domain = node.source.domain
-    if (domain, node.op_type, node.source.overload) in loaded.model.functions or onnx.defs.has(node.op_type, node.opset, domain):
-        return
-    where = f"domain {domain!r}, operator set {node.opset}" if domain else f"operator set {node.opset}"
-    raise FuselineError("E0103", f"operator {node.op_type} is unknown ({where})", node=node.label, hint="export with standard ONNX operators")
+def _with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:
+    return {**attributes, "fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else attributes
 
 
-def constant_tensor(value: ir.TensorProtocol, name: str) -> Tensor:
-    """An initializer as a tensor; its array is a view of the file's bytes where possible."""
-    if value.dtype == ir.DataType.STRING:
-        raise FuselineError("E0106", "string tensors are unsupported", node=name)
-    t = known(value.numpy(), name=name)
-    return t
-
-
-def _named(name: str, t: Tensor) -> dict[str, Attribute]:
-    attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
-    if t.dtype.kind == "u":
-        attributes["fuseline.dtype"] = StringAttr(t.dtype.name)
-    return attributes
-
-
-def _argument_attributes(name: str, t: Tensor) -> DictionaryAttr:
-    attributes = _named(name, t)
-    assert t.value is not None
-    if DYNAMIC_INDEX in shape_of(t.value):
-        attributes["fuseline.dims"] = ArrayAttr([StringAttr(to_text(size)) for size in t.dims])
-    return DictionaryAttr(attributes)
-
-
-def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
-    """The module of a checked model; see `fuseline.frontends.onnx.read_onnx`."""
-    ctx.records.model = ctx.records.model or loaded.name
-    return Importer(loaded, ctx).run(shapes)
+def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:
+    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave none."""
+    out: dict[str, ir.Attr] = {}
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            given = outer.get(str(attribute.ref_attr_name))
+            if given is not None:
+                out[name] = given
+        else:
+            out[name] = attribute
+    return out

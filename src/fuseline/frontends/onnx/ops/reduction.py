@@ -1,0 +1,255 @@
+"""Reductions over axes, and what is computed from them: softmax, arg-max, cumulative sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from fuseline.frontends.onnx import scalars
+from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, is_float, is_half, lowest, mlir_element
+from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, result, with_units
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import Tensor, view
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
+from fuseline.ir.dim import Dim, product
+
+Prologue = Callable[[Body, SSAValue, DType], SSAValue]
+
+
+def _axes(node: OnnxNode, rank: int) -> list[int] | None:
+    """The axes to reduce, sorted; None for none at all (`noop_with_empty_axes`)."""
+    given = node.ints_or_input("axes", 1)
+    if not given:
+        return None if node.integer("noop_with_empty_axes", 0) else list(range(rank))
+    return sorted({normal_axis(axis, rank) for axis in given})
+
+
+def _plain(b: Body, x: SSAValue, dtype: DType) -> SSAValue:
+    return x
+
+
+def _square(b: Body, x: SSAValue, dtype: DType) -> SSAValue:
+    return scalars.mul(b, dtype, x, x)
+
+
+def _magnitude(b: Body, x: SSAValue, dtype: DType) -> SSAValue:
+    if dtype.kind == "u":
+        return x
+    return b.op(math.AbsFOp if is_float(dtype) else math.AbsIOp, x)
+
+
+def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = _plain) -> Tensor:
+    """The sum of `prologue(x)` over `axes` in the accumulator's type, without the reduced dimensions."""
+    wide = accumulator(x.dtype)
+
+    def body(b: Body, p: SSAValue, acc: SSAValue) -> SSAValue:
+        return scalars.add(b, wide, acc, prologue(b, scalars.convert(b, p, x.dtype, wide), wide))
+
+    return reduce(node, [x], axes, 0, body, dtype=wide)
+
+
+def count_divided(node: OnnxNode, total: Tensor, sizes: Sequence[Dim]) -> Tensor:
+    """`total` divided by the number of elements in `sizes`."""
+    count = product(sizes)
+    dtype = total.dtype
+    if isinstance(count, int):
+        return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(max(count, 1) if not is_float(dtype) else count, mlir_element(dtype))))
+    integer = node.program.integer(count, mlir_element(INDEX_DTYPE), node.emit)
+    return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, scalars.convert(b, integer, INDEX_DTYPE, dtype)))
+
+
+def mean_of(node: OnnxNode, x: Tensor, axes: Sequence[int], *, keep: bool) -> Tensor:
+    """The mean over `axes`."""
+    small = cast(node, count_divided(node, sum_of(node, x, axes), [x.dims[axis] for axis in axes]), x.dtype)
+    return with_units(small, axes, x.rank) if keep else small
+
+
+def _finish(node: OnnxNode, small: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
+    small = cast(node, small, x.dtype)
+    return with_units(small, axes, x.rank) if node.integer("keepdims", 1) else small
+
+
+def _summing(op_type: str, prologue: Prologue, epilogue: Any = None) -> None:
+    @onnx_op(op_type)
+    def lower(node: OnnxNode) -> Tensor:
+        x = node[0]
+        axes = _axes(node, x.rank)
+        if axes is None:
+            return _pointwise(node, x, prologue, epilogue)
+        total = sum_of(node, x, axes, prologue)
+        if epilogue is not None:
+            total = _float_unary(node, total, epilogue)
+        return _finish(node, total, x, axes)
+
+
+def _float_unary(node: OnnxNode, t: Tensor, kind: Any) -> Tensor:
+    inner = t.dtype if is_float(t.dtype) and not is_half(t.dtype) else FLOAT32
+    return elementwise(node, [t], t.dtype, lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, t.dtype, inner)), inner, t.dtype))
+
+
+def _pointwise(node: OnnxNode, x: Tensor, prologue: Prologue, epilogue: Any) -> Tensor:
+    """A reduction over no axes still applies its function to every element."""
+    if prologue is _plain and epilogue is None:
+        return x
+    out = elementwise(node, [x], x.dtype, lambda b, p: prologue(b, p, x.dtype))
+    return out if epilogue is None else _float_unary(node, out, epilogue)
+
+
+for _name, _prologue, _epilogue in (
+    ("ReduceSum", _plain, None),
+    ("ReduceSumSquare", _square, None),
+    ("ReduceL1", _magnitude, None),
+    ("ReduceL2", _square, math.SqrtOp),
+    ("ReduceLogSum", _plain, math.LogOp),
+):
+    _summing(_name, _prologue, _epilogue)
+
+
+@onnx_op("ReduceMean")
+def reduce_mean(node: OnnxNode) -> Tensor:
+    """The mean over axes."""
+    x = node[0]
+    axes = _axes(node, x.rank)
+    return x if axes is None else mean_of(node, x, axes, keep=bool(node.integer("keepdims", 1)))
+
+
+def _folding(op_type: str, start: Callable[[DType], float | int], scalar: Any) -> None:
+    @onnx_op(op_type)
+    def lower(node: OnnxNode) -> Tensor:
+        x = node[0]
+        axes = _axes(node, x.rank)
+        if axes is None:
+            return x
+        return _finish(node, reduce(node, [x], axes, start(x.dtype), lambda b, p, acc: scalar(b, x.dtype, acc, p), dtype=x.dtype), x, axes)
+
+
+for _name, _start, _scalar in (
+    ("ReduceMax", lowest, scalars.maximum),
+    ("ReduceMin", highest, scalars.minimum),
+    ("ReduceProd", lambda dtype: 1, scalars.mul),
+):
+    _folding(_name, _start, _scalar)
+
+
+@onnx_op("ReduceLogSumExp")
+def reduce_log_sum_exp(node: OnnxNode) -> Tensor:
+    """`log(sum(e**x))`, shifted by the maximum."""
+    x = cast(node, node[0], node[0].dtype if node[0].dtype == np.float64 else FLOAT32)
+    axes = _axes(node, x.rank)
+    if axes is None:
+        return node[0]
+    top = _finite(node, reduce(node, [x], axes, lowest(x.dtype), lambda b, p, acc: scalars.maximum(b, x.dtype, acc, p), dtype=x.dtype))
+    shifted = exp_shifted(node, x, with_units(top, axes, x.rank))
+    total = sum_of(node, shifted, axes)
+    out = elementwise(node, [total, top], x.dtype, lambda b, p, q: b.op(arith.AddfOp, b.op(math.LogOp, p), q))
+    return _finish(node, out, node[0], axes)
+
+
+def _finite(node: OnnxNode, t: Tensor) -> Tensor:
+    """Infinite shifts replaced by 0, so that `inf - inf` does not arise."""
+    element = mlir_element(t.dtype)
+
+    def body(b: Body, p: SSAValue) -> SSAValue:
+        size = b.op(math.AbsFOp, p)
+        return scalars.select(b, scalars.compare(b, t.dtype, "eq", size, b.constant(float("inf"), element)), b.constant(0.0, element), p)
+
+    return elementwise(node, [t], t.dtype, body)
+
+
+def exp_shifted(node: OnnxNode, x: Tensor, shift: Tensor) -> Tensor:
+    """`e**(x - shift)`."""
+    return elementwise(node, [x, shift], x.dtype, lambda b, p, q: b.op(math.ExpOp, b.op(arith.SubfOp, p, q)))
+
+
+def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -> Tensor:
+    """The position of the extreme along `axis` (first or last among equals), without that axis; NaN counts as the extreme."""
+    kept = [a for a in range(x.rank) if a != axis]
+    dims = [x.dims[a] for a in kept]
+    best = filled(node, lowest(x.dtype) if largest else highest(x.dtype), dims, x.dtype)
+    where = filled(node, 0, dims, INDEX_DTYPE)
+    predicate = ("ge" if last else "gt") if largest else ("le" if last else "lt")
+
+    def body(b: Body) -> Sequence[SSAValue]:
+        p, top, at = b.args
+        here = b.op(arith.IndexCastOp, scalars.loop_index(b, axis), mlir_element(INDEX_DTYPE))
+        better = scalars.compare(b, x.dtype, predicate, p, top)
+        return [scalars.select(b, better, p, top), scalars.select(b, better, here, at)]
+
+    small = dims_map(x.rank, kept)
+    iterators = [REDUCTION if a == axis else PARALLEL for a in range(x.rank)]
+    op = node.emit.generic([node.ssa(x)], [best, where], [dims_map(x.rank, list(range(x.rank))), small, small], iterators, body)
+    return result(op.results[1], dims, INDEX_DTYPE)
+
+
+@onnx_op("ArgMax")
+@onnx_op("ArgMin")
+def arg_extreme(node: OnnxNode) -> Tensor:
+    """Positions of maxima or minima along an axis."""
+    x = node[0]
+    axis = node.axis("axis", 0, x.rank)
+    out = arg_of(node, x, axis, largest=node.op_type == "ArgMax", last=bool(node.integer("select_last_index")))
+    return with_units(out, [axis], x.rank) if node.integer("keepdims", 1) else out
+
+
+@onnx_op("Hardmax", since=13)
+def hardmax(node: OnnxNode) -> Tensor:
+    """1 at the first maximum along an axis, else 0."""
+    x = node[0]
+    axis = node.axis("axis", -1, x.rank)
+    best = with_units(arg_of(node, x, axis, largest=True, last=False), [axis], x.rank)
+    element = mlir_element(x.dtype)
+
+    def body(b: Body, p: SSAValue, at: SSAValue) -> SSAValue:
+        here = b.op(arith.IndexCastOp, scalars.loop_index(b, axis), mlir_element(INDEX_DTYPE))
+        return scalars.select(b, b.op(arith.CmpiOp, here, at, "eq"), b.constant(1, element), b.constant(0, element))
+
+    return elementwise(node, [x, best], x.dtype, body)
+
+
+@onnx_op("CumSum")
+@onnx_op("CumProd")
+def cumulative(node: OnnxNode) -> Tensor:
+    """Sums (products) of all elements up to each along an axis: a reduction over the lower (or upper) triangle."""
+    x = node[0]
+    axis = normal_axis(int(node[1].numbers().reshape(-1)[0]), x.rank)
+    exclusive, reverse = bool(node.integer("exclusive")), bool(node.integer("reverse"))
+    product_ = node.op_type == "CumProd"
+    wide = accumulator(x.dtype)
+    element = mlir_element(wide)
+    predicate = ("sgt" if exclusive else "sge") if not reverse else ("slt" if exclusive else "sle")
+    start = 1 if product_ else 0
+
+    def body(b: Body, p: SSAValue, acc: SSAValue) -> SSAValue:
+        inside = b.op(arith.CmpiOp, scalars.loop_index(b, axis), scalars.loop_index(b, x.rank), predicate)
+        value = scalars.select(b, inside, scalars.convert(b, p, x.dtype, wide), b.constant(start, element))
+        return (scalars.mul if product_ else scalars.add)(b, wide, acc, value)
+
+    loops = [x.rank if a == axis else a for a in range(x.rank)]
+    dims = (*x.dims, x.dims[axis])
+    spread = view(x, dims, loops)
+    return cast(node, reduce(node, [spread], [x.rank], start, body, dtype=wide), x.dtype)
+
+
+@onnx_op("LpNormalization")
+def lp_normalization(node: OnnxNode) -> Tensor:
+    """Divided by the 1- or 2-norm along an axis; 0 where the norm is 0."""
+    x = node[0]
+    axis, power = node.axis("axis", -1, x.rank), node.integer("p", 2)
+    norm = sum_of(node, x, [axis], _square if power == 2 else _magnitude)
+    if power == 2:
+        norm = elementwise(node, [norm], norm.dtype, lambda b, p: b.op(math.SqrtOp, p))
+    element = mlir_element(norm.dtype)
+
+    def body(b: Body, p: SSAValue, q: SSAValue) -> SSAValue:
+        value = b.op(arith.DivfOp, scalars.convert(b, p, x.dtype, norm.dtype), q)
+        zero = scalars.compare(b, norm.dtype, "eq", q, b.constant(0.0, element))
+        return scalars.convert(b, scalars.select(b, zero, b.constant(0.0, element), value), norm.dtype, x.dtype)
+
+    return elementwise(node, [x, with_units(norm, [axis], x.rank)], x.dtype, body)
+
+

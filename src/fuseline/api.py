@@ -163,8 +163,10 @@ def emit(model: Model, stage: str, *, progress: Progress | None = None, **choice
 def _options(*, shapes: Mapping[str, Shape] | None = None, plan: Any = None, rules: Sequence[Any] = (), **choices: Any) -> CompileOptions:
     from fuseline.pipeline import CompileOptions
 
+    if plan is not None:
+        raise FuselineError("E0501", "fusion plans are not read yet", node=str(plan), hint="leave the plan out; rules can be given")
     sizes = {name: shape_option(shape) for name, shape in (shapes or {}).items()}
-    return CompileOptions(shapes=sizes, plan=None if plan is None else Path(plan), rules=tuple(Path(rule) for rule in rules), **choices)
+    return CompileOptions(shapes=sizes, rules=tuple(Path(rule) for rule in rules), **choices)
 
 
 def compile(
@@ -187,10 +189,10 @@ def compile(
         threads: threads per run; None: the processors this process may use.
         shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`).
         dedup: `none` or `exact`.
-        plan: a fusion plan to follow.
+        plan: a fusion plan to follow; refused with E0501 until plans are read.
         rules: files with further fusion rules.
-        fusion: `none`, `default` or `aggressive`.
-        numerics: `strict`, `default` or `fast`.
+        fusion: `none` (one op per dispatch) or `default`.
+        numerics: `strict`, `default` or `fast`; no kernel trades accuracy yet, so they agree.
         progress: called with a phase, steps done, steps in all.
 
     Raises FuselineError naming the ONNX node, option or file at fault.

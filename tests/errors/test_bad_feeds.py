@@ -91,10 +91,10 @@ def test_a_place_that_cannot_be_written(model: fuseline.CompiledModel, tmp_path:
     assert caught.value.code == "E0502"
 
 
-@pytest.mark.parametrize("choice", [["--target", "tpu"], ["--emit", "nothing"], ["--threads", "0"], ["--numerics", "odd"], ["--shape", "x"]])
-def test_wrong_options_exit_2(choice: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("choice", ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan README.md", "--rules nope.py"])
+def test_wrong_options_exit_2(choice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
-    assert main(["compile", str(tmp_path / "m.onnx"), *choice, "--json"]) == 2
+    assert main(["compile", str(tmp_path / "m.onnx"), *choice.split(), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "E0501"
     assert len(list(tmp_path.iterdir())) == 1
 

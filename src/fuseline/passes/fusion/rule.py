@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -120,10 +121,26 @@ def load_rules(path: Path) -> list[FusionRule]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise FuselineError("E0501", f"the rule file does not load: {error!r}", node=str(path)) from error
+    return _rules_of(module, str(path))
+
+
+def installed_rules() -> list[FusionRule]:
+    """The rules of installed packages: modules under the entry-point group `fuseline.rules`. Raises E0501 as `load_rules` does."""
+    found: list[FusionRule] = []
+    for entry in entry_points(group="fuseline.rules"):
+        try:
+            module = entry.load()
+        except Exception as error:
+            raise FuselineError("E0501", f"the rules of an installed package do not load: {error!r}", node=entry.value) from error
+        found += _rules_of(module, entry.value)
+    return found
+
+
+def _rules_of(module: Any, where: str) -> list[FusionRule]:
     exports: Any = getattr(module, "EXPORT", None)
     classes: list[Any] = list(exports) if isinstance(exports, list | tuple) else [exports]
     if not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
-        raise FuselineError("E0501", "the rule file has no EXPORT that is a FusionRule class", node=str(path))
+        raise FuselineError("E0501", "the rule file has no EXPORT that is a FusionRule class", node=where)
     return [item() for item in classes]
 
 

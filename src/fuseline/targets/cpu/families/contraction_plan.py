@@ -184,12 +184,21 @@ def page_elements(problem: Problem) -> int | None:
     reach = 0
     for bound in access.bounds:
         level = _level(problem, bound)
+        if level and _clips(problem, bound):
+            continue
         inner = problem.reduction[level:] if level is not None else None
         steps = [_reach(problem, axis) for axis in inner] if inner is not None else [None]
         if None in steps:
             return None
         reach = max(reach, 1 + sum(step for step in steps if step is not None))
     return reach if reach <= PAGE_LIMIT else None
+
+
+def _clips(problem: Problem, bound: Bound) -> bool:
+    """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds nothing."""
+    access = problem.lhs.access
+    tiled = problem.rows[-1].inner if problem.rows else None
+    return access is not None and access.pad == 0 and tiled not in bound.coordinate.terms
 
 
 def _page_steps(problem: Problem) -> int:

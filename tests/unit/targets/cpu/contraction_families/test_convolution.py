@@ -17,8 +17,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.isa import machine
 
-from .dispatches import Dispatch, Runner, assert_close, random
+from .dispatches import Dispatch, Runner, assert_close, plan_of, random
 
 FAMILY = ConvolutionFamily()
 Array = NDArray[Any]
@@ -115,6 +116,14 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_channels_last(name: str):
     CASES[name].check()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_window_wider_than_the_page_of_pad_values(value: float):
+    """Rows of the window in the padding are left out where they add nothing; else the image is evaluated element by element."""
+    case = Case((4, 20), (3, 3), (700, 8), pad=(12, 12), dilation=12, value=value, epilogue=False)
+    assert plan_of(FAMILY, case.view, machine()).notes["lhs"] == ("linear" if value == 0 else "pulled")
+    case.check()
 
 
 @settings(max_examples=25, deadline=None)

@@ -27,7 +27,7 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
     moving = Counter(dispatch.root for dispatch in record.dispatches if _only_moves(dispatch))
     record.statistics = {
         "dispatches": len(steps),
-        "executables": len({kernel.object_code for kernel in kernels.values()}),
+        "executables": len({kernel.object_code or kernel.symbol for kernel in kernels.values()}),
         "barriers": figures.barriers,
         "host_ops": sum(isinstance(step, HostStep) for step in schedule.steps),
         "fills": sum(moving[kind] for kind in FILLS),

@@ -10,6 +10,7 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.dim import Dim
+from fuseline.ir.provenance import provenance
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -53,7 +54,7 @@ class Squeezer:
         assert isinstance(value, BlockArgument)
         first = self.scope.block.first_op
         assert first is not None
-        return Emitter(InsertPoint.before(first), location=self.scope.function.location)
+        return Emitter(InsertPoint.before(first), [node for use in value.uses for node in provenance(use.operation)])
 
     def restore(self, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
         """`value` with its dimensions of size 1 back in place."""

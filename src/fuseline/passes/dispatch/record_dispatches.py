@@ -20,6 +20,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.report.records import Decision, DispatchRecord, FusionNodeRecord, MemberRecord
 
@@ -39,6 +40,7 @@ class RecordDispatchesPass(ModulePass):
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
                 _record_function(ctx, function, views)
+                _record_undispatched(ctx, function)
         _name_decisions(ctx)
 
 
@@ -48,6 +50,15 @@ def _record_function(ctx: CompilerContext, function: FuncOp, views: dict[str, Di
         if isinstance(call, DispatchOp):
             number = len(ctx.records.dispatches)
             ctx.records.dispatches.append(_record(ctx, call, views[call.executable], shapes, number))
+
+
+def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
+    """Source nodes whose ops need no dispatch: constants, and reshapes that only rename the dimensions of a buffer."""
+    placed = {node for dispatch in ctx.records.dispatches for member in dispatch.members for node in member.nodes}
+    for op in function.body.block.ops:
+        for node in provenance(op):
+            if node not in placed:
+                ctx.records.eliminated.setdefault(node, "outline-executables")
 
 
 def _record(ctx: CompilerContext, call: DispatchOp, view: DispatchView, shapes: ShapeAnalysis, number: int) -> DispatchRecord:

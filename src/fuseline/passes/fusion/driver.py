@@ -121,7 +121,7 @@ class Driver:
         if not producer.fusable or not consumer.fusable:
             at = producer if not producer.fusable else consumer
             return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
-        if producer.heavy and consumer.heavy:
+        if producer.reduces and consumer.heavy:
             return WhyNot("two-roots", f"{producer.root.name} and {consumer.root.name} are both roots", consumer.root.name)
         between = self._path_outside(producer, consumer)
         if between is not None:

@@ -91,7 +91,10 @@ def test_a_place_that_cannot_be_written(model: fuseline.CompiledModel, tmp_path:
     assert caught.value.code == "E0502"
 
 
-@pytest.mark.parametrize("choice", ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan README.md", "--rules nope.py"])
+WRONG = ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan README.md", "--rules nope.py", "--fusion odd"]
+
+
+@pytest.mark.parametrize("choice", WRONG)
 def test_wrong_options_exit_2(choice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     assert main(["compile", str(tmp_path / "m.onnx"), *choice.split(), "--json"]) == 2

@@ -21,8 +21,8 @@ from fuseline.targets.cpu.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.tiles import MAX_ROWS, BlockProblem, Blocks, RowSplit, Tile, cached_rows, choose_blocks, choose_tile, split_rows
 from fuseline.targets.target import Refusal
 
-SCRATCH_LIMIT = 192 * 1024
-"""Bytes of scratch a panel or a block of rows may take: within a second-level cache, so that packing pays."""
+PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
+"""Bytes of scratch that a panel of columns and a block of rows may take: together within 256 KiB, half a second-level cache."""
 
 PAGE_LIMIT = 16 * 1024
 """Elements of the page of pad values; a reach beyond it is packed instead."""
@@ -230,7 +230,7 @@ def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
     if page is not None:
         return "linear"
     steps = problem.steps
-    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.dtype] <= SCRATCH_LIMIT
+    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.dtype] <= ROWS_LIMIT
     return "packed" if fits else "pulled"
 
 
@@ -244,9 +244,9 @@ def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsM
         return tile, "direct"
     panel = _panel_bytes(problem, lanes)
     vectors = tile.vectors
-    while panel is not None and vectors > 1 and vectors * panel > SCRATCH_LIMIT:
+    while panel is not None and vectors > 1 and vectors * panel > PANEL_LIMIT:
         vectors //= 2
-    if panel is not None and vectors * panel <= SCRATCH_LIMIT:
+    if panel is not None and vectors * panel <= PANEL_LIMIT:
         return Tile(tile.rows, vectors), "packed"
     return tile, "direct" if in_place else "pulled"
 
@@ -312,7 +312,7 @@ def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
 
 def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
     """Fewer rows per workgroup, so that a packed block of them fits its scratch."""
-    rows = max(1, SCRATCH_LIMIT // row_bytes)
+    rows = max(1, ROWS_LIMIT // row_bytes)
     tiles = max(1, min(blocks.tiles, rows // tile.rows))
     lines = max(1, min(blocks.lines, rows // (tiles * tile.rows)))
     return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)

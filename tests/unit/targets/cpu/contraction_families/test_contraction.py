@@ -13,10 +13,12 @@ from xdsl.dialects import math as mlir_math
 from xdsl.ir import SSAValue
 
 from fuseline.ir.build import Body, dims_map
+from fuseline.ir.target_description import TargetDescription
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
+from fuseline.targets.cpu.isa import machine
 
-from .dispatches import Dispatch, Runner, assert_close, random
+from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
 FAMILY = ContractionFamily()
 SIZES = [(1, 1, 1), (1, 8, 3), (5, 16, 7), (6, 17, 8), (13, 1, 9), (7, 33, 1), (49, 40, 65), (128, 96, 64), (1, 200, 130), (3, 1000, 17)]
@@ -220,3 +222,26 @@ def test_reshapes_inside_an_epilogue(d: int):
     a, b, bias = random((m, k), 1), random((k, h * d), 2), random((h,), 3)
     expected = (a.astype(np.float64) @ b).reshape(m, h, d).transpose(1, 0, 2) + bias[:, None, None]
     assert_close(Runner(FAMILY, p.done(y))(a, b, bias)[0], np.maximum(expected, 0).reshape(h, m * d))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 600), st.integers(1, 600), st.integers(1, 9000), st.booleans(), st.booleans(), st.sampled_from(["avx512", "avx2", "neon"]))
+def test_scratch_stays_within_what_targets_allow(m: int, n: int, k: int, prologue: bool, turned: bool, isa: str):
+    p = Dispatch((m, k), (n, k) if turned else (k, n))
+    a = p.relu(p.x[0], m, k) if prologue else p.x[0]
+    maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2] if turned else [2, 1]), dims_map(3, [0, 1])]
+    view = p.done(p.multiply_add(a, p.x[1], p.zeros(m, n), maps, "ppr"))
+    target = machine(isa)
+    assert kernel_of(FAMILY, plan_of(FAMILY, view, target), target).scratch_bytes <= TargetDescription(isa).scratch_bytes_limit
+
+
+@pytest.mark.parametrize("m", [1, 4, 29])
+def test_a_prologue_over_rows_known_at_run_time(m: int):
+    n, k = 18, 21
+    p = Dispatch((2, "m", k), (k, n), constants=[1])
+    a = p.relu(p.x[0], 2, "m", k)
+    maps = [dims_map(4, [0, 1, 3]), dims_map(4, [3, 2]), dims_map(4, [0, 1, 2])]
+    run = Runner(FAMILY, p.done(p.multiply_add(a, p.x[1], p.zeros(2, "m", n), maps, "pppr")))
+    assert run.plan.notes["lhs"] == "packed"
+    x, w = random((2, m, k), 1), random((k, n), 2)
+    assert_close(run(x, w, sizes={"m": m})[0], np.maximum(x, 0).astype(np.float64) @ w)

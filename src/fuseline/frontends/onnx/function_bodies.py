@@ -21,7 +21,19 @@ def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Functio
     if proto is None:
         return None
     opsets = {o.domain: o.version for o in proto.opset_import} or {domain: version}
+    _complete_outputs(proto)
     return ir.from_proto(proto), node, opsets
+
+
+def _complete_outputs(proto: onnx.FunctionProto) -> None:
+    """Bodies made for one call leave out what the call does not ask for, yet list it as an output: such outputs are dropped."""
+    made = {name for node in proto.node for name in node.output} | set(proto.input)
+    kept = [name for name in proto.output if name in made]
+    while proto.output and proto.output[-1] not in made:
+        proto.output.pop()
+    if list(proto.output) != kept:
+        filler = kept[0] if kept else ""
+        proto.output[:] = [name if name in made else filler for name in proto.output]
 
 
 def _plain(schema: onnx.defs.OpSchema, version: int) -> onnx.FunctionProto | None:

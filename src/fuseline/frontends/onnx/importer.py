@@ -81,14 +81,17 @@ class Importer:
         self._arguments: list[dict[str, Attribute]] = []
         scope: Scope = {}
         for value in inputs:
-            scope[str(value.name)] = self._input(value, sizes)
+            try:
+                scope[str(value.name)] = self._input(value, sizes)
+            except FuselineError as error:
+                self.problems.append(error)
         self.ctx.symbols.update(sizes.symbols)
         return scope
 
     def _input(self, value: ir.Value, sizes: InputSizes) -> Tensor:
         name = str(value.name)
-        if value.dtype is None or not holds(value.dtype):
-            raise FuselineError("E0106", f"inputs of type {value.dtype} are unsupported", node=name, hint="numbers and bool are supported")
+        if value.dtype is None or not holds(value.dtype) or not isinstance(value.type, ir.TensorType):
+            raise FuselineError("E0106", f"inputs of type {value.type} are unsupported", node=name, hint="numbers and bool are supported")
         dims, dtype = sizes.of(value), from_onnx(value.dtype)
         argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
         self.program.bind_symbols(argument, dims)
@@ -141,7 +144,7 @@ class Importer:
         attributes = _resolved(node, frame.attributes)
         domain = "" if node.domain == "ai.onnx" else node.domain
         version = frame.opsets.get(domain, 1)
-        view = OnnxNode(self, self.program, node, label, inputs, attributes, version, (label,))
+        view = OnnxNode(self, self.program, node, label, inputs, attributes, version, (label,), frame.scope)
         try:
             outputs = self._lower(view, domain, version, frame)
         except FuselineError as error:
@@ -193,6 +196,24 @@ class Importer:
         if missing:
             raise NoNativeLowering("function-body", f"{missing[0]} is not computed")
         return [scope[str(value.name)] for value in function.outputs]
+
+    def inline(self, graph: ir.Graph, node: OnnxNode) -> list[Tensor]:
+        """The outputs of a subgraph of `node`, translated in place.
+
+        Raises:
+            NoNativeLowering: something inside is unsupported; the node as a whole may still run on the host.
+        """
+        scope: Scope = dict(node.scope)
+        self._add_initializers(graph, scope)
+        frame = _Frame(scope, self.loaded.opsets)
+        known_problems = len(self.problems)
+        for inner in graph:
+            self._node(inner, frame, node.label)
+        missing = [str(v.name) for v in graph.outputs if str(v.name) not in scope]
+        if missing or len(self.problems) > known_problems:
+            del self.problems[known_problems:]
+            raise NoNativeLowering("subgraph", f"{missing or 'a node inside'} cannot be translated")
+        return [scope[str(value.name)] for value in graph.outputs]
 
     def _raise_problems(self) -> None:
         if not self.problems:

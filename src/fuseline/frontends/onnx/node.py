@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class OnnxNode:
-    """One node under translation. `attributes` are resolved (no references to a function's attributes remain)."""
+    """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope` holds
+    the values that subgraphs may read by name."""
 
     importer: Importer
     program: Program
@@ -31,6 +32,7 @@ class OnnxNode:
     attributes: Mapping[str, ir.Attr]
     opset: int
     provenance: tuple[str, ...] = field(default=())
+    scope: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @property
     def op_type(self) -> str:

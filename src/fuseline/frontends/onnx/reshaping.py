@@ -11,7 +11,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import SSAValue
 
-from fuseline.ir.build import DYNAMIC_INDEX, Emitter, element_of, tensor_type
+from fuseline.ir.build import DYNAMIC_INDEX, Emitter, dims_map, element_of, tensor_type
 from fuseline.ir.dim import Dim, Quotient, floor_div, mul, product
 
 Group = tuple[list[int], list[int]]
@@ -93,6 +93,8 @@ def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target:
     """`value` of sizes `source` seen with sizes `target` (equal element counts); `size` supplies index values."""
     if tuple(source) == tuple(target):
         return value
+    if not source or not target:
+        return _between_scalar_and_ones(emit, value, len(source), target)
     groups = groups_of(source, target)
     if groups is None:
         groups = [(list(range(len(source))), list(range(len(target))))]
@@ -103,3 +105,8 @@ def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target:
         value = _expand(emit, value, [right for _, right in groups], target, size)
     return value
 
+
+def _between_scalar_and_ones(emit: Emitter, value: SSAValue, rank: int, target: Sequence[Dim]) -> SSAValue:
+    """A copy of one element: xDSL's reshape ops take no empty reassociation."""
+    out = emit.empty(element_of(value), target)
+    return emit.elementwise([value], out, lambda b: b.args[0], [dims_map(len(target), [None] * rank)])

@@ -66,9 +66,9 @@ def eye_like(node: OnnxNode) -> Tensor:
 
 
 @onnx_op("Dropout")
-def dropout(node: OnnxNode) -> Tensor:
-    """Inference: the input itself."""
+def dropout(node: OnnxNode) -> list[Tensor]:
+    """Inference: the input itself, and a mask that keeps everything."""
     training = node.get(2)
-    if node.wants_output(1) or (training is not None and bool(training.numbers().any())):
-        raise NoNativeLowering("training", "the mask is wanted or training_mode is set")
-    return node[0]
+    if training is not None and bool(training.numbers().any()):
+        raise NoNativeLowering("training", "training_mode is set")
+    return [node[0], broadcast_to(known(np.ones((), bool)), node[0].dims)]

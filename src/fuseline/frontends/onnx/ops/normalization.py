@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
-from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce, reshape, with_units
+from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir.build import Body
+from fuseline.frontends.onnx.windows import pad
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, product
 
 
@@ -196,3 +198,31 @@ def group_norm(node: OnnxNode) -> Tensor:
     centred, _, inverse = moments(node, split, list(range(2, split.rank)), node.number("epsilon", 1e-5))
     normal = elementwise(node, [centred, inverse], x.dtype, lambda b, e, r: b.op(arith.MulfOp, e, r))
     return _affine(node, reshape(node, normal, x.dims), scale, bias)
+
+
+@onnx_op("LRN")
+def local_response_norm(node: OnnxNode) -> Tensor:
+    """x / (bias + alpha / size * sum of squares over neighbouring channels) ** beta."""
+    x, size = node[0], node.integer("size")
+    low = (size - 1) // 2
+    lead, rest = [0] * x.rank, [0] * x.rank
+    lead[1], rest[1] = low, size - 1 - low
+    padded = pad(node, x, lead, rest, 0.0)
+    rank = x.rank + 1
+    image = AffineMap(rank, 0, tuple(AffineExpr.dimension(i) + AffineExpr.dimension(x.rank) if i == 1 else AffineExpr.dimension(i) for i in range(x.rank)))
+    window = node.emit.empty(mlir_element(x.dtype), [size])
+    maps = [image, dims_map(rank, [x.rank]), dims_map(rank, list(range(x.rank)))]
+
+    def square(b: Body) -> list[SSAValue]:
+        return [_add(b, b.op(arith.MulfOp, b.args[0], b.args[0]), b.args[2])]
+
+    iterators = [PARALLEL] * x.rank + [REDUCTION]
+    op = node.emit.generic([node.ssa(padded), window], [filled(node, 0.0, x.dims, x.dtype)], maps, iterators, square)
+    total, element = result(op.results[0], x.dims, x.dtype), mlir_element(x.dtype)
+    alpha, beta, bias = node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0)
+
+    def scale(b: Body, e: SSAValue, t: SSAValue) -> SSAValue:
+        base = b.op(arith.AddfOp, b.constant(bias, element), b.op(arith.MulfOp, t, b.constant(alpha / size, element)))
+        return b.op(arith.DivfOp, e, b.op(math.PowFOp, base, b.constant(beta, element)))
+
+    return elementwise(node, [x, total], x.dtype, scale)

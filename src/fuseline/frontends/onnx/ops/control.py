@@ -1,0 +1,111 @@
+"""Control flow whose course is known while reading, and branches that may both be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from fuseline.frontends.onnx import scalars
+from fuseline.frontends.onnx.emission import elementwise
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+
+UNROLLED_NODES = 2048
+"""Nodes that unrolling a loop may make; longer loops run on the host."""
+
+
+@onnx_op("If")
+def branch(node: OnnxNode) -> Sequence[Tensor]:
+    """The branch taken if that is known, else both, element by element selected where they agree in shape."""
+    condition = node[0]
+    then, otherwise = node.attributes["then_branch"].as_graph(), node.attributes["else_branch"].as_graph()
+    if condition.is_constant:
+        return node.importer.inline(then if bool(condition.numbers().reshape(-1)[0]) else otherwise, node)
+    pairs = list(zip(node.importer.inline(then, node), node.importer.inline(otherwise, node), strict=True))
+    if any(x.dims != y.dims or x.dtype != y.dtype for x, y in pairs):
+        raise NoNativeLowering("runtime-branch", "the branches differ in shape or type")
+    return [_selected(node, condition, x, y) for x, y in pairs]
+
+
+def _selected(node: OnnxNode, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    flag = Tensor(condition.dtype, (), base=condition, axes=(None,) * condition.rank) if condition.rank else condition
+    return elementwise(node, [flag, x, y], x.dtype, lambda b, c, p, q: scalars.select(b, c, p, q), x.dims)
+
+
+@onnx_op("Loop")
+def loop(node: OnnxNode) -> Sequence[Tensor]:
+    """A loop with a known trip count and a condition that stays true, unrolled."""
+    trips, start = node.get(0), node.get(1)
+    body = node.attributes["body"].as_graph()
+    if trips is None or (start is not None and not bool(start.numbers().reshape(-1)[0])):
+        raise NoNativeLowering("runtime-loop", "the trip count is not known")
+    count = int(trips.numbers().reshape(-1)[0])
+    if count * max(len(body), 1) > UNROLLED_NODES:
+        raise NoNativeLowering("long-loop", f"{count} trips")
+    states = [node[index] for index in range(2, len(node.inputs))]
+    collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - 1 - len(states))]
+    for trip in range(count):
+        number = Tensor(np.dtype(np.int64), (), array=np.asarray(trip, np.int64))
+        outputs = _call(node, body, [number, Tensor(np.dtype(bool), (), array=np.asarray(True)), *states])
+        if not outputs[0].is_constant or not bool(outputs[0].numbers().reshape(-1)[0]):
+            raise NoNativeLowering("runtime-loop", "the condition is computed")
+        states = outputs[1 : 1 + len(states)]
+        for column, value in zip(collected, outputs[1 + len(states) :], strict=True):
+            column.append(value)
+    return [*states, *(_stacked(node, column) for column in collected)]
+
+
+def _call(node: OnnxNode, body: ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
+    from dataclasses import replace
+
+    bound = {str(value.name): t for value, t in zip(body.inputs, arguments, strict=True)}
+    return node.importer.inline(body, replace(node, scope={**node.scope, **bound}))
+
+
+def _stacked(node: OnnxNode, parts: Sequence[Tensor]) -> Tensor:
+    from xdsl.dialects.tensor import ConcatOp
+
+    from fuseline.frontends.onnx.dtypes import mlir_element
+    from fuseline.frontends.onnx.emission import reshape, result
+    from fuseline.ir.build import tensor_type
+
+    if not parts or any(t.dims != parts[0].dims for t in parts):
+        raise NoNativeLowering("runtime-loop", "scan outputs differ in shape or are none")
+    dims = (len(parts), *parts[0].dims)
+    rows = [node.ssa(reshape(node, t, (1, *t.dims))) for t in parts]
+    if len(rows) == 1:
+        return result(rows[0], dims, parts[0].dtype)
+    type_ = tensor_type(mlir_element(parts[0].dtype), dims)
+    from xdsl.dialects.builtin import IntegerAttr, i64
+
+    op = ConcatOp.create(operands=rows, result_types=[type_], properties={"dim": IntegerAttr(0, i64)})
+    return result(node.emit.add(op).result, dims, parts[0].dtype)
+
+
+@onnx_op("Scan", since=9)
+def scan(node: OnnxNode) -> Sequence[Tensor]:
+    """A scan over static lengths along first axes, unrolled."""
+    from fuseline.frontends.onnx.slices import slice_of
+    from fuseline.frontends.onnx.emission import reshape
+
+    body = node.attributes["body"].as_graph()
+    inputs = node.integer("num_scan_inputs")
+    directions = [*node.integers("scan_input_directions"), *node.integers("scan_output_directions")]
+    axes = [*node.integers("scan_input_axes"), *node.integers("scan_output_axes")]
+    if any(directions) or any(axes):
+        raise NoNativeLowering("scan-option", "axes or directions")
+    states, sequences = [node[i] for i in range(len(node.inputs) - inputs)], [node[len(node.inputs) - inputs + i] for i in range(inputs)]
+    count = sequences[0].dims[0]
+    if not isinstance(count, int) or count * max(len(body), 1) > UNROLLED_NODES:
+        raise NoNativeLowering("long-loop", f"{count} steps")
+    collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - len(states))]
+    for step in range(count):
+        rows = [slice_of(node, t, (step, *[0] * (t.rank - 1)), (1, *t.dims[1:]), [1] * t.rank) for t in sequences]
+        outputs = _call(node, body, [*states, *(reshape(node, t, t.dims[1:]) for t in rows)])
+        states = outputs[: len(states)]
+        for column, value in zip(collected, outputs[len(states) :], strict=True):
+            column.append(value)
+    return [*states, *(_stacked(node, column) for column in collected)]

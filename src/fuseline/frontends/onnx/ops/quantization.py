@@ -1,0 +1,178 @@
+"""Quantised tensors: `real = (stored - zero_point) * scale`. Values computed here equal the ONNX formula; ties go to even, and results saturate."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.dtypes import from_onnx, is_float, mlir_element
+from fuseline.frontends.onnx.emission import cast, elementwise, mapped
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.convolution import convolve
+from fuseline.frontends.onnx.ops.matmul import matmul_of
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.windows import pad_spatial, window_of
+from fuseline.ir.build import Body
+
+I32 = np.dtype(np.int32)
+F32 = np.dtype(np.float32)
+
+
+def _loops(x: Tensor, parameter: Tensor, axis: int) -> list[int | None]:
+    """Per-tensor parameters stay; one per slice along `axis` follow it."""
+    if parameter.rank == 0 or parameter.dims == (1,):
+        return [None] * parameter.rank
+    if parameter.rank != 1:
+        raise NoNativeLowering("blocked-quantization", f"parameters of rank {parameter.rank}")
+    return [axis if axis >= 0 else axis + x.rank]
+
+
+@onnx_op("QuantizeLinear")
+def quantize_linear(node: OnnxNode) -> Tensor:
+    """saturate(round(x / scale) + zero_point)."""
+    x, scale, zero = node[0], node[1], node.get(2)
+    if node.integer("block_size"):
+        raise NoNativeLowering("blocked-quantization", "block_size")
+    dtype = zero.dtype if zero is not None else _output_dtype(node)
+    if dtype.kind not in "iu" or dtype.itemsize > 2:
+        raise NoNativeLowering("unsupported-dtype", dtype.name)
+    return quantized(node, cast(node, x, scale.dtype) if x.dtype != scale.dtype else x, scale, zero, dtype, node.integer("axis", 1))
+
+
+def _output_dtype(node: OnnxNode) -> np.dtype[np.generic]:
+    import onnx_ir as ir
+
+    return from_onnx(ir.DataType(node.integer("output_dtype"))) if node.integer("output_dtype") else np.dtype(np.uint8)
+
+
+def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[np.generic], axis: int = 1) -> Tensor:
+    """`x` quantised with parameters per tensor or along `axis`."""
+    info = np.iinfo(dtype)
+    real = mlir_element(x.dtype)
+    operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
+    if zero is not None:
+        operands.append((zero, _loops(x, zero, axis)))
+
+    def body(b: Body, e: SSAValue, sc: SSAValue, *z: SSAValue) -> SSAValue:
+        steps = s.round_half_even(b, b.op(arith.DivfOp, e, sc))
+        if z:
+            steps = b.op(arith.AddfOp, steps, s.convert(b, z[0], dtype, x.dtype))
+        low = b.op(arith.MaximumfOp, steps, b.constant(float(info.min), real))
+        return s.convert(b, b.op(arith.MinimumfOp, low, b.constant(float(info.max), real)), x.dtype, dtype)
+
+    return mapped(node, operands, x.dims, dtype, body)
+
+
+@onnx_op("DequantizeLinear")
+def dequantize_linear(node: OnnxNode) -> Tensor:
+    """(x - zero_point) * scale."""
+    x, scale, zero = node[0], node[1], node.get(2)
+    if node.integer("block_size") or x.dtype.kind not in "iu":
+        raise NoNativeLowering("blocked-quantization" if node.integer("block_size") else "unsupported-dtype", x.dtype.name)
+    return dequantized(node, x, scale, zero, node.integer("axis", 1))
+
+
+def dequantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1) -> Tensor:
+    """The real values behind `x`."""
+    dtype = scale.dtype
+    operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
+    if zero is not None:
+        operands.append((zero, _loops(x, zero, axis)))
+
+    def body(b: Body, e: SSAValue, sc: SSAValue, *z: SSAValue) -> SSAValue:
+        wide = s.convert(b, e, x.dtype, I32)
+        if z:
+            wide = b.op(arith.SubiOp, wide, s.convert(b, z[0], x.dtype, I32))
+        return b.op(arith.MulfOp, s.convert(b, wide, I32, dtype), sc)
+
+    return mapped(node, operands, x.dims, dtype, body)
+
+
+def _centred(node: OnnxNode, x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
+    """`x - zero_point` in 32 bits."""
+    if zero is None or (zero.is_constant and not zero.numbers().any()):
+        return cast(node, x, I32)
+    operands = [(x, list(range(x.rank))), (zero, _loops(x, zero, axis))]
+    return mapped(node, operands, x.dims, I32, lambda b, e, z: b.op(arith.SubiOp, s.convert(b, e, x.dtype, I32), s.convert(b, z, zero.dtype, I32)))
+
+
+@onnx_op("MatMulInteger")
+def matmul_integer(node: OnnxNode) -> Tensor:
+    """The product of integers, exact in 32 bits."""
+    a, b = node[0], node[1]
+    return matmul_of(node, _centred(node, a, node.get(2), a.rank - 2), _centred(node, b, node.get(3), b.rank - 1))
+
+
+@onnx_op("ConvInteger")
+def conv_integer(node: OnnxNode) -> Tensor:
+    """The convolution of integers, exact in 32 bits."""
+    return _integer_convolution(node, node[0], node.get(2), node[1], node.get(3))
+
+
+def _integer_convolution(node: OnnxNode, x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None) -> Tensor:
+    window = window_of(node, x.dims[2:], [int(str(size)) for size in w.dims[2:]])
+    image = pad_spatial(node, _centred(node, x, x_zero, 1), window, 0)
+    return convolve(node, image, _centred(node, w, w_zero, 0), window, node.integer("group", 1))
+
+
+@onnx_op("QLinearMatMul")
+def qlinear_matmul(node: OnnxNode) -> Tensor:
+    """A product of quantised matrices, quantised again."""
+    a, b = node[0], node[3]
+    product = matmul_of(node, _centred(node, a, node[2], a.rank - 2), _centred(node, b, node[5], b.rank - 1))
+    return _requantized(node, product, node[1], node[4], node[6], node[7], product.rank - 1)
+
+
+@onnx_op("QLinearConv")
+def qlinear_conv(node: OnnxNode) -> Tensor:
+    """A convolution of quantised tensors with a 32-bit bias, quantised again."""
+    total = _integer_convolution(node, node[0], node[2], node[3], node[5])
+    bias = node.get(8)
+    if bias is not None:
+        operands = [(total, list(range(total.rank))), (bias, [1])]
+        total = mapped(node, operands, total.dims, I32, lambda b, e, c: b.op(arith.AddiOp, e, c))
+    return _requantized(node, total, node[1], node[4], node[6], node[7], 1)
+
+
+def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor, zero: Tensor, axis: int) -> Tensor:
+    """saturate(round(total * a * b / y) + zero), computed in f64 as the formula says."""
+    wide, info = np.dtype(np.float64), np.iinfo(zero.dtype)
+    element = mlir_element(wide)
+    operands = [(total, list(range(total.rank)))] + [(p, _loops(total, p, axis)) for p in (a, b, y, zero)]
+
+    def body(blk: Body, e: SSAValue, sa: SSAValue, sb: SSAValue, sy: SSAValue, z: SSAValue) -> SSAValue:
+        up = [s.convert(blk, v, p.dtype, wide) for v, p in ((sa, a), (sb, b), (sy, y))]
+        factor = blk.op(arith.DivfOp, blk.op(arith.MulfOp, up[0], up[1]), up[2])
+        steps = blk.op(math.RoundEvenOp, blk.op(arith.MulfOp, s.convert(blk, e, I32, wide), factor))
+        shifted = blk.op(arith.AddfOp, steps, s.convert(blk, z, zero.dtype, wide))
+        low = blk.op(arith.MaximumfOp, shifted, blk.constant(float(info.min), element))
+        return s.convert(blk, blk.op(arith.MinimumfOp, low, blk.constant(float(info.max), element)), wide, zero.dtype)
+
+    return mapped(node, operands, total.dims, zero.dtype, body)
+
+
+@onnx_op("DynamicQuantizeLinear")
+def dynamic_quantize_linear(node: OnnxNode) -> list[Tensor]:
+    """8-bit parameters from the range of the data, then the quantised data."""
+    from fuseline.frontends.onnx.emission import reduce
+
+    x = node[0]
+    if not is_float(x.dtype):
+        raise NoNativeLowering("unsupported-dtype", x.dtype.name)
+    axes, element, byte = list(range(x.rank)), mlir_element(x.dtype), np.dtype(np.uint8)
+    low = reduce(node, [x], axes, 0.0, lambda b, e, acc: b.op(arith.MinimumfOp, acc, e), dtype=x.dtype)
+    high = reduce(node, [x], axes, 0.0, lambda b, e, acc: b.op(arith.MaximumfOp, acc, e), dtype=x.dtype)
+    scale = elementwise(node, [low, high], x.dtype, lambda b, m, n: b.op(arith.DivfOp, b.op(arith.SubfOp, n, m), b.constant(255.0, element)))
+
+    def zero_point(b: Body, m: SSAValue, sc: SSAValue) -> SSAValue:
+        steps = b.op(math.RoundEvenOp, b.op(arith.DivfOp, b.op(arith.NegfOp, m), sc))
+        limited = b.op(arith.MinimumfOp, b.op(arith.MaximumfOp, steps, b.constant(0.0, element)), b.constant(255.0, element))
+        return s.convert(b, limited, x.dtype, byte)
+
+    zero = elementwise(node, [low, scale], byte, zero_point)
+    return [quantized(node, x, scale, zero, byte), scale, zero]
+
+

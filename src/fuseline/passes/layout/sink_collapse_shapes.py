@@ -21,7 +21,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.reshapes import groups_of
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.upward import can_expand_result
 
@@ -45,6 +45,8 @@ class SinkCollapseShapesPass(ModulePass):
             for inner in list(scope.block.ops):
                 if is_generic(inner):
                     _sink_into(scope, inner)
+                elif isinstance(inner, ReshapeOp):
+                    merge_chain(scope, inner)
             scope.sweep()
         ledger.close(ctx, self.name)
 

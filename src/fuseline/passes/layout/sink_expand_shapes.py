@@ -1,6 +1,7 @@
 """An expand_shape sinks below the elementwise op or reduction that reads it, whose loops are merged.
 
     elementwise(expand(x))      =>      expand(elementwise(x))
+    slice(expand(x))            =>      expand(slice(x))              where the slice is one range of each dimension of x
 
 So the elementwise op stands right behind the producer of `x` and can be its epilogue. An op stays where an operand names only some of the
 dimensions that would merge (a scale per head over heads x width), or where the reshape would only move to another operand.
@@ -19,8 +20,9 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, p
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
-from fuseline.passes.layout.rewriting.reshapes import groups_of
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.slices import slice_collapsed
 
 _KINDS = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST, Kind.REDUCTION)
 
@@ -37,7 +39,11 @@ class SinkExpandShapesPass(ModulePass):
             scope = Scope(function, ctx)
             scope.lift_sizes()
             for inner in list(scope.block.ops):
-                if is_generic(inner) and kind(inner) in _KINDS:
+                if isinstance(inner, tensor.ExtractSliceOp):
+                    slice_collapsed(scope, inner)
+                elif isinstance(inner, ReshapeOp):
+                    merge_chain(scope, inner)
+                elif is_generic(inner) and kind(inner) in _KINDS:
                     _sink_into(scope, inner)
             scope.sweep()
         ledger.close(ctx, self.name)

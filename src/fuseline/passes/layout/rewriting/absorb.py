@@ -120,7 +120,7 @@ def _gathered_order(view: StructuredOp) -> Permutation | None:
         if is_constant(value):
             continue
         for extract in extracts_of(view.op, value):
-            loops = [index_loops(index) for index in extract.indices]
+            loops = [index_loops(view.op, index) for index in extract.indices]
             flat = [loop for found in loops for loop in found]
             if all(len(found) == 1 for found in loops) and sorted(flat) == list(range(view.rank)):
                 return tuple(flat)

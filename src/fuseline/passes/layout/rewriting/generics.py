@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, i64
-from xdsl.ir import Operation, OpResult, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp
@@ -121,16 +121,19 @@ def is_full(view: StructuredOp, map_: AffineMap) -> bool:
     return loops is not None and len(loops) == view.rank
 
 
-def index_loops(value: SSAValue) -> set[int]:
-    """The loops (`linalg.index`) that a scalar of a body is computed from."""
+def index_loops(op: linalg.ops.GenericOp, value: SSAValue) -> set[int]:
+    """The loops that a scalar in the body of `op` depends on, through `linalg.index` or through the inputs it is computed from."""
     found: set[int] = set()
-    work, seen = [value], set[int]()
+    work, seen = [value], set[SSAValue]()
     while work:
         current = work.pop()
-        if not isinstance(current, OpResult) or id(current.op) in seen:
+        if current in seen:
             continue
-        seen.add(id(current.op))
-        if isinstance(current.op, linalg.ops.IndexOp):
-            found.add(current.op.dim.value.data)
-        work.extend(current.op.operands)
+        seen.add(current)
+        if isinstance(current, BlockArgument) and current.owner is op.body.block:
+            found |= op.indexing_maps.data[current.index].data.used_dims()
+        elif isinstance(current, OpResult) and is_inside(current.op, op):
+            if isinstance(current.op, linalg.ops.IndexOp):
+                found.add(current.op.dim.value.data)
+            work.extend(current.op.operands)
     return found

@@ -15,6 +15,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import producer_of
 from fuseline.ir import dim as d
@@ -117,6 +118,14 @@ def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAV
     type_ = scope.typed(value, [d.product(dims[axis] for axis in group) for group in groups])
     op = tensor.CollapseShapeOp(operands=[value], properties={"reassociation": reassociation(groups)}, result_types=[type_])
     return at.add(op).result
+
+
+def merge_chain(scope: Scope, op: ReshapeOp) -> None:
+    """Rebuild a reshape of a reshape from the root of the chain."""
+    dims = scope.dims(op.result)
+    if isinstance(producer_of(op.src), ReshapeOp) and can_reshape(scope, dims):
+        op.result.replace_all_uses_with(reshape(scope, Emitter.before(op), op.src, dims))
+        Rewriter.erase_op(op)
 
 
 def _expand(scope: Scope, at: Emitter, value: SSAValue, cut: Sequence[tuple[int, int]], dims: Sequence[Dim]) -> SSAValue:

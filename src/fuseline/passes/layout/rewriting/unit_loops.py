@@ -43,7 +43,7 @@ def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) 
     except ValueError:
         return
     dropped = _droppable(scope, view, extents)
-    plan = _plan(view, dropped)
+    plan = _plan(view, dropped, {loop for loop, size in enumerate(extents) if size == 1})
     if not dropped and all(len(axes) == len(map_.results) for axes, map_ in zip(plan.axes, view.maps, strict=True)):
         return
     _apply(scope, squeezer, view, plan)
@@ -86,15 +86,23 @@ def _start_value(view: StructuredOp) -> SSAValue | None:
     return op.inputs[0] if len(view.outputs) == 1 and isinstance(op, linalg.ops.FillOp) else None
 
 
-def _plan(view: StructuredOp, dropped: set[int]) -> _Plan:
+def _without_unit_results(view: StructuredOp, names: Sequence[AffineExpr], stay: set[int]) -> list[AffineExpr]:
+    """How inputs name the loops: a unit loop that stays for the sake of a result is 0 to them."""
+    windowed = {loop for map_ in view.maps for expr in map_.results if not isinstance(expr, AffineDimExpr) for loop in dims_of(expr)}
+    written = {expr.position for map_ in view.output_maps for expr in map_.results if isinstance(expr, AffineDimExpr)}
+    return [AffineExpr.constant(0) if loop in stay & written - windowed else name for loop, name in enumerate(names)]
+
+
+def _plan(view: StructuredOp, dropped: set[int], unit: set[int]) -> _Plan:
     loops = tuple(loop for loop in range(view.rank) if loop not in dropped)
     names: list[AffineExpr] = [AffineExpr.constant(0)] * view.rank
     for i, loop in enumerate(loops):
         names[loop] = AffineExpr.dimension(i)
+    read_names = _without_unit_results(view, names, unit - dropped)
     maps: list[AffineMap] = []
     kept: list[tuple[int, ...]] = []
-    for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
-        exprs = [_substituted(expr, names) for expr in map_.results]
+    for i, (value, map_) in enumerate(zip((*view.inputs, *view.outputs), view.maps, strict=True)):
+        exprs = [_substituted(expr, read_names if i < len(view.inputs) else names) for expr in map_.results]
         axes = _kept(shape_of(value), exprs)
         maps.append(AffineMap(len(loops), 0, tuple(exprs[axis] for axis in axes)))
         kept.append(axes)

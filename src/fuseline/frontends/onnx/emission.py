@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
@@ -117,16 +117,27 @@ def reduce(
     for t in operands:
         collected.add(t, loops_of(t.dims, dims))
     init = filled(node, start, [dims[axis] for axis in kept], dtype)
-    iterators = [REDUCTION if axis in axes else PARALLEL for axis in range(len(dims))]
+    maps = [*collected.maps, dims_map(len(dims), kept)]
+    loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]  # a unit axis that nothing follows is no loop
     op = node.emit.generic(
         collected.values,
         [init],
-        [*collected.maps, dims_map(len(dims), kept)],
-        iterators,
+        [_renumbered(map_, loops) for map_ in maps],
+        [REDUCTION if axis in axes else PARALLEL for axis in loops],
         lambda b: [body(b, *collected.elements(b), b.args[-1])],
     )
     small = result(op.results[0], [dims[axis] for axis in kept], dtype)
     return with_units(small, axes, len(dims)) if keep else small
+
+
+def _followed(map_: AffineMap) -> list[int | None]:
+    """The loop of each result, None for a constant."""
+    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
+
+
+def _renumbered(map_: AffineMap, loops: Sequence[int]) -> AffineMap:
+    """The map over `loops` alone, numbered from 0."""
+    return dims_map(len(loops), [None if loop is None else loops.index(loop) for loop in _followed(map_)])
 
 
 def with_units(t: Tensor, axes: Sequence[int], rank: int) -> Tensor:

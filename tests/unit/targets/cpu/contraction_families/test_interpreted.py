@@ -12,9 +12,10 @@ from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window import WindowFamily
-from fuseline.targets.cpu.isa import cpu_flags, machine
+from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
-from .dispatches import Dispatch, Runner, assert_close, random
+from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 from .test_convolution import Case as Convolution
 from .test_window import Case as Window
 
@@ -35,6 +36,7 @@ def turned(m: int, n: int, k: int) -> DispatchView:
 CASES: dict[str, tuple[Family, DispatchView, dict[str, int]]] = {
     "product": (ContractionFamily(), product(7, 11, 5, constant=True), {}),
     "product at run time": (ContractionFamily(), product("m", "n", "k", constant=False), {"m": 7, "n": 11, "k": 3}),
+    "rows at run time": (ContractionFamily(), product("m", 11, 5, constant=True), {"m": 7}),
     "turned product": (ContractionFamily(), turned(9, 10, 5), {}),
     "convolution": (ConvolutionFamily(), Convolution((5, 6), (3, 3), (3, 9), pad=(1, 1)).view, {}),
     "strided convolution": (ConvolutionFamily(), Convolution((7, 7), (3, 3), (2, 5), pad=(1, 1), stride=2, value=1.5).view, {}),
@@ -62,3 +64,14 @@ def test_kernels_of_machines_that_are_not_here(name: str, isa: str):
     arrays = [random(shape, i) for i, shape in enumerate(arrays_of(view, sizes))]
     expected = Runner(family, view)(*arrays, sizes=sizes)[0]
     assert_close(Runner(family, view, machine(isa), load=False).interpreted(*arrays, sizes=sizes)[0], expected)
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+@pytest.mark.parametrize("name", [name for name in CASES if name != "product at run time"])  # a vector with no live lane is no access: not seen
+def test_no_access_can_leave_its_buffer(name: str, isa: str):
+    family, view, sizes = CASES[name]
+    target = machine(isa)
+    plan = plan_of(family, view, target)
+    kernel = kernel_of(family, plan, target)
+    numbers = [sizes[name] for name in view.size_names]
+    assert check_bounds(kernel, numbers, d.evaluate(plan.workgroups, sizes)) == []

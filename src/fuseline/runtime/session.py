@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ EXECUTIONS_KEPT = 16
 
 
 class Session:
-    """An artifact mapped into memory, ready to run.
+    """An artifact, ready to run; its code is mapped by the first run, so that one for another machine can be inspected and saved.
 
     `run` may be called from many threads: with one thread per run, runs go side by side on memory of their own (as many as there are
     processors); with more, they queue for the process's one team.
@@ -38,22 +38,24 @@ class Session:
         threads: threads per run; None: what the artifact was compiled for.
         pin: pin the team's workers to processors of this process's affinity mask.
 
-    Raises FuselineError: E0403 for another machine, E0501 for a thread count outside 1..256, E0405 without memory.
+    Raises FuselineError: E0501 for a thread count outside 1..256.
     """
 
     def __init__(self, artifact: Artifact, *, threads: int | None = None, pin: bool = True) -> None:
         self.threads = artifact.program.threads if threads is None else threads
         if not 1 <= self.threads <= MAX_THREADS:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
-        check_machine(artifact.machine, artifact.cpu_features)
         self._artifact, self._program, self._pin = artifact, artifact.program, pin
-        pages = CodePages(artifact.code, artifact.fixups)
-        self._code = LoadedCode(pages, tuple(artifact.constants), native_run(pages, artifact.entries["run"]))
-        self._launch_alone: Callable[[int], None] = partial(self._code.run, 0)
         self._wanted = [(spec.name, dtype_named(spec.dtype)) for spec in self._program.inputs]
         self._output_names = [spec.name for spec in self._program.outputs]
         self._reset()
         _sessions.add(self)
+
+    def open(self) -> Session:
+        """Map the code now; answers itself. Raises FuselineError: E0401 damaged code, E0403 another machine's, E0405 without memory."""
+        with self._opening:
+            _ = self._code
+        return self
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -80,7 +82,8 @@ class Session:
 
         Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and as aligned as the
         artifact asks (NumPy's own memory is), else copied.
-        Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0405 memory, E0503 missing host executor.
+        Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0403 another machine's code, E0405 memory,
+        E0503 missing host executor.
         """
         arrays: list[Array] = []
         for name, dtype in self._wanted:
@@ -113,6 +116,16 @@ class Session:
             if self._waiting:
                 self._wake_one()
 
+    @cached_property
+    def _code(self) -> LoadedCode:
+        check_machine(self._artifact.machine, self._artifact.cpu_features)
+        pages = CodePages(self._artifact.code, self._artifact.fixups)
+        return LoadedCode(pages, tuple(self._artifact.constants), native_run(pages, self._artifact.entries["run"]))
+
+    @cached_property
+    def _launch_alone(self) -> Callable[[int], None]:
+        return partial(self._code.run, 0)
+
     def _launch_team(self, context: int) -> None:
         team = shared_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
         with team.lock:
@@ -121,7 +134,7 @@ class Session:
 
     def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Execution:
         values = bind_sizes(self._program, shapes)
-        execution = Execution(self._program, self._code, workspace, values, self.threads)
+        execution = Execution(self._program, self.open()._code, workspace, values, self.threads)
         while len(workspace.executions) >= EXECUTIONS_KEPT:
             workspace.executions.popitem(last=False)
         workspace.executions[shapes] = execution
@@ -129,6 +142,7 @@ class Session:
 
     def _reset(self) -> None:
         self._idle: list[Workspace] = []
+        self._opening = threading.Lock()
         self._made = self._waiting = 0
         self._most = 1 if self.threads > 1 else len(allowed_processors())
         self._changed = threading.Condition()
@@ -174,4 +188,4 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, pin: bool 
 
     Raises FuselineError: E0401 damaged, E0402 other format version, E0403 other machine or missing CPU features.
     """
-    return Session(read_artifact(path, verify=verify), threads=threads, pin=pin)
+    return Session(read_artifact(path, verify=verify), threads=threads, pin=pin).open()

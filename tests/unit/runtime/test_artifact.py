@@ -210,8 +210,14 @@ def test_changed_weights_are_found_by_verify(saved: Path, tmp_path: Path) -> Non
     assert _code_of(lambda: load(path, verify=True)) == "E0401"
 
 
-def test_session_checks_the_machine(artifact: Artifact) -> None:
-    assert _code_of(lambda: Session(artifact._replace(cpu_features=("avx9000",)))) == "E0403"
+def test_another_machines_program_can_be_saved_and_is_refused_when_run_or_loaded(artifact: Artifact, tmp_path: Path) -> None:
+    foreign = artifact._replace(cpu_features=("avx9000",))
+    session = Session(foreign)
+    assert session.inputs == artifact.program.inputs
+    for _ in range(2):
+        assert _code_of(lambda: session.run({"x": INPUT})) == "E0403"
+    foreign.save(tmp_path / "m")
+    assert _code_of(lambda: load(tmp_path / "m")) == "E0403"
 
 
 @pytest.mark.parametrize("threads", [0, -1, 257])

@@ -21,7 +21,8 @@ from fuseline.targets.cpu.wide_math import polynomial, with_sign
 K = KernelBuilder
 INF, NAN = math.inf, math.nan
 
-_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)  # Cephes expf
+_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1.0, 1.0)  # Cephes expf
+_EXP_MAGIC = 1.5 * 2.0**23 + 254.0
 _LOG = (  # Cephes logf
     7.0376836292e-2,
     -1.1514610310e-1,
@@ -75,17 +76,16 @@ def _widened(in_f64: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _exp(k: K, x: Value) -> Value:
+    """Rounding to an integer is an addition that leaves `n + 254` in the low bits; halved, those are the exponents of two powers of two
+    whose product is `2 ** n`, so that the result may be infinite or denormal."""
     x = k.min(89.0, k.max(-104.0, x))  # in this order NaN stays
-    n = k.rint(k.mul(x, 1.4426950408889634))
+    shifted = k.fma(x, 1.4426950408889634, _EXP_MAGIC)
+    n = k.sub(shifted, _EXP_MAGIC)
     r = k.fma(n, 2.12194440e-4, k.fma(n, -0.693359375, x))
-    p = k.add(k.fma(k.mul(r, r), polynomial(k, r, _EXP), r), 1.0)
-    exponent = k.cast(n, "i32")
-    half = k.ashr(exponent, 1)  # two steps, so that the result may be infinite or denormal
-    return k.mul(k.mul(p, _power_of_two(k, half)), _power_of_two(k, k.sub(exponent, half)))
-
-
-def _power_of_two(k: K, exponent: Value) -> Value:
-    return k.bitcast(k.shl(k.add(exponent, 127), 23), "f32")
+    bits = k.bitcast(shifted, "i32")
+    half = k.lshr(bits, 1)
+    powers = [k.bitcast(k.shl(part, 23), "f32") for part in (half, k.sub(bits, half))]
+    return k.mul(k.mul(polynomial(k, r, _EXP), powers[0]), powers[1])
 
 
 def _log(k: K, x: Value) -> Value:

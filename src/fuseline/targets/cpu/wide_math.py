@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fuseline.targets.cpu.argument_reduction import reduce_huge
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
 
@@ -45,6 +46,7 @@ _COS = (
     4.16666666666666019037e-02,
 )
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624871116645580e-21, 8.47842766036889956997e-32)
+_QUICK_REDUCTION_LIMIT = 1.6e6  # up to here a multiple of pi/2's leading 33 bits is exact
 _ATAN_P = (
     -8.750608600031904122785e-1,
     -1.615753718733365076637e1,
@@ -192,11 +194,19 @@ def atanh(k: K, x: Value) -> Value:
 
 
 def sin_cos(k: K, x: Value) -> tuple[Value, Value]:
-    """Sine and cosine. Accurate to 1 ulp up to |x| = 1.6e6, with an absolute error of |x| * 1e-22 beyond; NaN from 1e15 on."""
+    """Sine and cosine of any argument; NaN for what is not finite. Vectors with a lane beyond 1.6e6 take the slow reduction."""
     n = k.rint(k.mul(x, 2.0 / math.pi))
     r = x
     for part in _HALF_PI:
         r = k.fma(n, -part, r)
+    size = k.abs(x)
+    huge = k.compare("gt", size, _QUICK_REDUCTION_LIMIT)
+
+    def slow() -> tuple[Value, Value]:
+        far, turns = reduce_huge(k, x)
+        return k.select(huge, far, r), k.select(huge, turns, n)
+
+    r, n = k.when(k.compare("gt", k.reduce("max", size), _QUICK_REDUCTION_LIMIT), slow, lambda: (r, n))
     z = k.mul(r, r)
     sine = k.fma(k.mul(r, z), polynomial(k, z, _SIN), r)
     cosine = k.fma(k.mul(z, z), polynomial(k, z, _COS), k.fma(z, -0.5, 1.0))

@@ -82,9 +82,9 @@ CASES: list[tuple[str, Callable[[Any], Any], float, float, float, float]] = [
     ("exp2", np.exp2, -30, 7, 0.51, 1.5),
     ("log2", np.log2, -126, 127, 0.51, 3.0),
     ("log10", np.log10, -126, 127, 0.51, 3.0),
-    ("sin", np.sin, -30, 20, 0.51, 2.0),
-    ("cos", np.cos, -30, 20, 0.51, 2.0),
-    ("tan", np.tan, -30, 20, 0.51, 3.0),
+    ("sin", np.sin, -30, 127, 0.51, 2.0),
+    ("cos", np.cos, -30, 127, 0.51, 2.0),
+    ("tan", np.tan, -30, 127, 0.51, 3.0),
     ("asin", np.arcsin, -30, 0.5, 0.51, 3.0),
     ("acos", np.arccos, -30, 0.5, 0.51, 3.0),
     ("atan", np.arctan, -30, 60, 0.51, 1.5),
@@ -102,9 +102,6 @@ CASES: list[tuple[str, Callable[[Any], Any], float, float, float, float]] = [
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_error(name: str, reference: Callable[[Any], Any], low: float, high: float, ulps: float, ulps_f64: float, dtype: Any) -> None:
     x = arguments(dtype, len(name), low, high)
-    if name in ("sin", "cos", "tan"):
-        x = x[~(np.abs(x) > 1e6) | np.isinf(x)]
-        x = x[: x.size // 8 * 8]
     with np.errstate(all="ignore"):
         want = reference(x.astype(F64 if dtype == F32 else np.longdouble))
     check(run(getattr(vm, name), x), want, ulps if dtype == F32 else ulps_f64)

@@ -84,7 +84,7 @@ CASES: list[tuple[str, Callable[[Any], Any], float, float, float, float]] = [
     ("log10", np.log10, -126, 127, 0.51, 3.0),
     ("sin", np.sin, -30, 127, 0.51, 2.0),
     ("cos", np.cos, -30, 127, 0.51, 2.0),
-    ("tan", np.tan, -30, 127, 0.51, 3.0),
+    ("tan", np.tan, -30, 127, 0.51, 4.0),
     ("asin", np.arcsin, -30, 0.5, 0.51, 3.0),
     ("acos", np.arccos, -30, 0.5, 0.51, 3.0),
     ("atan", np.arctan, -30, 60, 0.51, 1.5),

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
+from fuseline.frontends.onnx.tensors import NoNativeLowering
 from fuseline.ir.build import element_type
 
 _HELD = {
@@ -48,8 +49,11 @@ def to_onnx(dtype: np.dtype[Any]) -> ir.DataType:
 
 @cache
 def mlir_element(dtype: np.dtype[Any]) -> Attribute:
-    """The element type in the IR: signless integers, i1 for bool."""
-    return element_type(dtype)
+    """The element type in the IR: signless integers, i1 for bool; raises NoNativeLowering for one that tensors cannot hold."""
+    try:
+        return element_type(dtype)
+    except KeyError:
+        raise NoNativeLowering("element-type", f"{dtype.name} elements") from None
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -22,7 +22,11 @@ def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Functio
         return None
     opsets = {o.domain: o.version for o in proto.opset_import} or {domain: version}
     _complete_outputs(proto)
-    return ir.from_proto(proto), node, opsets
+    function = ir.from_proto(proto)
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.name and (name not in function.attributes or function.attributes[name].value is None):
+            function.attributes[name] = ir.from_proto(attribute.default_value)
+    return function, node, opsets
 
 
 def _complete_outputs(proto: onnx.FunctionProto) -> None:

@@ -114,6 +114,9 @@ class Importer:
 
     def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
         emitter = Emitter.at_end(self.program.block)
+        for value in graph.outputs:
+            if value.type is not None and not isinstance(value.type, ir.TensorType):
+                raise FuselineError("E0106", f"outputs of type {value.type} are unsupported", node=value.name, hint="give tensors as outputs")
         outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
         values = [self.program.ssa(tensor, emitter) for _, tensor in outputs]
         emitter.add(ReturnOp(*values))
@@ -183,7 +186,10 @@ class Importer:
                 return self._call(*body)
             except NoNativeLowering:
                 self.program.rollback(mark)
-        return self.host.call(node, domain, version, refusal)
+        try:
+            return self.host.call(node, domain, version, refusal)
+        except NoNativeLowering as error:
+            raise FuselineError("E0106", f"{node.op_type}: {error}", node=node.label, hint="tensors hold f16 to f64, i8 to i64 and bool") from error
 
     def _call(self, function: ir.Function, node: OnnxNode, opsets: Mapping[str, int]) -> Sequence[Tensor | None]:
         """The outputs of a function body with the node's inputs and attributes."""

@@ -347,12 +347,14 @@ for _name, _kind in {"And": arith.AndIOp, "Or": arith.OrIOp, "Xor": arith.XOrIOp
 
 @onnx_op("BitShift")
 def bit_shift(node: OnnxNode) -> Tensor:
-    """Shift by a number of bits; a shift by the width or more gives 0."""
+    """Shift by a number of bits; by the width or more (or a negative number) nothing of the value is left but, to the right, its sign."""
     left = node.text("direction") == "LEFT"
 
     def body(b: Body, t: DType, x: SSAValue, y: SSAValue) -> SSAValue:
-        shifted = b.op(arith.ShLIOp if left else arith.ShRUIOp, x, s.minimum(b, t, y, constant(b, t, t.itemsize * 8 - 1)))
-        return s.select(b, s.compare(b, t, "lt", y, constant(b, t, t.itemsize * 8)), shifted, constant(b, t, 0))
+        if not left and t.kind == "i":
+            return b.op(arith.ShRSIOp, x, b.op(arith.MinUIOp, y, constant(b, t, t.itemsize * 8 - 1)))
+        shifted = b.op(arith.ShLIOp if left else arith.ShRUIOp, x, b.op(arith.MinUIOp, y, constant(b, t, t.itemsize * 8 - 1)))
+        return s.select(b, b.op(arith.CmpiOp, y, constant(b, t, t.itemsize * 8), "ult"), shifted, constant(b, t, 0))
 
     return _binary(node, body)
 

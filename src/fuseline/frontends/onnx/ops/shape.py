@@ -241,5 +241,6 @@ def space_to_depth(node: OnnxNode) -> Tensor:
     x, block = node[0], node.integer("blocksize")
     n, c, h, w = x.dims
     rows, columns = floor_div(h, block), floor_div(w, block)
-    wide = transposed(node, reshape(node, x, (n, c, rows, block, columns, block)), (0, 3, 5, 1, 2, 4))
+    order = (0, 3, 5, 1, 2, 4) if node.text("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    wide = transposed(node, reshape(node, x, (n, c, rows, block, columns, block)), order)
     return reshape(node, wide, (n, mul(c, block * block), rows, columns))

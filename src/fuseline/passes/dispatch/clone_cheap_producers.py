@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import Kind, captured, kind, splat_value
+from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.nesting import within
 
@@ -51,8 +51,15 @@ def _is_cheap(value: SSAValue) -> bool:
     if isinstance(op, linalg.ops.FillOp):
         return all(_is_cheap(operand) for operand in op.operands)
     if isinstance(op, arith.ConstantOp):
-        return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or splat_value(value) is not None)
+        return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or _is_cheap_splat(value))
     return False
+
+
+def _is_cheap_splat(value: SSAValue) -> bool:
+    """A splat tensor, unless a contraction or convolution reads it: those want their operands in memory, packed."""
+    if splat_value(value) is None:
+        return False
+    return not any(is_generic(use.operation) and kind(use.operation) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE) for use in value.uses)
 
 
 def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SSAValue:

@@ -10,7 +10,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import is_permutation, splat_value
+from fuseline.analysis.structured import Kind, is_permutation, kind, splat_value
 from fuseline.ir.build import element_of, shape_of
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -78,7 +78,12 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
 
 
 def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
-    """Inputs with one value everywhere become a scalar that the body captures."""
+    """Inputs with one value everywhere become a scalar that the body captures.
+
+    Not those of contractions and convolutions: without one operand they would be neither, and lose the kernels made for them.
+    """
+    if kind(op) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
+        return False
     for i, value in enumerate(op.inputs):
         number = splat_value(value) if op.body.block.args[i].uses else None
         if number is None:

@@ -40,10 +40,10 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "layout": (
         "convert-convolutions-to-channels-last",
+        "fold-unit-dims",
         "sink-collapse-shapes",
         "propagate-transposes",
         "fold-constants",
-        "fold-unit-dims",
         "bubble-expand-shapes",
         "sink-collapse-shapes",
         "sink-expand-shapes",

@@ -71,7 +71,11 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
             continue
         sizes = scope.dims(op.src)
         for expr, group in zip(map_.results, groups_of(op), strict=True):
-            if sum(sizes[axis] != 1 for axis in group) > 1 and isinstance(expr, AffineDimExpr) and (what in _ANY_LOOP or view.iterators[expr.position] == "parallel"):
+            if (
+                sum(sizes[axis] != 1 for axis in group) > 1
+                and isinstance(expr, AffineDimExpr)
+                and (what in _ANY_LOOP or view.iterators[expr.position] == "parallel")
+            ):
                 found.setdefault(expr.position, [sizes[axis] for axis in group])
     return found
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fuseline.report.advice import advice
 from fuseline.report.dispatches import find_dispatch, member_nodes
 from fuseline.report.records import CompileRecord, Decision, HostOpRecord
 from fuseline.report.units import plural, quantity, shortened
@@ -96,10 +97,17 @@ def explain_edge(record: CompileRecord, producer: str, consumer: str) -> Answer:
     ours, theirs = find_dispatch(record, producer), find_dispatch(record, consumer)
     together = ours is not None and ours is theirs
     verdict = f"{producer} and {consumer} share {ours.name}" if together and ours else f"{producer} and {consumer} do not share a dispatch"
-    lines = [verdict, *(f"  {decision_line(d)}" for d in decisions)]
+    lines = [verdict, *(line for decision in decisions for line in _with_advice(decision))]
     if not decisions:
         lines += [f"  no candidate joined them directly; {_place(record, node) or node}" for node in (producer, consumer)]
     return Answer(tuple(lines), decisions)
+
+
+def _with_advice(decision: Decision) -> Iterable[str]:
+    yield f"  {decision_line(decision)}"
+    change = advice(decision.code) if decision.verdict == "missed" else None
+    if change is not None:
+        yield f"    would fuse with: {change}"
 
 
 def _connects(decision: Decision, producer: str, consumer: str) -> bool:

@@ -19,6 +19,7 @@ def test_a_missed_edge_says_why_with_numbers():
     answer = explain_edge(RECORD, "Relu_1", "MatMul_2")
     assert answer.lines[0].endswith("do not share a dispatch")
     assert "consumer-reduces: an epilogue is all-parallel (bytes_saved 1.2 M)" in answer.lines[1]
+    assert "would fuse with: a consumer that is all-parallel" in answer.lines[2]
 
 
 def test_the_order_of_the_two_names_does_not_matter():

@@ -35,17 +35,20 @@ EMBED_LIMIT_BYTES = 1 << 20
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
 _RESOURCES = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
+_STRING_OR_COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*("?)')
 _BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')
 
-# What xDSL's parsers of single ops let escape on malformed text besides ParseError.
-_PARSE_FAILURES = (
+# What xDSL's parsers and verifiers of single ops let escape on malformed text besides ParseError.
+_FAILURES = (
     VerifyException,
     DiagnosticException,
+    ArithmeticError,
     AssertionError,
     AttributeError,
     IndexError,
     KeyError,
     NotImplementedError,
+    RecursionError,
     TypeError,
     ValueError,
 )
@@ -54,12 +57,11 @@ _PARSE_FAILURES = (
 ListElementT = TypeVar("ListElementT")
 
 
-class _SourceParser(Parser):
-    """xDSL's parser, with source places as locations and resource names left as they are."""
+class _Places:
+    """Lines and columns of offsets into a text whose first line has the number `first_line`."""
 
-    def __init__(self, ctx: CompilerContext, text: str, source: str, first_line: int) -> None:
-        super().__init__(ctx, text, source)
-        self._source, self._first_line = StringAttr(source), first_line
+    def __init__(self, text: str, first_line: int) -> None:
+        self.text, self._first_line = text, first_line
         self._newlines = [match.start() for match in re.finditer("\n", text)]
 
     def place(self, position: int) -> tuple[int, int]:
@@ -68,11 +70,24 @@ class _SourceParser(Parser):
         start = self._newlines[line - 1] + 1 if line else 0
         return line + self._first_line, position - start + 1
 
+    def shown(self, line: int) -> str:
+        """The text of a line, shortened."""
+        lines = self.text.splitlines()
+        return lines[line - self._first_line].strip()[:120] if line - self._first_line < len(lines) else ""
+
+
+class _SourceParser(Parser):
+    """xDSL's parser, with source places as locations and resource names left as they are."""
+
+    def __init__(self, ctx: CompilerContext, text: str, source: str, places: _Places) -> None:
+        super().__init__(ctx, text, source)
+        self._source, self._places = StringAttr(source), places
+
     def parse_operation(self) -> Operation:
         position = self._current_token.span.start
         op = super().parse_operation()
         if op.location == UNKNOWN_LOC:
-            line, column = self.place(position)
+            line, column = self._places.place(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
         if op.regions and op.name.startswith("linalg."):
             _place_implied_body(op)
@@ -113,18 +128,25 @@ def parse_module(text: str, ctx: CompilerContext, name: str = "<input>", *, firs
     """
     resources = _RESOURCES.search(text)
     body = text[: resources.start()] if resources else text
-    parser = _SourceParser(ctx, _aliases_first(body), name, first_line)
-    try:
-        module = parser.parse_module()
-    except ParseError as error:
-        raise _parse_error(parser, name, error.span.start, error.msg, text) from error
-    except _PARSE_FAILURES as error:
-        raise _parse_error(parser, name, parser.pos, str(error) or type(error).__name__, text) from error
+    module = _parsed(_aliases_first(body), ctx, name, first_line)
     if verify:
         verify_module(module)
     if resources:
         _store(module, resources.group(), ctx)
     return module
+
+
+def _parsed(text: str, ctx: CompilerContext, name: str, first_line: int) -> ModuleOp:
+    places = _Places(text, first_line)
+    parser: _SourceParser | None = None
+    _check_strings(places, name)
+    try:
+        parser = _SourceParser(ctx, text, name, places)
+        return parser.parse_module()
+    except ParseError as error:
+        raise _parse_error(places, name, error.span.start, error.msg) from error
+    except _FAILURES as error:
+        raise _parse_error(places, name, parser.pos if parser else 0, str(error) or type(error).__name__) from error
 
 
 def split_input(text: str) -> Iterator[tuple[int, str]]:
@@ -141,7 +163,7 @@ def verify_module(module: Operation) -> None:
     """Verify all of `module`; raises E0302 that names the op at fault and where it came from."""
     try:
         module.verify()
-    except (VerifyException, DiagnosticException) as error:
+    except _FAILURES as error:
         raise _verify_error(module, error) from error
 
 
@@ -149,7 +171,7 @@ def _verify_error(module: Operation, error: Exception) -> FuselineError:
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
-        except (VerifyException, DiagnosticException) as found:
+        except _FAILURES as found:
             return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=_place_of(op.location))
     return FuselineError("E0302", _first_line(str(error)))
 
@@ -167,11 +189,18 @@ def _first_line(message: str) -> str:
     return next((line for line in reversed(lines) if not line.startswith(("^", "-"))), message) if len(lines) > 1 else message
 
 
-def _parse_error(parser: _SourceParser, source: str, position: int, message: str, text: str) -> FuselineError:
-    line, column = parser.place(_last_read(parser.lexer.input.content, position))
-    shown = text.splitlines()[line - parser._first_line : line - parser._first_line + 1]  # pyright: ignore[reportPrivateUsage]
-    at = f": `{shown[0].strip()[:120]}`" if shown else ""
+def _parse_error(places: _Places, source: str, position: int, message: str) -> FuselineError:
+    line, column = places.place(_last_read(places.text, position))
+    shown = places.shown(line)
+    at = f": `{shown}`" if shown else ""
     return FuselineError("E0301", f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
+
+
+def _check_strings(places: _Places, source: str) -> None:
+    """Refuse a string literal without an end, on which xDSL's lexer takes exponential time."""
+    for match in _STRING_OR_COMMENT.finditer(places.text):
+        if match.group().startswith('"') and not match.group(1):
+            raise _parse_error(places, source, match.start(), "this string literal has no end")
 
 
 def _last_read(text: str, position: int) -> int:

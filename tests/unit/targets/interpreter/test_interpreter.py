@@ -84,7 +84,7 @@ def test_a_compiled_program_runs_on_its_planned_arena(model: str):
     expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)
     compiled = fuseline.compile(proto, target="interpreter")
     for a, b in zip(expected, compiled.run(feeds).values(), strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(b, np.asarray(a), rtol=1e-4, atol=1e-5)
 
 
 def test_an_interpreted_program_cannot_be_saved(tmp_path: Path):

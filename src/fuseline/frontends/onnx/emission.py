@@ -15,8 +15,8 @@ from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.reshaping import reshape_value
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
-from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, identity_map
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, product
 
 DType = np.dtype[Any]
@@ -116,6 +116,11 @@ def reduce(
     collected = _Operands(node, len(dims))
     for t in operands:
         collected.add(t, loops_of(t.dims, dims))
+    if any(dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)):  # a repeated dimension is reduced: some operand must spell it
+        solid = result(node.ssa(broadcast_to(operands[0], dims)), dims, operands[0].dtype)
+        collected = _Operands(node, len(dims))
+        for t in (solid, *operands[1:]):
+            collected.add(t, loops_of(t.dims, dims))
     init = filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
     loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]  # a unit axis that nothing follows is no loop
@@ -128,6 +133,12 @@ def reduce(
     )
     small = result(op.results[0], [dims[axis] for axis in kept], dtype)
     return with_units(small, axes, len(dims)) if keep else small
+
+
+def _unfollowed(maps: Sequence[AffineMap], loops: Sequence[int]) -> list[int]:
+    """Those of `loops` that no map follows."""
+    followed = {loop for map_ in maps for loop in _followed(map_)}
+    return [loop for loop in loops if loop not in followed]
 
 
 def _followed(map_: AffineMap) -> list[int | None]:
@@ -165,6 +176,8 @@ def contract(
     wide = accumulator(dtype)
     left, left_map = program.read(*lhs, rank, emit)
     right, right_map = program.read(*rhs, rank, emit)
+    if _unfollowed([left_map, right_map], [axis for axis in range(rank) if axis not in out_loops]):
+        left, left_map = program.ssa(lhs[0], emit), dims_map(rank, list(lhs[1]))  # the tensor itself spells what its view or its base leaves out
     dims = [loops[axis] for axis in out_loops]
     iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in range(rank)]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
@@ -200,7 +213,7 @@ def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
     if dims == t.dims:
         return t
     if t.array is not None and all(isinstance(size, int) for size in dims):
-        return Tensor(t.dtype, dims, array=t.array.reshape([int(str(size)) for size in dims]), name=t.name)
+        return Tensor(t.dtype, dims, array=t.array.reshape([static_size(size) for size in dims]), name=t.name)
     if [s for s in dims if s != 1] == [s for s in t.dims if s != 1]:
         return _unit_view(t, dims)
     if 0 in dims:

@@ -14,7 +14,7 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.reshaping import reshape_value
-from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Expr, Symbol, symbol
@@ -135,7 +135,7 @@ class Program:
         if small is None:
             assert t.array is not None
             dims = tuple(t.dims[axis] for axis in keep)
-            small = self._squeezed[key] = Tensor(t.dtype, dims, array=t.array.reshape([int(str(d)) for d in dims]), name=t.name)
+            small = self._squeezed[key] = Tensor(t.dtype, dims, array=t.array.reshape([static_size(d) for d in dims]), name=t.name)
             self._squeezed[(id(small), ())] = t  # keeps `t` alive, so that its id stays its own
         return small, [loops[axis] for axis in keep]
 

@@ -89,3 +89,15 @@ def known_sizes(dims: Sequence[Dim]) -> Tensor:
 def view(base: Tensor, dims: Sequence[Dim], axes: Sequence[int | None]) -> Tensor:
     """`base` seen with other axes; see `Tensor`."""
     return Tensor(base.dtype, tuple(dims), base=base, axes=tuple(axes), name=base.name)
+
+
+def static_size(dim: Dim) -> int:
+    """A size that must be a number; raises NoNativeLowering for a symbolic one."""
+    if not isinstance(dim, int):
+        raise NoNativeLowering("symbolic-size", f"{dim} is only known when it runs")
+    return dim
+
+
+def static_sizes(dims: Sequence[Dim]) -> tuple[int, ...]:
+    """Sizes that must be numbers; raises NoNativeLowering for symbolic ones."""
+    return tuple(static_size(dim) for dim in dims)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx.dtypes import from_onnx
-from fuseline.frontends.onnx.emission import broadcast_to
+from fuseline.frontends.onnx import scalars
+from fuseline.frontends.onnx.dtypes import from_onnx, mlir_element
+from fuseline.frontends.onnx.emission import broadcast_to, mapped
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes
-from fuseline.ir.dim import product
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, static_size
+from fuseline.ir.build import Body
+from fuseline.ir.dim import ceil_div, maximum, product, sub
 
 
 @onnx_op("Constant")
@@ -43,16 +47,27 @@ def constant_of_shape(node: OnnxNode) -> Tensor:
     """One value everywhere."""
     value = np.asarray(node.attributes["value"].as_tensor().numpy()).reshape(()) if node.has("value") else np.float32(0).reshape(())
     dims = node[0].sizes()
-    if all(isinstance(dim, int) for dim in dims) and int(str(product(dims))) <= 1024:
-        return known(np.full([int(str(dim)) for dim in dims], value, value.dtype))
+    if all(isinstance(dim, int) for dim in dims) and static_size(product(dims)) <= 1024:
+        return known(np.full([static_size(dim) for dim in dims], value, value.dtype))
     return broadcast_to(known(np.asarray(value)), dims)
 
 
 @onnx_op("Range")
 def range_of(node: OnnxNode) -> Tensor:
-    """Evenly spaced numbers, where the ends are known."""
-    start, limit, delta = (node[i].numbers().reshape(()) for i in range(3))
-    return known(np.arange(start, limit, delta, dtype=start.dtype))
+    """`start, start + delta, ..` below `limit`; how many must be known from constants and sizes."""
+    start, limit, delta = node[0], node[1], node[2]
+    if all(t.is_constant for t in (start, limit, delta)):
+        return known(np.arange(*(t.numbers().reshape(()).item() for t in (start, limit, delta)), dtype=start.dtype))
+    step = int(delta.numbers().reshape(()))
+    span = sub(limit.sizes()[0], start.sizes()[0])
+    count = maximum(ceil_div(span, step), 0) if step > 0 else maximum(ceil_div(sub(0, span), -step), 0)
+    dtype, index = start.dtype, np.dtype(np.int64)
+
+    def body(b: Body, first: SSAValue, by: SSAValue) -> SSAValue:
+        place = b.op(arith.IndexCastOp, scalars.loop_index(b, 0), mlir_element(index))
+        return scalars.add(b, dtype, first, scalars.mul(b, dtype, scalars.convert(b, place, index, dtype), by))
+
+    return mapped(node, [(start, [None] * start.rank), (delta, [None] * delta.rank)], [count], dtype, body)
 
 
 @onnx_op("EyeLike")
@@ -60,7 +75,7 @@ def eye_like(node: OnnxNode) -> Tensor:
     """Ones on a diagonal."""
     import onnx_ir as ir
 
-    rows, columns = (int(str(dim)) for dim in node[0].dims)
+    rows, columns = (static_size(dim) for dim in node[0].dims)
     dtype = from_onnx(ir.DataType(node.integer("dtype"))) if node.has("dtype") else node[0].dtype
     return known(np.eye(rows, columns, node.integer("k"), dtype=dtype))
 

@@ -12,7 +12,7 @@ from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, floor_div
@@ -119,7 +119,7 @@ def conv_transpose(node: OnnxNode) -> Tensor:
         raise NoNativeLowering("negative-padding", "the padding is larger than the window")
     spread = _spread(node, x, strides, low, high)
     flipped = _flipped(node, w, groups)
-    out = tuple(int(str(size)) - (k - 1) * step for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
+    out = tuple(static_size(size) - (k - 1) * step for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
     window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
     return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
 
@@ -174,7 +174,7 @@ def _cropped(node: OnnxNode, x: Tensor, lead: int, low: Sequence[int], trim: Seq
     from fuseline.frontends.onnx.slices import slice_of
     from fuseline.frontends.onnx.windows import pad
 
-    keep = [int(str(size)) + min(t, 0) for size, t in zip(x.dims[lead:], trim, strict=True)]
+    keep = [static_size(size) + min(t, 0) for size, t in zip(x.dims[lead:], trim, strict=True)]
     cut = slice_of(node, x, [0] * x.rank, [*x.dims[:lead], *keep], [1] * x.rank)
     return pad(node, cut, [0] * lead + list(low), [0] * lead + [max(t, 0) for t in trim], 0)
 

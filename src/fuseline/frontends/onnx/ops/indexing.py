@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.emission import mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import Tensor, known
+from fuseline.frontends.onnx.tensors import Tensor, known, static_size
 from fuseline.ir.build import Body, element_of
 from fuseline.ir.dim import Dim
 
@@ -98,7 +98,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
     """Slices of the data at the places that the last axis of the indices spells."""
     data, indices = node[0], node[1]
     batch = node.integer("batch_dims")
-    depth = int(str(indices.dims[-1]))
+    depth = static_size(indices.dims[-1])
     lead = indices.rank - 1
     dims = (*indices.dims[:-1], *data.dims[batch + depth :])
     parts = [_column(node, indices, i) for i in range(depth)]
@@ -115,7 +115,7 @@ def _column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:
     """Number `i` along the last axis."""
     if indices.array is not None:
         return known(np.ascontiguousarray(indices.array[..., i]), indices.dtype, f"{indices.name}_{i}")
-    offsets: list[Dim] = [0] * (indices.rank - 1) + [i]
+    offsets: list[Dim] = [*(0 for _ in indices.dims[1:]), i]
     cut = slice_of(node, indices, offsets, [*indices.dims[:-1], 1], [1] * indices.rank)
     return reshape(node, cut, indices.dims[:-1])
 

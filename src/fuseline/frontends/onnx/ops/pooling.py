@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -11,10 +13,12 @@ from fuseline.frontends.onnx.dtypes import is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import product
+
+Combine = Callable[[Body, SSAValue, SSAValue], SSAValue]
 
 
 @onnx_op("MaxPool")
@@ -53,9 +57,9 @@ def _counts(node: OnnxNode, window: Window, x: Tensor) -> np.ndarray:
     n = len(window.kernel)
     out = np.ones([1] * n)
     for axis in range(n):
-        size, low = int(str(x.dims[2 + axis])), window.low[axis]
+        size, low = static_size(x.dims[2 + axis]), window.low[axis]
         first, last = (0, size) if not node.integer("count_include_pad") else (-low, size + max(given[n + axis], 0))
-        starts = np.arange(int(str(window.out[axis]))) * window.strides[axis] - low
+        starts = np.arange(static_size(window.out[axis])) * window.strides[axis] - low
         taps = starts[:, None] + np.arange(window.kernel[axis])[None, :] * window.dilations[axis]
         count = ((taps >= first) & (taps < last)).sum(axis=1).astype(float)
         out = out * count.reshape([-1 if i == axis else 1 for i in range(n)])

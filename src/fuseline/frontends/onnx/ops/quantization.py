@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.matmul import matmul_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.frontends.onnx.windows import pad_spatial, window_of
 from fuseline.ir.build import Body
 
@@ -113,7 +113,7 @@ def conv_integer(node: OnnxNode) -> Tensor:
 
 
 def _integer_convolution(node: OnnxNode, x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None) -> Tensor:
-    window = window_of(node, x.dims[2:], [int(str(size)) for size in w.dims[2:]])
+    window = window_of(node, x.dims[2:], [static_size(size) for size in w.dims[2:]])
     image = pad_spatial(node, _centred(node, x, x_zero, 1), window, 0)
     return convolve(node, image, _centred(node, w, w_zero, 0), window, node.integer("group", 1))
 

@@ -18,7 +18,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import sigmoid
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body, tensor_type
 from fuseline.ir.dim import Dim
 
@@ -41,7 +41,7 @@ class Step:
 def _part(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tensor:
     """`size` elements along `axis` from `offset` on; constants are cut at once."""
     if x.array is not None:
-        cut = tuple(slice(offset, offset + int(str(size))) if i == axis else slice(None) for i in range(x.rank))
+        cut = tuple(slice(offset, offset + static_size(size)) if i == axis else slice(None) for i in range(x.rank))
         return known(np.ascontiguousarray(x.array[cut]), x.dtype, f"{x.name}_{offset}")
     offsets: list[Dim] = [offset if i == axis else 0 for i in range(x.rank)]
     return slice_of(node, x, offsets, [size if i == axis else dim for i, dim in enumerate(x.dims)], [1] * x.rank)
@@ -65,7 +65,7 @@ def _check(node: OnnxNode, gates: int) -> tuple[int, Dim, int]:
     if not isinstance(steps, int) or steps > MAX_STEPS or not is_float(x.dtype):
         raise NoNativeLowering("recurrent-steps", f"{steps} steps")
     del gates
-    return steps, x.dims[1], int(str(r.dims[2]))
+    return steps, x.dims[1], static_size(r.dims[2])
 
 
 def _directions(node: OnnxNode) -> list[bool]:
@@ -116,7 +116,7 @@ def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, h
 def _concat(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
     if len(parts) == 1:
         return parts[0]
-    total = sum(int(str(t.dims[axis])) for t in parts)
+    total = sum(static_size(t.dims[axis]) for t in parts)
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
     type_ = tensor_type(mlir_element(parts[0].dtype), dims)
     op = tensor.ConcatOp.build(operands=[[node.ssa(t) for t in parts]], result_types=[type_], properties={"dim": IntegerAttr(axis, i64)})
@@ -167,7 +167,7 @@ def rnn(node: OnnxNode) -> list[Tensor]:
 def gru(node: OnnxNode) -> list[Tensor]:
     """Gates z, r, h: h' = (1 - z) * tanh(candidate) + z * h; the reset gate acts before or after the recurrent product."""
     after = bool(node.integer("linear_before_reset"))
-    hidden = int(str(node[2].dims[2]))
+    hidden = static_size(node[2].dims[2])
 
     def biases(both: Tensor) -> tuple[Tensor, Tensor | None]:
         array = both.numbers()

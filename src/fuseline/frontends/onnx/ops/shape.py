@@ -8,13 +8,14 @@ import numpy as np
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import IntegerAttr, i64
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.broadcasting import broadcast_dims
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import tensor_type
 from fuseline.ir.dim import Dim, add, floor_div, mul, product, sub
@@ -27,7 +28,13 @@ def reshape_op(node: OnnxNode) -> Tensor:
     dims: list[Dim] = [x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)]
     if -1 in dims:
         at = dims.index(-1)
-        dims[at] = floor_div(product(x.dims), product(dims[:at] + dims[at + 1 :]))
+        rest = product(dims[:at] + dims[at + 1 :])
+        if rest == 0:
+            raise FuselineError("E0107", f"-1 beside a size 0 in the shape {wanted} is ambiguous")
+        dims[at] = floor_div(product(x.dims), rest)
+    total, count = product(x.dims), product(dims)
+    if total != count and isinstance(total, int) and isinstance(count, int):
+        raise FuselineError("E0107", f"{total} elements cannot have the shape {wanted}")
     return reshape(node, x, dims)
 
 
@@ -150,8 +157,8 @@ def slice_op(node: OnnxNode) -> Tensor:
     if x.array is not None and all(isinstance(v, int) for v in (*starts, *ends)):
         cuts = [slice(None)] * x.rank
         for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
-            size = int(str(x.dims[axis]))
-            cuts[axis] = slice(*_clipped(int(str(first)), int(str(last)), step, size), step)
+            size = static_size(x.dims[axis])
+            cuts[axis] = slice(*_clipped(static_size(first), static_size(last), step, size), step)
         return known(x.array[tuple(cuts)], x.dtype, x.name)
     if any(step < 0 for step in steps):
         raise NoNativeLowering("negative-step", f"steps {steps}")

@@ -15,7 +15,9 @@ from fuseline.errors import FuselineError
 
 @click.command()
 @click.argument("file", required=False, default="-", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("-p", "--passes", "pipeline", default="", metavar="P{OPT=1},P2", help="The passes to run, in order.")
+@click.option(
+    "-p", "--passes", "pipeline", default="", metavar="P{OPT=1},P2", help="Passes and phases of the pipeline (cleanup, layout, ...), in order."
+)
 @click.option("--split-input-file", is_flag=True, help="Treat what lies between `// -----` lines as separate modules.")
 @click.option("--verify-each", is_flag=True, help="Verify after every pass.")
 @click.option("--print-locations", is_flag=True, help="Print where each op came from.")
@@ -59,15 +61,16 @@ def run_passes(
     locations: bool = False,
     generic: bool = False,
 ) -> str:
-    """`text` after the passes of `pipeline`; modules of a split file are kept apart by `// -----`.
+    """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
 
     Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
     """
     from fuseline.ir.context import new_context
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
     from fuseline.passes.registry import parse_passes
+    from fuseline.pipeline import PHASES
 
-    passes = parse_passes(pipeline)
+    passes = parse_passes(pipeline, PHASES)
     printed: list[str] = []
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()

@@ -9,7 +9,7 @@ import ast
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -88,8 +88,8 @@ def checked(name: str, export: object) -> type[ModulePass]:
     return export
 
 
-def parse_passes(pipeline: str) -> tuple[ModulePass, ...]:
-    """The passes that `pass{option=1 other=2},pass2` describes, in order.
+def parse_passes(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None) -> tuple[ModulePass, ...]:
+    """The passes that `pass{option=1 other=2},pass2` describes, in order; a name in `phases` stands for the passes it lists.
 
     Raises FuselineError E0303 for an unknown pass, E0304 for an option that the pass does not take or text that is no pipeline.
     """
@@ -97,7 +97,8 @@ def parse_passes(pipeline: str) -> tuple[ModulePass, ...]:
         specs = list(parse_pipeline(pipeline))
     except ArgSpecParseError as error:
         raise FuselineError("E0304", _one_line(error), node=pipeline, hint="write pass{option=1 other=a},pass2") from error
-    return tuple(make_pass(spec) for spec in specs)
+    groups = phases or {}
+    return tuple(make_pass(one) for spec in specs for one in (groups[spec.name] if spec.name in groups and not spec.parameters else (spec,)))
 
 
 def make_pass(spec: ArgSpec | str) -> ModulePass:
@@ -109,11 +110,6 @@ def make_pass(spec: ArgSpec | str) -> ModulePass:
         return kind.from_spec(spec)
     except ValueError as error:
         raise FuselineError("E0304", str(error), node=spec.name, hint=_options(kind)) from error
-
-
-def make_passes(names: Iterable[str]) -> tuple[ModulePass, ...]:
-    """Passes by name with default options, as `pipeline.py` lists them."""
-    return tuple(passes for name in names for passes in parse_passes(name))
 
 
 def _options(kind: type[ModulePass]) -> str:

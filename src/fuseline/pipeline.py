@@ -47,6 +47,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "bubble-expand-shapes",
         "sink-collapse-shapes",
         "sink-expand-shapes",
+        "fold-broadcasts-into-readers",
         "propagate-transposes",
         "fold-unit-dims",
         "canonicalize",

@@ -108,7 +108,7 @@ def _broadcast(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     front = n % 4 < 2
     init = at.empty(f32, [size, *shape] if front else [*shape, size])
     read = range(1, rank) if front else range(rank - 1)
-    return at.elementwise([x], init, lambda b: b.op(math.TanhOp, b.args[0]), [dims_map(rank, list(read))])
+    return at.elementwise([x], init, lambda b: b.args[0] if n % 3 else b.op(math.TanhOp, b.args[0]), [dims_map(rank, list(read))])
 
 
 def _reshape(at: Emitter, kind: Any, x: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> SSAValue:

@@ -22,11 +22,13 @@ ALONE = (
     "sink-collapse-shapes",
     "bubble-expand-shapes",
     "sink-expand-shapes",
+    "fold-broadcasts-into-readers",
+    "fold-scale-into-weights",
     "fold-pad-into-consumer",
 )
 TOGETHER = (
-    "convert-convolutions-to-channels-last,sink-collapse-shapes,propagate-transposes,fold-constants,fold-unit-dims,bubble-expand-shapes,"
-    "sink-collapse-shapes,sink-expand-shapes,propagate-transposes,fold-unit-dims,fold-pad-into-consumer,dead-code"
+    "convert-convolutions-to-channels-last,fold-unit-dims,sink-collapse-shapes,propagate-transposes,fold-constants,bubble-expand-shapes,"
+    "sink-collapse-shapes,sink-expand-shapes,fold-broadcasts-into-readers,propagate-transposes,fold-unit-dims,fold-scale-into-weights,fold-pad-into-consumer,dead-code"
 )
 SHAPES = ((1, 4, 6, 6), (2, 3, 4, 5), (6, 4), (1, 12))
 number = st.integers(0, 63)

@@ -19,9 +19,10 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
+from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain, root_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.upward import can_expand_result
 
@@ -81,14 +82,17 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
 
 
 def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
-    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing."""
+    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing.
+
+    A collapse behind a broadcast counts twice: without it the reader can do without the broadcast as well.
+    """
     balance = 0
     for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
         if not dims_in(map_) & splits.keys() or is_free(value):
             continue
         dims = expanded_dims(scope, value, map_, splits)
         if cancels(scope, value, dims):
-            balance += 1
+            balance += 2 if broadcast_source(root_of(value)) is not None else 1
         elif not can_expand_result(scope, value, dims):
             balance -= 1
     return balance > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fuseline.analysis.structured import splat_value
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
@@ -191,6 +192,9 @@ class ContractionKernel:
     def _starts(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> list[Value]:
         """What the accumulators start from: the inits of the root."""
         root, plan = self.plan.problem.root, self.plan
+        splat = splat_value(root.outputs[0])
+        if splat is not None:
+            return [self.kernel.const(splat, plan.problem.dtype, plan.lanes)] * (point.height * len(actives))
         out: list[Value] = []
         for row in range(point.height):
             for v, active in enumerate(actives):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, i64
@@ -17,7 +18,12 @@ Iterators = Sequence[str]
 
 def iterator_attributes(kinds: Iterators) -> list[linalg.attrs.IteratorTypeAttr]:
     """`"parallel"`/`"reduction"` as attributes."""
-    return [linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind)) for kind in kinds]
+    return [_iterator(kind) for kind in kinds]
+
+
+@lru_cache(maxsize=8)
+def _iterator(kind: str) -> linalg.attrs.IteratorTypeAttr:
+    return linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind))
 
 
 def rebuilt(

@@ -13,6 +13,7 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
@@ -73,7 +74,12 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
     if not isinstance(producer_of(value), arith.ConstantOp) and is_init(value):
         return permuted_init(scope, value, permutation)
     init = scope.empty_permuted(at, value, permutation)
-    return at.add(linalg.ops.TransposeOp(value, init, DenseArrayBase.from_list(i64, list(permutation)))).res[0]
+    return at.add(linalg.ops.TransposeOp(value, init, _attribute(tuple(permutation)))).res[0]
+
+
+@lru_cache(maxsize=4096)
+def _attribute(permutation: Permutation) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i64, permutation)
 
 
 def is_init(value: SSAValue) -> bool:

@@ -7,6 +7,7 @@ their root, and a chain that ends where it began disappears.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -35,6 +36,11 @@ def groups_of(op: ReshapeOp) -> Groups:
 
 def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     """`groups` as an attribute."""
+    return _reassociation(tuple(tuple(group) for group in groups))
+
+
+@lru_cache(maxsize=4096)
+def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
 
 

@@ -39,6 +39,7 @@ class Scope:
         self.shapes = ShapeAnalysis(ctx.symbols)
         self._symbols = self._symbol_sources()
         self._values: dict[Dim, SSAValue] = {}
+        self._types: dict[tuple[Attribute, tuple[int, ...]], TensorType[Attribute]] = {}
         self._empties: dict[Attribute, tensor.EmptyOp] = {}
         self._last: Operation | None = None
 
@@ -118,7 +119,11 @@ class Scope:
 
     def typed(self, value: SSAValue, dims: Sequence[Dim]) -> TensorType[Attribute]:
         """The type of a tensor like `value` with other sizes."""
-        return tensor_type(element_of(value), dims)
+        key = (element_of(value), tuple(size if isinstance(size, int) else DYNAMIC_INDEX for size in dims))
+        found = self._types.get(key)
+        if found is None:
+            found = self._types[key] = tensor_type(key[0], dims)
+        return found
 
     def lift_sizes(self) -> None:
         """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""

@@ -3,8 +3,8 @@
     %w = arith.constant dense_resource<w>     =>   %t = arith.constant dense_resource<w_folded>
     %t = transpose %w
 
-A result may be at most 1.5 times as large as the weights it replaces (64 KiB are always allowed), so that constants never blow up. A
-transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
+A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), so that constants never blow
+up; a weight that is stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALWAYS_BYTES = 64 * 1024
 """Results up to this size are always worth storing."""
 
 GROWTH = 1.5
-"""A result may be this much larger than the constants it is made from."""
+"""A result may have this many times the elements of the constants it is made from."""
 
 # Not worth a constant by themselves: they say a shape or one value, and consumers read them for free.
 _SHAPES_AND_SPLATS = (tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp)
@@ -74,9 +74,10 @@ class ConstantFolder:
         return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)
 
     def _pays(self, op: Operation) -> bool:
-        size = sum(_bytes(result.type) for result in op.results)
-        sources = sum(_bytes(value.type) for value in set(_inputs(op)) if _is_stored(value))
-        return size <= max(ALWAYS_BYTES, GROWTH * sources)
+        if sum(_bytes(result.type) for result in op.results) <= ALWAYS_BYTES:
+            return True
+        sources = sum(_elements(value.type) for value in set(_inputs(op)) if _is_stored(value))
+        return sum(_elements(result.type) for result in op.results) <= GROWTH * sources
 
     def _fold(self, op: Operation) -> None:
         try:
@@ -119,10 +120,14 @@ def _is_static_tensor(type_: Attribute) -> bool:
     return isinstance(type_, TensorType) and type_.has_static_shape()
 
 
-def _bytes(type_: Attribute) -> int:
+def _elements(type_: Attribute) -> int:
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return 0
-    return int(np.prod(type_.get_shape(), dtype=np.int64)) * numpy_dtype(type_.get_element_type()).itemsize
+    return int(np.prod(type_.get_shape(), dtype=np.int64))
+
+
+def _bytes(type_: Attribute) -> int:
+    return _elements(type_) * numpy_dtype(type_.get_element_type()).itemsize if isinstance(type_, TensorType) else 0
 
 
 def _is_stored(value: SSAValue) -> bool:

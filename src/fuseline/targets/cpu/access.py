@@ -196,7 +196,17 @@ class Frame:
         if _stays_in_run(whole, index.sizes[-1], lanes):
             last = index.position == len(index.sizes) - 1
             return Index(self._digit(whole.base, inner, size), 1 if last else 0)
-        return Index(0, 0, self._digit(self.vector(whole, lanes), inner, size))
+        return Index(0, 0, self._vector_digit(self.vector(whole, lanes), index, inner, size))
+
+    def _vector_digit(self, whole: Value, index: Split, inner: Operand, size: Operand | None) -> Value:
+        """In 32 bits where they are enough: ISAs divide no 64-bit lanes."""
+        bound = static_upper_bound(index.sizes)
+        if bound is None or bound >= 1 << 31:
+            return self._digit(whole, inner, size)
+        narrow = self.kernel.cast(whole, "i32")
+        parts = [None if p is None else self.kernel.splat(self.kernel.cast(self.kernel.as_value(p), "i32"), whole.type.lanes) for p in (inner, size)]
+        quotient = narrow if inner == 1 else self.kernel.div(narrow, parts[0])
+        return self.kernel.cast(quotient if size is None else self.kernel.rem(quotient, parts[1]), "i64")
 
     def _digit(self, whole: Any, inner: Operand, size: Operand | None) -> Any:
         quotient = self.kernel.div(whole, inner)

@@ -94,7 +94,7 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]
-    runs, lane_run = _fused(staging, grid, chunked)
+    runs, lane_run = _fused(staging, grid, chunked, machine.f32_lanes)
     groups = _groups(staging, {axis for run in runs for axis in run} | set(lane_run[:-1]))
     schedule = Schedule(staging, runs, chunked, 1, lane_run, groups)
     for group in groups:
@@ -283,11 +283,16 @@ def _work_per_lane_point(schedule: Schedule) -> float:
 # runs of axes ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _fused(staging: Staging, grid: list[Node], chunked: Node | None) -> tuple[list[list[Node]], list[Node]]:
-    """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends."""
-    shapes = list(_orders(staging))
+def _fused(staging: Staging, grid: list[Node], chunked: Node | None, lanes: int) -> tuple[list[list[Node]], list[Node]]:
+    """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends.
+
+    A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are then gathered.
+    """
+    written = list(_written(staging))
+    everything = [*written, *_orders(staging)]
     runs: list[list[Node]] = []
     for axis in [*grid, *([chunked] if chunked is not None else [])]:
+        shapes = written if axis == chunked and _too_short(staging, axis, lanes) else everything
         if runs and all(_adjacent(order, runs[-1][-1], axis) for order in shapes):
             runs[-1].append(axis)
         else:
@@ -300,7 +305,7 @@ def _fused(staging: Staging, grid: list[Node], chunked: Node | None) -> tuple[li
 
 
 def _orders(staging: Staging) -> list[list[Node | None]]:
-    """For every tensor that is read or written, the axes of its dimensions longer than 1 in memory order (None: read in another way)."""
+    """For every tensor that is read, the axes of its dimensions longer than 1 in memory order (None: read in another way)."""
     orders: list[list[Node | None]] = []
     for op in staging.live:
         if is_generic(op):
@@ -310,6 +315,17 @@ def _orders(staging: Staging) -> list[list[Node | None]]:
                     orders.append(_order(staging, value, map_, loops))
         else:
             orders += _moved(staging, op)
+    return orders
+
+
+def _too_short(staging: Staging, axis: Node, lanes: int) -> bool:
+    extent = staging.axes.extents[axis]
+    return isinstance(extent, int) and extent < lanes and all(stage.op is None for stage in staging.stages)
+
+
+def _written(staging: Staging) -> list[list[Node | None]]:
+    """`_orders` of what the stages make."""
+    orders: list[list[Node | None]] = []
     for stage in staging.stages:
         for value in stage.values:
             orders.append([axis for axis in staging.axes.of_value(value) if axis is not None])

@@ -249,7 +249,7 @@ def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None
         return None
     dims = view.shapes.dims(value)
     moving = [i for i, size in enumerate(dims) if size != 1]
-    only_returned = all(use.operation.name == "func.return" for use in value.uses)
+    only_returned = not any(value in tensor_operands(op) for op in view.members)
     along = value.op.dim.value.data
     return value.op if moving and along == moving[-1] and only_returned and len(moving) > 1 else None
 

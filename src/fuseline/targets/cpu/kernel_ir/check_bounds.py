@@ -120,7 +120,7 @@ class _Checker:
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
             return Affine(int(value.attr[self.lane] if isinstance(value.attr, tuple) else value.attr))
-        if value.op in ("splat", "bitcast") or (value.op == "cast" and value.attr in ("sext", "zext")):
+        if value.op in ("splat", "bitcast") or (value.op == "cast" and value.attr in ("sext", "zext", "trunc")):
             return self.form(value.args[0])
         if value.op in ("add", "sub"):
             a, b = (self.form(arg) for arg in value.args)
@@ -175,6 +175,8 @@ class _Checker:
             yield [self.form(arg) for arg in atom.args[1:]]
         elif atom.op in ("udiv", "urem"):
             yield from self._division(atom, above)
+        elif atom.op == "and" and not self.form(atom.args[1]).terms and self.form(atom.args[1]).constant >= 0:
+            yield [self.form(atom.args[1]) if above else Affine(0)]
         elif atom.op == "cast" and atom.attr in ("zext",) and not above:
             yield [Affine(0)]
 
@@ -205,11 +207,18 @@ class _Checker:
         divisor = self.form(atom.args[1])
         if divisor.terms or divisor.constant <= 0:
             return
-        whole = self.upper(self.form(atom.args[0]))
+        whole = self._upper_here(self.form(atom.args[0]))
         if atom.op == "urem":
             yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, max(whole, 0)))]
         elif whole is not None:
             yield [Affine(whole // divisor.constant)]
+
+    def _upper_here(self, form: Affine) -> int | None:
+        """`upper`, or what one of the conditions in force gives."""
+        found = [self.upper(form)]
+        for smaller, larger in self.facts:
+            found += [self.upper(form.plus(smaller, -f).plus(larger, f)) for f in _factors(form, smaller, larger)]
+        return min((bound for bound in found if bound is not None), default=None)
 
     def at_most(self, form: Affine, limit: int) -> bool:
         """Whether `form <= limit`, with the help of the conditions in force."""

@@ -71,7 +71,11 @@ class CopyStep:
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """An operator that runs outside native code: `node` is the serialised ONNX node."""
+    """An operator that runs outside native code: `node` is the serialised ONNX node.
+
+    It may be the first to know a size: a symbol among the sizes of its results that no input has. `arena_bytes` is what the arena must have
+    once those are known (0: no more than before).
+    """
 
     op_type: str
     node: bytes
@@ -79,6 +83,7 @@ class HostStep:
     results: tuple[Operand, ...]
     wave: int
     label: str = ""
+    arena_bytes: Dim = 0
 
 
 Step: TypeAlias = DispatchStep | CopyStep | HostStep
@@ -109,7 +114,8 @@ class ScheduleStatistics:
 class Schedule:
     """Steps in order. Steps of one wave do not depend on each other and share no memory that one of them writes; a barrier lies between waves.
 
-    `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
+    `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here). `arena_bytes` is the whole arena,
+    `initial_arena_bytes` (None: the same) the part whose size the inputs alone determine.
     """
 
     inputs: tuple[Boundary, ...]
@@ -118,6 +124,7 @@ class Schedule:
     constants: tuple[NDArray[Any], ...]
     arena_bytes: Dim
     symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
+    initial_arena_bytes: Dim | None = None
 
     @property
     def statistics(self) -> ScheduleStatistics:

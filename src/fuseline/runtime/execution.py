@@ -6,7 +6,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from fuseline.runtime import abi, host
 from fuseline.runtime.command_table import CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
-from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program
+from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program, TensorSpec
 from fuseline.runtime.sharing import Grid, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -41,35 +41,53 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(pages.base + offset)
 
 
+class Runnable(Protocol):
+    """A program bound to memory."""
+
+    threads: int
+
+    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
+        """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
+        ...
+
+
 class Workspace:
     """Memory that one run at a time may use: the arena, the scratch of every thread, and the executions bound to them."""
 
     def __init__(self) -> None:
         self.arena: Bytes = reserve(0)
         self.scratch: Bytes = reserve(0)
-        self.executions: OrderedDict[Shapes, Execution] = OrderedDict()
+        self.executions: OrderedDict[Shapes, Runnable] = OrderedDict()
 
-    def grow(self, arena_bytes: int, scratch_bytes: int) -> None:
-        """Have at least this much; executions are forgotten when memory moves."""
+    def grow(self, arena_bytes: int, scratch_bytes: int = 0, *, keep: bool = False) -> None:
+        """Have at least this much; executions are forgotten when memory moves. `keep`: the arena's contents move with it."""
         if arena_bytes > len(self.arena):
             self.executions.clear()
-            self.arena = reserve(arena_bytes)
+            old, self.arena = self.arena, reserve(arena_bytes)
+            if keep:
+                self.arena[: len(old)] = old
         if scratch_bytes > len(self.scratch):
             self.executions.clear()
             self.scratch = reserve(scratch_bytes)
 
 
 class Execution:
-    """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to share."""
+    """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to share.
 
-    def __init__(self, program: Program, code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int) -> None:
+    Args:
+        stage: the program is a part of a larger one: its outputs are given to `perform`, and the arena holds what earlier parts left.
+    """
+
+    def __init__(
+        self, program: Program, code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int, *, stage: bool = False
+    ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
         commands = [step for step in program.steps if isinstance(step, Command)]
         grids = [Grid(evaluate(c.workgroups), evaluate(c.cost_ns), c.max_threads, c.barrier) for c in commands]
         self.threads = 1 if sum(grid.cost_ns for grid in grids) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
-        workspace.grow(evaluate(program.arena_bytes), stride * self.threads)
+        workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena = workspace.arena
         self._table = CommandTable(
             commands,
@@ -82,19 +100,14 @@ class Execution:
             self._segment,
             ThreadPlan(self.threads, address_of(workspace.scratch), stride),
         )
-        self._outputs = [self._output(spec.dims, spec.dtype) for spec in program.outputs]
+        self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
         self._ranges = None if len(commands) == len(program.steps) else _ranges(program)
+        self._commands = len(commands)
         self._copies: dict[int, Array] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
-        addresses: list[int] = []
-        misaligned = self._input_alignment - 1
-        for array in inputs:
-            address = address_of(array)
-            if address & misaligned or not array.flags.c_contiguous:
-                address = self._copied(len(addresses), array)
-            addresses.append(address)
+        addresses = self.input_addresses(inputs)
         outputs: list[Array] = []
         for shape, dtype, room in self._outputs:
             raw = np.empty(room, np.uint8)
@@ -109,12 +122,21 @@ class Execution:
             self._run_ranges(self._ranges, launch, inputs, outputs)
         return outputs
 
-    def _output(self, dims: Sequence[Any], dtype: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-        shape, element = tuple(self._evaluate(size) for size in dims), dtype_named(dtype)
-        room = prod(shape) * element.itemsize + abi.ALIGNMENT
-        if room >= 1 << 62:
-            raise no_memory(room)
-        return shape, element, room
+    def perform(self, launch: Launch, inputs: Sequence[Array], addresses: Sequence[int], outputs: Sequence[Array | None]) -> None:
+        """Run a part of a program on inputs at `addresses`; outputs that no step of the part touches may be missing."""
+        self._table.set_segments(*addresses, *(0 if array is None else address_of(array) for array in outputs))
+        self._run_ranges(self._ranges if self._ranges is not None else [(0, self._commands)], launch, inputs, outputs)
+
+    def input_addresses(self, inputs: Sequence[Array]) -> list[int]:
+        """Where kernels read the inputs: in place, or in copies where they cannot."""
+        addresses: list[int] = []
+        misaligned = self._input_alignment - 1
+        for array in inputs:
+            address = address_of(array)
+            if address & misaligned or not array.flags.c_contiguous:
+                address = self._copied(len(addresses), array)
+            addresses.append(address)
+        return addresses
 
     def _copied(self, index: int, array: Array) -> int:
         """Address of a copy of an input that a kernel cannot read where it is, in memory kept for that."""
@@ -135,23 +157,42 @@ class Execution:
 
     # host calls ------------------------------------------------------------------------------------------------------------------------
 
-    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def _run_ranges(
+        self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, inputs: Sequence[Array], outputs: Sequence[Array | None]
+    ) -> None:
         for item in ranges:
-            if isinstance(item, HostCall):
-                operands = [tensor and self._view(tensor, inputs, outputs) for tensor in item.inputs]
-                host.call(item, operands, [tensor and self._view(tensor, inputs, outputs) for tensor in item.outputs])
-            else:
+            if not isinstance(item, HostCall):
                 self._table.set_range(*item)
                 launch(self._table.address)
+                continue
+            for target, answer in zip(item.outputs, self.call(item, inputs, outputs), strict=False):
+                if target is not None:
+                    host.store(item.label, self.view(target, inputs, outputs), answer)
 
-    def _view(self, tensor: HostTensor, inputs: Sequence[Array], outputs: Sequence[Array]) -> Array:
+    def call(self, step: HostCall, inputs: Sequence[Array], outputs: Sequence[Array | None]) -> list[Array]:
+        """What the host operator answers for the operands as they are now."""
+        return host.call(step, [tensor and self.view(tensor, inputs, outputs) for tensor in step.inputs])
+
+    def view(self, tensor: HostTensor, inputs: Sequence[Array], outputs: Sequence[Array | None]) -> Array:
+        """The memory of a host call's operand or result as an array."""
         place, shape, dtype = tensor.place, tuple(self._evaluate(size) for size in tensor.dims), dtype_named(tensor.dtype)
         if place.segment == "input":
             return np.ascontiguousarray(inputs[place.number]).reshape(shape)
         if place.segment == "output":
-            return outputs[place.number].reshape(shape)
+            output = outputs[place.number]
+            assert output is not None
+            return output.reshape(shape)
         memory = self._arena if place.segment == "arena" else self._code.constants[place.number]
         return np.ndarray(shape, dtype, memory.data, self._evaluate(place.offset))
+
+
+def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape and dtype of an output, and the bytes it takes with room for its alignment; raises FuselineError (E0405) beyond all memory."""
+    shape, element = tuple(evaluate(size) for size in spec.dims), dtype_named(spec.dtype)
+    room = prod(shape) * element.itemsize + abi.ALIGNMENT
+    if room >= 1 << 62:
+        raise no_memory(room)
+    return shape, element, room
 
 
 def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:

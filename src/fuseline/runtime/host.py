@@ -34,20 +34,19 @@ def executor(name: str) -> Executor:
     return found
 
 
-def call(step: HostCall, operands: Sequence[Array | None], results: Sequence[Array | None]) -> None:
-    """Run `step` on `operands` and store what it answers in `results`.
+def call(step: HostCall, operands: Sequence[Array | None]) -> list[Array]:
+    """What the executor answers for `step`, one array per result of the step.
 
-    Raises FuselineError: E0503 without the executor, E0107 where an answer is missing or has another shape or kind than was planned.
+    Raises FuselineError: E0503 without the executor, E0107 where an answer is missing.
     """
     answers = executor(step.executor)(step.node, operands)
-    if len(answers) < len(results):
-        raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(results)}", node=step.label)
-    for target, answer in zip(results, answers, strict=False):
-        if target is not None:
-            _store(step.label, target, np.asarray(answer))
+    if len(answers) < len(step.outputs):
+        raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(step.outputs)}", node=step.label)
+    return [np.asarray(answer) for answer in answers]
 
 
-def _store(label: str, target: Array, answer: Array) -> None:
+def store(label: str, target: Array, answer: Array) -> None:
+    """Put an answer where it was planned to be; raises FuselineError (E0107) where it has another shape or kind than was planned."""
     if answer.shape != target.shape:
         raise FuselineError("E0107", f"host operator answered shape {answer.shape}, planned was {target.shape}", node=label)
     if not np.can_cast(answer.dtype, target.dtype, "same_kind"):

@@ -59,7 +59,9 @@ class HostTensor(NamedTuple):
 class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
 
-    An operand that is None was left out in the model.
+    An operand that is None was left out in the model. A symbol that no input has and that is the whole of one of the results' sizes becomes
+    known by this call (only the run tells, say, how many elements are not zero); `arena_bytes` is what the arena must have from then on
+    (0: no more than before).
     """
 
     executor: str
@@ -67,6 +69,7 @@ class HostCall(NamedTuple):
     inputs: tuple[HostTensor | None, ...]
     outputs: tuple[HostTensor | None, ...]
     label: str = ""
+    arena_bytes: Size = 0
 
 
 Step: TypeAlias = Command | HostCall
@@ -149,7 +152,7 @@ def _command_to_json(step: Command) -> list[Any]:
 
 def _host_to_json(step: HostCall) -> list[Any]:
     inputs, outputs = ([_operand_to_json(tensor) for tensor in side] for side in (step.inputs, step.outputs))
-    return ["host", step.executor, step.node.hex(), inputs, outputs, step.label]
+    return ["host", step.executor, step.node.hex(), inputs, outputs, step.label, step.arena_bytes]
 
 
 def _operand_to_json(tensor: HostTensor | None) -> list[Any] | None:
@@ -170,9 +173,9 @@ def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
 def _step_from_json(data: list[Any]) -> Step:
     kind = cast(str, data[0])
     if kind == "host":
-        _, executor, node, inputs, outputs, label = data
+        _, executor, node, inputs, outputs, label, arena_bytes = data
         operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
-        return HostCall(str(executor), bytes.fromhex(node), *operands, str(label))
+        return HostCall(str(executor), bytes.fromhex(node), *operands, str(label), size_from_json(arena_bytes))
     if kind != "launch":
         raise ValueError(f"unknown step {kind!r}")
     _, kernel, places, sizes, workgroups, barrier, cost, threads, label = data

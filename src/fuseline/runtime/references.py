@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fuseline.runtime.program import Command, Place, Program, Step
+from fuseline.runtime.program import Command, HostCall, Place, Program, Step
 
 ENTRIES = ("run", "worker")
 """Offsets that every image must give: the scheduler's run entry and the workers' main function."""
@@ -32,7 +32,8 @@ def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int
     """Bytes of the segment where they are known."""
     if place.segment == "constant":
         return constant_bytes[place.number]
-    return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) else None
+    grows = any(isinstance(step, HostCall) and step.arena_bytes != 0 for step in program.steps)
+    return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
 
 
 def _places(step: Step) -> Iterator[Place]:

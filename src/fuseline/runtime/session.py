@@ -16,11 +16,12 @@ from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.execution import Array, Execution, LoadedCode, Shapes, Workspace, native_run
+from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, Shapes, Workspace, native_run
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
 from fuseline.runtime.program import TensorSpec
+from fuseline.runtime.staged import StagedExecution, split_stages
 from fuseline.runtime.team import shared_team
 
 EXECUTIONS_KEPT = 16
@@ -47,6 +48,7 @@ class Session:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
         self._artifact, self._program, self._pin = artifact, artifact.program, pin
         self._wanted = [(spec.name, dtype_named(spec.dtype)) for spec in self._program.inputs]
+        self._stages = split_stages(self._program)
         self._output_names = [spec.name for spec in self._program.outputs]
         self._reset()
         _sessions.add(self)
@@ -132,9 +134,13 @@ class Session:
             team.ensure(self.threads)
             self._code.run(team.address, context)
 
-    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Execution:
+    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Runnable:
         values = bind_sizes(self._program, shapes)
-        execution = Execution(self._program, self.open()._code, workspace, values, self.threads)
+        code = self.open()._code
+        if len(self._stages) == 1:
+            execution: Runnable = Execution(self._program, code, workspace, values, self.threads)
+        else:
+            execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)
         while len(workspace.executions) >= EXECUTIONS_KEPT:
             workspace.executions.popitem(last=False)
         workspace.executions[shapes] = execution

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Operand, Schedule, Slot, Step
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import Dim
 from fuseline.ir.flow import DispatchOp
-from fuseline.passes.schedule.order_dispatches import live_waves, needs_of, number_transients, waves_of
+from fuseline.passes.schedule.order_dispatches import live_waves, makers_in, needs_of, number_transients, waves_of
 from fuseline.passes.schedule.plan_transients import Transient, plan_transients
 from fuseline.passes.schedule.read_main import Buffer, MainGraph, Node, TensorUse, read_main
 
@@ -23,13 +24,16 @@ def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace 
     graph = read_main(ctx, module)
     transients, waves = number_transients(graph.nodes), waves_of(graph)
     live = live_waves(needs_of(graph.nodes, transients), waves)
-    plan = plan_transients([Transient(buffer.bytes, *live[i]) for i, buffer in enumerate(transients)], _in_place(graph, transients, in_place))
+    known_at = {symbol: waves[number] for symbol, number in makers_in(graph).items()}
+    lives = [Transient(buffer.bytes, *live[i]) for i, buffer in enumerate(transients)]
+    plan = plan_transients(lives, _in_place(graph, transients, in_place), known_at)
     slots = {buffer: Slot("arena", 0, offset) for buffer, offset in zip(transients, plan.offsets, strict=True)}
     order = sorted(range(len(waves)), key=lambda i: (waves[i], i))
     renumbered = {wave: rank for rank, wave in enumerate(sorted(set(waves)))}
-    steps = [_step(graph.nodes[i], renumbered[waves[i]], slots) for i in order]
+    steps = [_step(graph.nodes[i], renumbered[waves[i]], slots, plan.bytes_at(waves[i])) for i in order]
     symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
-    return Schedule(tuple(graph.inputs), tuple(graph.outputs), tuple(steps), tuple(graph.constants), plan.bytes, symbols)
+    constants = tuple(graph.constants)
+    return Schedule(tuple(graph.inputs), tuple(graph.outputs), tuple(steps), constants, plan.bytes, symbols, plan.bytes_at(-1))
 
 
 def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPlace | None) -> list[tuple[int, int]]:
@@ -41,12 +45,12 @@ def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPl
     return pairs
 
 
-def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot]) -> Step:
+def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim) -> Step:
     reads, writes = (tuple(_operand(use, slots) for use in uses) for uses in (node.reads, node.writes))
     if isinstance(node.op, DispatchOp):
         return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
     if node.host is not None:
-        return HostStep(*node.host, reads, writes, wave, node.label)
+        return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes)
     return CopyStep(reads[0], writes[0], wave, node.label)
 
 

@@ -113,12 +113,26 @@ def number_transients(nodes: Iterable[Node]) -> dict[Buffer, int]:
     return numbers
 
 
-def needs_of(nodes: Sequence[Node], transients: Mapping[Buffer, int]) -> list[StepNeeds]:
-    """What ordering must know of each node."""
+def symbol_makers(nodes: Sequence[Node], given: Iterable[str]) -> dict[str, int]:
+    """The host call (by number) that is the first to know each symbol which is not `given` by the inputs."""
+    known, makers = set(given), dict[str, int]()
+    for number, node in enumerate(nodes):
+        for use in node.writes if node.host is not None else ():
+            for symbol in (symbol.name for size in use.dims for symbol in d.symbols(size)):
+                if symbol not in known:
+                    makers.setdefault(symbol, number)
+    return makers
+
+
+def needs_of(nodes: Sequence[Node], transients: Mapping[Buffer, int], makers: Mapping[str, int] | None = None) -> list[StepNeeds]:
+    """What ordering must know of each node: it comes after those that write what it reads, and after those that make its sizes known."""
     writer: dict[Buffer, int] = {}
     out: list[StepNeeds] = []
     for number, node in enumerate(nodes):
-        after = sorted({writer[use.buffer] for use in node.reads if use.buffer in writer})
+        sizes = {symbol for _, size in node.sizes for symbol in d.symbols(size)}
+        sizes |= {symbol for use in (*node.reads, *node.writes) for size in use.dims for symbol in d.symbols(size)}
+        makes = {(makers or {}).get(symbol.name, number) for symbol in sizes} - {number}
+        after = sorted(makes | {writer[use.buffer] for use in node.reads if use.buffer in writer})
         reads, writes = (tuple(transients[u.buffer] for u in uses if u.buffer in transients) for uses in (node.reads, node.writes))
         out.append(StepNeeds(tuple(after), reads, writes, node.host is not None))
         writer |= {use.buffer: number for use in node.writes}
@@ -132,10 +146,16 @@ def nominal_bytes(size: Dim) -> int:
     return d.evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in d.symbols(size)})
 
 
+def makers_in(graph: MainGraph) -> dict[str, int]:
+    """`symbol_makers` of `@main`."""
+    given = {symbol.name for boundary in graph.inputs for size in boundary.dims for symbol in d.symbols(size)}
+    return symbol_makers(graph.nodes, given)
+
+
 def waves_of(graph: MainGraph) -> list[int]:
     """The wave of each node of `@main`."""
     transients = number_transients(graph.nodes)
-    return order_dispatches(needs_of(graph.nodes, transients), [nominal_bytes(buffer.bytes) for buffer in transients])
+    return order_dispatches(needs_of(graph.nodes, transients, makers_in(graph)), [nominal_bytes(buffer.bytes) for buffer in transients])
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ whose offsets are expressions that hold for every size:
 
     64-byte aligned |  static region  | k0 units of batch*seq | k1 units of batch*seq*seq | ...
 
-All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in units.
+All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in units. Regions whose
+sizes are known later (a host operator decides them) lie behind the others, so that an offset is known as soon as its buffer is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -34,14 +35,23 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
-    """The offset of each transient and the size of the arena, bytes."""
+    """The offset of each transient and the size of the arena, bytes; `ends` is the size after the regions of each time, in order."""
 
     offsets: tuple[Dim, ...]
     bytes: Dim
+    ends: tuple[tuple[int, Dim], ...] = ()
+
+    def bytes_at(self, time: int) -> Dim:
+        """Size of the arena that holds every buffer whose size is known at `time`."""
+        return next((end for known, end in reversed(self.ends) if known <= time), 0)
 
 
-def plan_transients(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]] = ()) -> ArenaPlan:
+def plan_transients(
+    transients: Sequence[Transient], in_place: Sequence[tuple[int, int]] = (), known_at: Mapping[str, int] | None = None
+) -> ArenaPlan:
     """Place `transients`; `in_place` pairs (result, operand) say which result may lie exactly on an operand that dies where it is born.
+
+    `known_at` gives the time at which symbols become known, where that is not the beginning (time -1).
 
     >>> plan_transients([Transient(100, 0, 1), Transient(64, 1, 2), Transient(128, 2, 3)]).offsets
     (0, 128, 0)
@@ -49,9 +59,9 @@ def plan_transients(transients: Sequence[Transient], in_place: Sequence[tuple[in
     owner = _merged(transients, in_place)
     owners = sorted(set(owner))
     merged = [_union([t for t, o in zip(transients, owner, strict=True) if o == root]) for root in owners]
-    plan = _plan_regions(merged)
+    plan = _plan_regions(merged, known_at or {})
     by_owner = dict(zip(owners, plan.offsets, strict=True))
-    return ArenaPlan(tuple(by_owner[o] for o in owner), plan.bytes)
+    return ArenaPlan(tuple(by_owner[o] for o in owner), plan.bytes, plan.ends)
 
 
 def _merged(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]]) -> list[int]:
@@ -77,20 +87,29 @@ def _union(group: Sequence[Transient]) -> Transient:
     return Transient(group[0].bytes, min(t.first for t in group), max(t.last for t in group))
 
 
-def _plan_regions(transients: Sequence[Transient]) -> ArenaPlan:
+def _plan_regions(transients: Sequence[Transient], known_at: Mapping[str, int]) -> ArenaPlan:
     regions: dict[Dim, list[int]] = {}
     for number, transient in enumerate(transients):
         regions.setdefault(_primitive(transient.bytes), []).append(number)
     offsets: list[Dim] = [0] * len(transients)
     base: Dim = 0
-    for primitive in sorted(regions, key=lambda key: (not isinstance(key, int), d.to_text(key))):
+    ends: list[tuple[int, Dim]] = []
+    for time, primitive in _in_order(regions, known_at):
         members = regions[primitive]
         unit, counts = _units(primitive, [transients[i].bytes for i in members])
         places, units = _best_fit([(count, transients[i]) for count, i in zip(counts, members, strict=True)])
         for place, i in zip(places, members, strict=True):
             offsets[i] = d.add(base, d.mul(place, unit))
         base = d.add(base, d.mul(units, unit))
-    return ArenaPlan(tuple(offsets), base)
+        ends.append((time, base))
+    return ArenaPlan(tuple(offsets), base, tuple(ends))
+
+
+def _in_order(primitives: Iterable[Dim], known_at: Mapping[str, int]) -> list[tuple[int, Dim]]:
+    """Regions with the time at which their unit is known: earliest first, fixed ones before symbolic ones, then by name."""
+    times = {primitive: max((known_at.get(symbol.name, -1) for symbol in d.symbols(primitive)), default=-1) for primitive in primitives}
+    ranked = sorted(times, key=lambda primitive: (times[primitive], not isinstance(primitive, int), d.to_text(primitive)))
+    return [(times[primitive], primitive) for primitive in ranked]
 
 
 def _primitive(size: Dim) -> Dim:

@@ -62,7 +62,7 @@ def assemble(
         inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
         outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
         steps=tuple(builder.steps(schedule.steps)),
-        arena_bytes=_size(schedule.arena_bytes),
+        arena_bytes=_size(schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes),
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
         symbols=dict(schedule.symbols),
@@ -151,7 +151,7 @@ class _ProgramBuilder:
 
     def _host(self, step: HostStep) -> p.HostCall:
         operands, results = (tuple(self._host_tensor(o) for o in side) for side in (step.operands, step.results))
-        return p.HostCall(HOST_EXECUTOR, step.node, operands, results, step.label)
+        return p.HostCall(HOST_EXECUTOR, step.node, operands, results, step.label, _size(step.arena_bytes))
 
     def _host_tensor(self, operand: Operand) -> p.HostTensor:
         return p.HostTensor(self._operand(operand), operand.dtype, tuple(_size(size) for size in operand.dims))
@@ -176,13 +176,23 @@ def _size(dim: Dim) -> Size:
 
 
 def _check_sizes(schedule: Schedule) -> None:
-    """Every symbol of the program must be a size of some input, else no run could know it."""
-    given = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
-    for where, size in _used_sizes(schedule):
-        for symbol in d.symbols(size):
-            if symbol.name not in given:
-                hint = "fix the size with --shape, or bound what it depends on"
-                raise FuselineError("E0107", f"the size {symbol.name} follows from no input", node=where, hint=hint)
+    """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run could know it."""
+    known = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
+    for step in schedule.steps:
+        if isinstance(step, HostStep):
+            known |= {symbol.name for result in step.results for size in result.dims for symbol in _lone_symbol(size)}
+        for size in _used_sizes(step):
+            _require(size, known, step.label)
+    for boundary in schedule.outputs:
+        for size in boundary.dims:
+            _require(size, known, boundary.name)
+
+
+def _require(size: Dim, known: set[str], where: str) -> None:
+    for symbol in d.symbols(size):
+        if symbol.name not in known:
+            hint = "fix the size with --shape, or bound what it depends on"
+            raise FuselineError("E0107", f"the size {symbol.name} follows from no input", node=where, hint=hint)
 
 
 def _lone_symbol(size: Dim) -> set[d.Symbol]:
@@ -194,11 +204,10 @@ def _symbol_fields(symbol: d.Symbol) -> tuple[str, int, int | None]:
     return symbol.name, symbol.lo, symbol.hi
 
 
-def _used_sizes(schedule: Schedule) -> Iterable[tuple[str, Dim]]:
-    for boundary in schedule.outputs:
-        yield from ((boundary.name, size) for size in boundary.dims)
-    for step in schedule.steps:
-        sizes: list[Dim] = [size for _, size in step.sizes] if isinstance(step, DispatchStep) else []
-        operands: tuple[Operand, ...] = (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)
-        slots: list[Slot] = [operand.slot for operand in operands]
-        yield from ((step.label, size) for size in (*sizes, *(slot.offset for slot in slots), *(s for o in operands for s in o.dims)))
+def _used_sizes(step: Step) -> Iterable[Dim]:
+    """Every size that must be known when the step runs."""
+    operands: tuple[Operand, ...] = (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)
+    slots: list[Slot] = [operand.slot for operand in operands]
+    yield from (size for _, size in step.sizes) if isinstance(step, DispatchStep) else ()
+    yield from (slot.offset for slot in slots)
+    yield from (size for operand in operands for size in operand.dims)

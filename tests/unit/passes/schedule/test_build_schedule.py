@@ -158,6 +158,24 @@ def test_host_call_is_alone_in_its_wave(schedule_of: ScheduleOf) -> None:
     assert schedule.statistics.host_ops == 1
 
 
+def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
+    """What needs such a size comes after the call, even where it reads nothing of it; its memory lies behind the rest of the arena."""
+    attributes = 'attributes {fuseline.host_op = "NonZero", fuseline.onnx_node = "aGk="}'
+    declaration = f"func.func private @host.NonZero.0({T}) -> {DYNAMIC} {attributes}\n"
+    body = _one("a", "x") + f'%h = func.call @host.NonZero.0(%a) {{fuseline.dims = [["found"]]}} : ({T}) -> {DYNAMIC}\n'
+    body += f"%z = arith.constant 0 : index\n%m = tensor.dim %h, %z : {DYNAMIC}\n"
+    body += f"%e = flow.dispatch @one::@one_entry(%x, %m) : ({T}, index) -> {DYNAMIC}{{%m}}\n"
+    body += _two("s", "h", "e", DYNAMIC, "%m") + _one("b", "a")
+    schedule = schedule_of(declaration + _main(body, "%b"))
+    host = next(step for step in schedule.steps if isinstance(step, HostStep))
+    sized = [step for step in schedule.steps if isinstance(step, DispatchStep) and step.sizes[0][1] != 64]
+    assert len(sized) == 2 and all(step.wave > host.wave for step in sized)
+    assert schedule.initial_arena_bytes == 256
+    assert d.symbols(host.arena_bytes) == {d.Symbol("found")} and host.arena_bytes == schedule.arena_bytes
+    before = [step for step in schedule.steps if isinstance(step, DispatchStep) and step.wave < host.wave]
+    assert all(not d.symbols(step.operands[0].slot.offset) for step in before)
+
+
 def test_call_of_an_ordinary_function_is_refused(schedule_of: ScheduleOf) -> None:
     declaration = "func.func private @other(tensor<64xf32>) -> tensor<64xf32>\n"
     with pytest.raises(FuselineError, match="no host operator"):

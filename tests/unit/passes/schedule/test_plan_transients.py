@@ -41,7 +41,7 @@ def test_live_buffers_never_overlap(transients: list[Transient], n: int, m: int,
 
 def test_static_sizes_give_a_static_plan() -> None:
     plan = plan_transients([Transient(100, 0, 1), Transient(d.mul(BOUNDED, 8), 1, 2)])
-    assert plan == ArenaPlan(plan.offsets, 128 + 320) and all(isinstance(offset, int) for offset in plan.offsets)
+    assert plan.bytes == plan.bytes_at(-1) == 128 + 320 and all(isinstance(offset, int) for offset in plan.offsets)
 
 
 def test_a_gap_is_filled_by_the_tightest_fit() -> None:
@@ -55,6 +55,15 @@ def test_kinds_of_sizes_lie_in_regions_of_their_own() -> None:
     transients = [Transient(d.mul(N, 64), 0, 1), Transient(d.mul(N, 128), 2, 3), Transient(d.mul(d.mul(N, N), 4), 0, 3), Transient(64, 0, 0)]
     plan = plan_transients(transients)
     assert d.evaluate(plan.bytes, {"n": 10}) == 64 + 1280 + 448
+
+
+def test_regions_known_later_lie_behind() -> None:
+    transients = [Transient(d.mul(M, 64), 2, 3), Transient(d.mul(N, 64), 0, 1), Transient(64, 0, 3), Transient(d.mul(d.mul(M, N), 64), 2, 3)]
+    plan = plan_transients(transients, known_at={"m": 1})
+    assert [d.symbols(offset) for offset in plan.offsets[1:3]] == [set(), set()]
+    early, late = plan.bytes_at(-1), plan.bytes_at(1)
+    assert d.evaluate(early, {"n": 5}) == 64 + 320 and plan.bytes_at(0) == early and late == plan.bytes
+    assert d.evaluate(late, {"n": 5, "m": 3}) == 64 + 320 + 192 + 960
 
 
 def test_in_place_pairs_share_memory() -> None:

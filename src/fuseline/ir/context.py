@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
-from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
-from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.dialects.tensor import Tensor
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
 from fuseline.ir.linalg_named import Linalg
+from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.util import Util
 from fuseline.report.records import CompileRecord
 
-DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow)
+DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow, Util)
 
 
 @dataclass

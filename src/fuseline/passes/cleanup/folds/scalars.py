@@ -11,6 +11,8 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import scalar_attribute
+from fuseline.ir.scalar_ops import Arith, Math
+from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 
@@ -147,5 +149,7 @@ def fold_identity(op: Operation, work: Worklist) -> bool:
 
 def scalar_folds() -> dict[type[Operation], tuple[Fold, ...]]:
     """The folds of every scalar op."""
-    kinds = [kind for dialect in (arith.Arith, math.Math) for kind in dialect.operations if kind is not arith.ConstantOp]
-    return {kind: (fold_scalar_constants, fold_identity) if kind in _IDENTITIES else (fold_scalar_constants,) for kind in kinds}
+    kinds = [kind for dialect in (Arith, Math) for kind in dialect.operations if kind is not arith.ConstantOp]
+    folds: dict[type[Operation], tuple[Fold, ...]] = {kind: (fold_scalar_constants,) for kind in kinds}
+    folds |= {kind: (fold_scalar_constants, fold_identity) for kind in _IDENTITIES}
+    return folds | {kind: (fold_scalar_constants, expansion) for kind, expansion in EXPANSIONS.items()}

@@ -8,13 +8,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, func, linalg, math, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, TensorType, f32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, TensorType, f32, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.ir.build import PARALLEL, REDUCTION, Emitter, dims_map, identity_map, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.pads import pad
+
+UNKNOWN = 3
+"""What a symbolic size is at run time; it could be any other number."""
 
 Step: TypeAlias = tuple[int, int, int]
 """Which op, and two numbers that choose its operands and attributes."""
@@ -33,7 +36,7 @@ class GraphBuilder:
         for code, first, second in steps:
             value = self.values[first % len(self.values)]
             new = _STEPS[code % len(_STEPS)](self, value, second)
-            if new is not None and int(np.prod(shape_of(new))) <= 4096:
+            if new is not None and int(np.prod([size if size >= 0 else UNKNOWN for size in shape_of(new)])) <= 4096:
                 self.values.append(new)
         kept = self.values[-results:]
         self.block.add_op(func.ReturnOp(*kept))
@@ -51,7 +54,12 @@ class GraphBuilder:
 
     def inputs(self) -> list[NDArray[Any]]:
         """Random arguments."""
-        return [self.rng.standard_normal(shape_of(argument)).astype(np.float32) for argument in self.block.args]
+        shapes = [[size if size >= 0 else UNKNOWN for size in shape_of(argument)] for argument in self.block.args]
+        return [self.rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def partners(self, x: SSAValue) -> list[SSAValue]:
+        """Values of the sizes of `x`: unknown sizes are known to be equal only in `x` itself."""
+        return [x] if min(shape_of(x), default=1) < 0 else [value for value in self.values if value.type == x.type]
 
 
 def _transpose(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
@@ -70,8 +78,7 @@ def _unary(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 
 
 def _add(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
-    partners = [value for value in g.values if value.type == x.type]
-    at = g.emitter()
+    at, partners = g.emitter(), g.partners(x)
     other = partners[n % len(partners)]
     return at.elementwise([x, other], at.empty_like(x), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]))
 
@@ -79,7 +86,7 @@ def _add(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 def _scale(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     """By a constant along one dimension."""
     shape = shape_of(x)
-    if not shape:
+    if not shape or shape[n % len(shape)] < 0:
         return None
     at, axis = g.emitter(), n % len(shape)
     maps = [identity_map(len(shape)), dims_map(len(shape), [axis])]
@@ -106,7 +113,8 @@ def _broadcast(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
         return None
     at, rank, size = g.emitter(), len(shape) + 1, 2 + n % 2
     front = n % 4 < 2
-    init = at.empty(f32, [size, *shape] if front else [*shape, size])
+    dynamic = [at.dim(x, axis) for axis, extent in enumerate(shape) if extent < 0]
+    init = at.add(tensor.EmptyOp(dynamic, TensorType(f32, [size, *shape] if front else [*shape, size]))).tensor
     read = range(1, rank) if front else range(rank - 1)
     return at.elementwise([x], init, lambda b: b.args[0] if n % 3 else b.op(math.TanhOp, b.args[0]), [dims_map(rank, list(read))])
 
@@ -115,7 +123,8 @@ def _reshape(at: Emitter, kind: Any, x: SSAValue, groups: Sequence[Sequence[int]
     attribute = ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
     type_ = TensorType(f32, list(shape))
     if kind is tensor.ExpandShapeOp:
-        return at.add(tensor.ExpandShapeOp(x, [], attribute, list(shape), type_)).result
+        dynamic = [at.dim(x, axis) for axis, size in enumerate(shape_of(x)) if size < 0]
+        return at.add(tensor.ExpandShapeOp(x, dynamic, attribute, list(shape), type_)).result
     return at.add(tensor.CollapseShapeOp(operands=[x], properties={"reassociation": attribute}, result_types=[type_])).result
 
 
@@ -125,7 +134,9 @@ def _collapse(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
         return None
     axis = n % (len(shape) - 1)
     groups = [[i] for i in range(axis)] + [[axis, axis + 1]] + [[i] for i in range(axis + 2, len(shape))]
-    return _reshape(g.emitter(), tensor.CollapseShapeOp, x, groups, [*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]])
+    pair = shape[axis : axis + 2]
+    merged = DYNAMIC_INDEX if min(pair) < 0 else pair[0] * pair[1]
+    return _reshape(g.emitter(), tensor.CollapseShapeOp, x, groups, [*shape[:axis], merged, *shape[axis + 2 :]])
 
 
 def _expand(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
@@ -133,6 +144,8 @@ def _expand(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     if not shape or len(shape) > 4:
         return None
     axis = n % len(shape)
+    if shape[axis] < 0:
+        return None
     factor = next((f for f in ((2, 3, 1) if n % 3 else (1,)) if shape[axis] % f == 0), 1)
     groups = [[i] for i in range(axis)] + [[axis, axis + 1]] + [[i + 1] for i in range(axis + 1, len(shape))]
     return _reshape(g.emitter(), tensor.ExpandShapeOp, x, groups, [*shape[:axis], factor, shape[axis] // factor, *shape[axis + 1 :]])
@@ -140,7 +153,7 @@ def _expand(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 
 def _pad(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     shape = list(shape_of(x))
-    if not shape:
+    if not shape or shape[n % len(shape)] < 0:
         return None
     at, axis = g.emitter(), n % len(shape)
     low: list[int | SSAValue] = [0] * len(shape)
@@ -153,7 +166,7 @@ def _pad(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 def _slice(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     shape = list(shape_of(x))
     axis = n % len(shape) if shape else 0
-    if not shape or shape[axis] < 2:
+    if not shape or shape[axis] < 2 or min(shape) < 0:
         return None
     offsets, sizes = [0] * len(shape), list(shape)
     offsets[axis], sizes[axis] = 1, max(1, (shape[axis] - 1) // 2)
@@ -162,10 +175,10 @@ def _slice(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 
 def _concat(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     shape = list(shape_of(x))
-    partners = [value for value in g.values if value.type == x.type]
-    if not shape:
+    partners = g.partners(x)
+    axis = n % len(shape) if shape else 0
+    if not shape or shape[axis] < 0:
         return None
-    axis = n % len(shape)
     shape[axis] *= 2
     return g.emitter().add(tensor.ConcatOp([x, partners[n % len(partners)]], axis, TensorType(f32, shape))).result
 
@@ -177,10 +190,11 @@ def _multiply_add(b: Any) -> list[SSAValue]:
 def _matmul(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     """Over the last dimension, with a constant weight."""
     shape = list(shape_of(x))
-    if len(shape) < 2:
+    if len(shape) < 2 or shape[-1] < 0:
         return None
     at, rank, out = g.emitter(), len(shape) + 1, 4 + n % 3
-    init = at.fill(0.0, at.empty(f32, [*shape[:-1], out]))
+    dynamic = [at.dim(x, axis) for axis, size in enumerate(shape) if size < 0]
+    init = at.fill(0.0, at.add(tensor.EmptyOp(dynamic, TensorType(f32, [*shape[:-1], out]))).tensor)
     k, column = rank - 1, rank - 2
     maps = [dims_map(rank, [*range(rank - 2), k]), dims_map(rank, [k, column]), dims_map(rank, list(range(rank - 1)))]
     iterators = [PARALLEL] * (rank - 1) + [REDUCTION]
@@ -191,7 +205,7 @@ def _conv(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     """A channels-first convolution (or a depthwise one) with a window of 1 or 2, stride 1 or 2."""
     shape = shape_of(x)
     window, stride = 1 + n % 2, 1 + n // 2 % 2
-    if len(shape) != 4 or min(shape[2:]) < window:
+    if len(shape) != 4 or min(shape) < 0 or min(shape[2:]) < window:
         return None
     at, depthwise = g.emitter(), n % 3 == 0
     channels = shape[1] if depthwise else 3
@@ -209,7 +223,7 @@ def _conv(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
 
 def _max_pool(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     shape = shape_of(x)
-    if len(shape) != 4 or min(shape[2:]) < 2:
+    if len(shape) != 4 or min(shape) < 0 or min(shape[2:]) < 2:
         return None
     at, stride = g.emitter(), 1 + n % 2
     spatial = [(size - 2) // stride + 1 for size in shape[2:]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_module
@@ -31,6 +33,7 @@ TOGETHER = (
     "sink-collapse-shapes,sink-expand-shapes,fold-broadcasts-into-readers,propagate-transposes,fold-unit-dims,fold-scale-into-weights,fold-pad-into-consumer,dead-code"
 )
 SHAPES = ((1, 4, 6, 6), (2, 3, 4, 5), (6, 4), (1, 12))
+SYMBOLIC = ((DYNAMIC_INDEX, DYNAMIC_INDEX, 4), (DYNAMIC_INDEX, 6), (1, DYNAMIC_INDEX, 2, 6))
 number = st.integers(0, 63)
 steps = st.lists(st.tuples(number, number, number), min_size=1, max_size=10)
 
@@ -40,10 +43,10 @@ def nodes(module: ModuleOp) -> set[str]:
     return {node for op in module.walk() for node in provenance(op)}
 
 
-def check(pipeline: str, program: list[Step], seed: int) -> None:
+def check(pipeline: str, program: list[Step], seed: int, shapes: Sequence[Sequence[int]] = SHAPES) -> None:
     """`pipeline` on the program that `program` spells keeps what must be kept."""
     ctx = new_context()
-    builder = GraphBuilder(ctx, SHAPES, seed)
+    builder = GraphBuilder(ctx, shapes, seed)
     module = builder.run(program)
     module.verify()
     inputs, before = builder.inputs(), nodes(module)
@@ -70,3 +73,9 @@ def test_one_pass_keeps_values(pipeline: str, program: list[Step], seed: int) ->
 @settings(max_examples=150, deadline=None)
 def test_all_passes_keep_values(program: list[Step], seed: int) -> None:
     check(TOGETHER, program, seed)
+
+
+@given(program=steps, seed=st.integers(0, 7))
+@settings(max_examples=100, deadline=None)
+def test_symbolic_sizes_keep_values(program: list[Step], seed: int) -> None:
+    check(TOGETHER, program, seed, SYMBOLIC)

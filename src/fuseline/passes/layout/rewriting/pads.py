@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from fuseline.ir.build import Emitter, element_of
@@ -43,8 +43,6 @@ def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
 
 def pad(at: Emitter, source: SSAValue, low: Mixed, high: Mixed, value: SSAValue, shape: Sequence[int]) -> tensor.PadOp:
     """A `tensor.pad` of `source` with one scalar to `shape`."""
-    from xdsl.dialects.builtin import IndexType
-
     block = Block(arg_types=[IndexType()] * len(low))
     end = tensor.YieldOp(value)
     end.location = at.location

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, i64
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
@@ -74,7 +74,18 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
     if not isinstance(producer_of(value), arith.ConstantOp) and is_init(value):
         return permuted_init(scope, value, permutation)
     init = scope.empty_permuted(at, value, permutation)
-    return at.add(linalg.ops.TransposeOp(value, init, _attribute(tuple(permutation)))).res[0]
+    return at.add(_transpose_op(value, init, tuple(permutation))).res[0]
+
+
+def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> linalg.ops.TransposeOp:
+    """What the constructor makes, without its checks: transposes are made by the thousand while they move, and most cancel."""
+    element = element_of(value)
+    block = Block(arg_types=[element, element])
+    block.add_op(linalg.ops.YieldOp.create(operands=[block.args[0]]))
+    properties: dict[str, Attribute] = {"permutation": _attribute(permutation)}
+    op = linalg.ops.TransposeOp.create(operands=[value, init], result_types=[init.type], properties=properties, regions=[Region(block)])
+    assert isinstance(op, linalg.ops.TransposeOp)
+    return op
 
 
 @lru_cache(maxsize=4096)

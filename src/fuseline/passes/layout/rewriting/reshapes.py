@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg_ops
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import producer_of
@@ -122,8 +122,8 @@ def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAV
     """`tensor.collapse_shape` as it stands."""
     dims = scope.dims(value)
     type_ = scope.typed(value, [d.product(dims[axis] for axis in group) for group in groups])
-    op = tensor.CollapseShapeOp(operands=[value], properties={"reassociation": reassociation(groups)}, result_types=[type_])
-    return at.add(op).result
+    op = tensor.CollapseShapeOp.create(operands=[value], properties={"reassociation": reassociation(groups)}, result_types=[type_])
+    return at.add(op).results[0]
 
 
 def merge_chain(scope: Scope, op: ReshapeOp) -> None:
@@ -145,7 +145,14 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     """`tensor.expand_shape` as it stands."""
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
     dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
-    return at.add(tensor.ExpandShapeOp(value, dynamic, reassociation(groups), static, scope.typed(value, dims))).result
+    properties: dict[str, Attribute] = {"reassociation": reassociation(groups), "static_output_shape": _sizes(tuple(static))}
+    op = tensor.ExpandShapeOp.create(operands=[value, *dynamic], properties=properties, result_types=[scope.typed(value, dims)])
+    return at.add(op).results[0]
+
+
+@lru_cache(maxsize=4096)
+def _sizes(static: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i64, static)
 
 
 def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:

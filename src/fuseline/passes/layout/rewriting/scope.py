@@ -65,7 +65,7 @@ class Scope:
 
     def knows(self, size: Dim) -> bool:
         """Whether `size` can be computed at the entry of the function."""
-        return all(symbol.name in self._symbols for symbol in d.symbols(size))
+        return isinstance(size, int) or all(symbol.name in self._symbols for symbol in d.symbols(size))
 
     def knows_all(self, sizes: Iterable[Dim]) -> bool:
         """Whether every size can be computed at the entry of the function."""

@@ -203,10 +203,15 @@ class Frame:
         bound = static_upper_bound(index.sizes)
         if bound is None or bound >= 1 << 31:
             return self._digit(whole, inner, size)
-        narrow = self.kernel.cast(whole, "i32")
-        parts = [None if p is None else self.kernel.splat(self.kernel.cast(self.kernel.as_value(p), "i32"), whole.type.lanes) for p in (inner, size)]
-        quotient = narrow if inner == 1 else self.kernel.div(narrow, parts[0])
-        return self.kernel.cast(quotient if size is None else self.kernel.rem(quotient, parts[1]), "i64")
+        quotient = self.kernel.cast(whole, "i32")
+        if inner != 1:
+            quotient = self.kernel.div(quotient, self._narrow(inner, whole.type.lanes))
+        if size is not None:
+            quotient = self.kernel.rem(quotient, self._narrow(size, whole.type.lanes))
+        return self.kernel.cast(quotient, "i64")
+
+    def _narrow(self, operand: Operand, lanes: int) -> Value:
+        return self.kernel.splat(self.kernel.cast(self.kernel.as_value(operand), "i32"), lanes)
 
     def _digit(self, whole: Any, inner: Operand, size: Operand | None) -> Any:
         quotient = self.kernel.div(whole, inner)

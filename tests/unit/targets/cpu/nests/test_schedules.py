@@ -1,0 +1,139 @@
+"""What the scheduler decides: grids, lanes, runs, groups, tiles and scratch."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseline.ir.dim import to_text
+from fuseline.targets.cpu.families.elementwise import Elementwise
+from fuseline.targets.cpu.families.family import Refusal
+from fuseline.targets.cpu.families.loop_nest import nest_plan
+from fuseline.targets.cpu.families.rows import Rows
+from fuseline.targets.cpu.families.schedule import Schedule
+from fuseline.targets.cpu.isa import machine
+
+from .generics import empty, fill, function, generic, tensor
+from .test_elementwise import ADD, GELU, unary
+from .test_reductions import SUM, layernorm, reduce, softmax
+from .texts import build, parse
+
+AVX2 = machine("avx2")
+
+
+def schedule(text: str) -> Schedule:
+    """The schedule of a dispatch."""
+    return nest_plan(parse(text), AVX2).schedule
+
+
+def test_elementwise_is_flat() -> None:
+    """All axes are one run, cut into chunks."""
+    found = schedule(unary((40, 50, 60), GELU, "%r"))
+    assert len(found.lane_run) == 3
+    assert found.runs == []
+    assert found.chunk < 40 * 50 * 60
+    assert found.workgroups == -(-40 * 50 * 60 // found.chunk)
+
+
+def test_a_bias_keeps_its_axis() -> None:
+    """Rows form the grid, walked as one; the axis of the bias is the lanes'."""
+    t, b = tensor((40, 50, 64)), tensor((64,))
+    op = generic("%y", [("%a", t), ("%b", b)], [("%e", t)], ["d0, d1, d2", "d2", "d0, d1, d2"], "ppp", *ADD)
+    found = schedule(function([("a", (40, 50, 64), "f32"), ("b", (64,), "f32")], [], empty("e", (40, 50, 64)) + "\n" + op, [("%y", t)]))
+    assert [len(run) for run in found.runs] == [2]
+    assert found.workgroups == 2000
+
+
+def test_small_work_is_one_workgroup() -> None:
+    assert schedule(unary((10, 12), GELU, "%r")).workgroups == 1
+
+
+def test_runtime_sizes_give_runtime_grids() -> None:
+    found = schedule(unary(("n", 8), GELU, "%r"))
+    assert "n" in to_text(found.workgroups)
+
+
+def test_softmax_shares_loops() -> None:
+    """Maximum; exponential and sum together; quotient: three walks over a row, the exponentials in scratch."""
+    view = parse(softmax((6, 40)))
+    found = nest_plan(view, AVX2).schedule
+    assert [len(group.stages) for group in found.groups] == [1, 2, 1]
+    assert [len(group.together) for group in found.groups] == [0, 1, 0]
+    assert found.workgroups == 6
+    assert build(view, AVX2)[2].scratch_bytes == 40 * 4
+
+
+def test_cheap_values_are_recomputed() -> None:
+    """A layer norm's centred row costs less to make again than to keep."""
+    assert build(parse(layernorm(4, 100)), AVX2)[2].scratch_bytes == 0
+
+
+def test_rows_of_unknown_length_take_no_scratch() -> None:
+    assert build(parse(softmax(("n", "m"))), AVX2)[2].scratch_bytes == 0
+
+
+def test_long_rows_take_no_scratch() -> None:
+    assert build(parse(softmax((2, 40000))), AVX2)[2].scratch_bytes == 0
+
+
+def test_lanes_follow_memory() -> None:
+    """Sums of rows run along the row, sums of columns across it."""
+    rows, columns = schedule(reduce((64, 64), [0], SUM[0], "0.0")), schedule(reduce((64, 64), [1], SUM[0], "0.0"))
+    assert rows.groups[0].lane_reduction is not None
+    assert rows.groups[0].lane_axis is None
+    assert columns.groups[0].lane_axis is not None
+    assert columns.chunked is not None
+
+
+def test_transposes_are_tiled() -> None:
+    t, s = tensor((64, 48)), tensor((48, 64))
+    op = generic("%y", [("%x", s)], [("%e", t)], ["d1, d0", "d0, d1"], "pp", "", [("%i0", "f32")])
+    found = schedule(function([("x", (48, 64), "f32")], [], empty("e", (64, 48)) + "\n" + op, [("%y", t)]))
+    assert len(found.tile_run) == 1
+    assert found.tile == 32
+    assert found.workgroups == 2
+
+
+def test_short_innermost_axes_join_their_neighbour() -> None:
+    """Upsampling by 2: lanes run over pairs, what is read is gathered."""
+    t, s = tensor((64, 50, 2)), tensor((64, 50))
+    op = generic("%y", [("%x", s)], [("%e", t)], ["d0, d1", "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    found = schedule(function([("x", (64, 50), "f32")], [], empty("e", (64, 50, 2)) + "\n" + op, [("%y", t)]))
+    assert len(found.lane_run) >= 2
+
+
+def test_one_number_for_all_means_one_workgroup() -> None:
+    x, r = tensor((6, 21)), tensor(())
+    lines = [
+        empty("e", (6, 21)),
+        fill("z", "0.0", ()),
+        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", ""], "rr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
+        generic("%y", [("%x", x), ("%s", r)], [("%e", x)], ["d0, d1", "", "d0, d1"], "pp", "%q = arith.subf %i0, %i1 : f32", [("%q", "f32")]),
+    ]
+    assert schedule(function([("x", (6, 21), "f32")], [], "\n".join(lines), [("%y", x)])).workgroups == 1
+
+
+def test_results_of_a_concat_are_stages_of_their_own() -> None:
+    body = f"%y = tensor.concat dim(1) %a, %b : ({tensor((9, 5))}, {tensor((9, 14))}) -> {tensor((9, 19))}"
+    found = schedule(function([("a", (9, 5), "f32"), ("b", (9, 14), "f32")], [], body, [("%y", tensor((9, 19)))]))
+    assert len(found.staging.stages) == 2
+    assert found.workgroups == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (unary((4, 8), GELU, "%r"), "no-reduction"),
+        (reduce((64, 64), [1], SUM[0], "0.0"), "not-contiguous"),
+        (reduce((5, 13), [0], "%q = arith.mulf %o0, %o0 : f32\n%s = arith.addf %q, %i0 : f32", "0.1"), "not-a-row-reduction"),
+    ],
+)
+def test_rows_refuse(text: str, code: str) -> None:
+    found = Rows().accepts(parse(text), AVX2)
+    assert isinstance(found, Refusal)
+    assert found.code == code
+
+
+def test_elementwise_refuses_reductions() -> None:
+    found = Elementwise().accepts(parse(reduce((5, 13), [0], SUM[0], "0.0")), AVX2)
+    assert isinstance(found, Refusal)
+    assert found.code == "reduces"

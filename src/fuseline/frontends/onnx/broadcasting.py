@@ -16,7 +16,7 @@ def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
         NoNativeLowering: it depends on the values of symbols.
         FuselineError: E0107, two different numbers of which neither is 1.
     """
-    if lhs == rhs or rhs == 1:
+    if rhs in (lhs, 1):
         return lhs
     if lhs == 1:
         return rhs

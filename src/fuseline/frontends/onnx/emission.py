@@ -45,11 +45,9 @@ class _Operands:
             self._slots.append(self._scalar(t))
             return
         value, map_ = self.node.program.read(t, loops, self.rank, self.node.emit)
-        for at, (other, other_map) in enumerate(zip(self.values, self.maps, strict=True)):
-            if other is value and other_map == map_:
-                break
-        else:
-            at = len(self.values)
+        same = (i for i, (other, other_map) in enumerate(zip(self.values, self.maps, strict=True)) if other is value and other_map == map_)
+        at = next(same, len(self.values))
+        if at == len(self.values):
             self.values.append(value)
             self.maps.append(map_)
         self._slots.append(lambda b: b.args[at])

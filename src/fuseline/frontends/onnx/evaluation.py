@@ -52,5 +52,5 @@ def _on_numbers(node: OnnxNode, emitted: Tensor) -> Tensor:
     model = single_node_model(node, "" if node.source.domain == "ai.onnx" else node.source.domain, node.opset)
     feeds = {f"i{i}": t.numbers() for i, t in enumerate(node.inputs) if t is not None}
     with np.errstate(all="ignore"):
-        out = ReferenceEvaluator(model).run(None, feeds)[0]
+        out = ReferenceEvaluator(model).run(None, feeds)[0]  # pyright: ignore[reportArgumentType] - a list, for names None
     return known(np.asarray(out, emitted.dtype), emitted.dtype)

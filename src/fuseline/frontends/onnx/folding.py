@@ -111,7 +111,7 @@ def _binary(symbolic: Callable[[Any, Any], Any], numeric: Callable[[Any, Any], A
 
     def folder(node: OnnxNode, x: Array, y: Array) -> Array:
         del node
-        if x.dtype != object and y.dtype != object:
+        if object not in (x.dtype, y.dtype):
             return np.asarray(numeric(x, y))
         return np.asarray(lifted(_pythonic(x), _pythonic(y)), dtype=object)
 
@@ -131,7 +131,9 @@ def _truncated_div(x: Array, y: Array) -> Array:
         return np.true_divide(x, y)
     if np.any(y == 0):
         raise _Unfoldable
-    return np.trunc(np.true_divide(x, y)) if x.dtype.kind == "i" and x.dtype.itemsize < 8 else np.where((x < 0) ^ (y < 0), -(abs(x) // abs(y)), abs(x) // abs(y))
+    if x.dtype.kind == "i" and x.dtype.itemsize < 8:
+        return np.trunc(np.true_divide(x, y))
+    return np.where((x < 0) ^ (y < 0), -(abs(x) // abs(y)), abs(x) // abs(y))
 
 
 def _symbolic_div(x: Dim, y: Dim) -> Dim:

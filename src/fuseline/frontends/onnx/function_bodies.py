@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -14,7 +15,7 @@ from fuseline.frontends.onnx.tensors import Tensor
 
 def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, OnnxNode, Mapping[str, int]] | None:
     """The standard's body for `node` with its operator sets, None where there is none for this version."""
-    schema = onnx.defs.get_schema(node.op_type, version, domain)
+    schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # onnx's stub lacks the functions of a schema
     proto = _plain(schema, version) if schema.has_function else None
     if proto is None and schema.has_context_dependent_function:
         proto = _for_context(schema, node, version)
@@ -40,14 +41,14 @@ def _complete_outputs(proto: onnx.FunctionProto) -> None:
         proto.output[:] = [name if name in made else filler for name in proto.output]
 
 
-def _plain(schema: onnx.defs.OpSchema, version: int) -> onnx.FunctionProto | None:
+def _plain(schema: Any, version: int) -> onnx.FunctionProto | None:
     versions = [v for v in schema.function_opset_versions if v <= version]
     if not versions:
         return None
     return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(versions[-1]))
 
 
-def _for_context(schema: onnx.defs.OpSchema, node: OnnxNode, version: int) -> onnx.FunctionProto | None:
+def _for_context(schema: Any, node: OnnxNode, version: int) -> onnx.FunctionProto | None:
     versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
     if not versions:
         return None

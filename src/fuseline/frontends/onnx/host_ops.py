@@ -46,7 +46,8 @@ class HostOps:
         results = call.res
         for (_, dims), value in zip(outputs, results, strict=True):
             self.program.bind_symbols(value, dims)
-        record = HostOpRecord(node=node.label, op_type=node.op_type, reason=f"{refusal.reason}: {refusal.detail}" if refusal.detail else refusal.reason)
+        reason = f"{refusal.reason}: {refusal.detail}" if refusal.detail else refusal.reason
+        record = HostOpRecord(node=node.label, op_type=node.op_type, reason=reason)
         self.ctx.records.host_ops.append(record)
         return [Tensor(dtype, dims, value=value) for (dtype, dims), value in zip(outputs, results, strict=True)]
 
@@ -83,6 +84,8 @@ def single_node_model(node: OnnxNode, domain: str, version: int, captured: Mappi
     Captured values follow the node's inputs under their own names.
     """
     proto = node_proto(node)
+    if proto.op_type == "Scatter":  # its old name, which onnx.reference does not know
+        proto.op_type, version = "ScatterElements", 11
     proto.input[:] = ["" if t is None else f"i{i}" for i, t in enumerate(node.inputs)]
     proto.output[:] = [f"o{i}" for i in range(node.output_count)]
     inputs = [_value_info(f"i{i}", t) for i, t in enumerate(node.inputs) if t is not None]

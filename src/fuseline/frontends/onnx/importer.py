@@ -178,7 +178,8 @@ class Importer:
     def _fallback(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> Sequence[Tensor | None]:
         if not onnx.defs.has(node.op_type, version, domain):
             name = f"{domain}.{node.op_type}" if domain else node.op_type
-            raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=node.label, hint="export with standard ONNX operators")
+            hint = "export with standard ONNX operators"
+            raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=node.label, hint=hint)
         body = function_body(node, domain, version)
         if body is not None:
             mark = self.program.mark()

@@ -20,7 +20,7 @@ def slice_of(node: OnnxNode, x: Tensor, offsets: Sequence[Dim], sizes: Sequence[
     if tuple(sizes) == x.dims and all(offset == 0 for offset in offsets):
         return x
     op = tensor.ExtractSliceOp.build(
-        operands=[node.ssa(x), [node.index(o) for o in offsets if not isinstance(o, int)], [node.index(s) for s in sizes if not isinstance(s, int)], []],
+        operands=[node.ssa(x), *([node.index(size) for size in dims if not isinstance(size, int)] for dims in (offsets, sizes)), []],
         result_types=[tensor_type(mlir_element(x.dtype), sizes)],
         properties={
             "static_offsets": DenseArrayBase.from_list(i64, [o if isinstance(o, int) else DYNAMIC_INDEX for o in offsets]),

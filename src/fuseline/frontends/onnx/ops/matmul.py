@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.broadcasting import broadcast_dim, broadcast_dims, loops_of
 from fuseline.frontends.onnx.dtypes import mlir_element
@@ -10,6 +11,7 @@ from fuseline.frontends.onnx.emission import contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
 
 
@@ -60,7 +62,7 @@ def gemm(node: OnnxNode) -> Tensor:
     if c is None or beta == 0.0:
         return scaled
 
-    def add(s, x, y):
+    def add(s: Body, x: SSAValue, y: SSAValue) -> SSAValue:
         if a.dtype.kind in "iu":
             return s.op(arith.AddiOp, x, y)
         return s.op(arith.AddfOp, x, y if beta == 1.0 else s.op(arith.MulfOp, y, s.constant(beta, element)))

@@ -20,6 +20,10 @@ from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, product
 
 
+def _add_exponential(b: Body, element: SSAValue, peak: SSAValue, accumulator: SSAValue) -> SSAValue:
+    return _add(b, b.op(math.ExpOp, b.op(arith.SubfOp, element, peak)), accumulator)
+
+
 def _add(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
     return b.op(arith.AddfOp, acc, e)
 
@@ -64,7 +68,7 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
     peak = reduce(node, [wide], axes, lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, acc, e), dtype=dtype, keep=True)
     shifted = [wide, peak]
     if log:
-        total = reduce(node, shifted, axes, 0.0, lambda b, e, m, acc: _add(b, b.op(math.ExpOp, b.op(arith.SubfOp, e, m)), acc), dtype=dtype, keep=True)
+        total = reduce(node, shifted, axes, 0.0, _add_exponential, dtype=dtype, keep=True)
         out = elementwise(node, [*shifted, total], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), b.op(math.LogOp, t)))
         return cast(node, out, x.dtype)
     powers = elementwise(node, shifted, dtype, lambda b, e, m: b.op(math.ExpOp, b.op(arith.SubfOp, e, m)))
@@ -209,7 +213,8 @@ def local_response_norm(node: OnnxNode) -> Tensor:
     lead[1], rest[1] = low, size - 1 - low
     padded = pad(node, x, lead, rest, 0.0)
     rank = x.rank + 1
-    image = AffineMap(rank, 0, tuple(AffineExpr.dimension(i) + AffineExpr.dimension(x.rank) if i == 1 else AffineExpr.dimension(i) for i in range(x.rank)))
+    dims = [AffineExpr.dimension(i) for i in range(rank)]
+    image = AffineMap(rank, 0, tuple(dims[i] + dims[x.rank] if i == 1 else dims[i] for i in range(x.rank)))
     window = node.emit.empty(mlir_element(x.dtype), [size])
     maps = [image, dims_map(rank, [x.rank]), dims_map(rank, list(range(x.rank)))]
 

@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
-from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, element_of
 from fuseline.ir.dim import product
 
 Combine = Callable[[Body, SSAValue, SSAValue], SSAValue]
@@ -66,7 +66,7 @@ def _counts(node: OnnxNode, window: Window, x: Tensor) -> np.ndarray:
     return out
 
 
-def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine) -> Tensor:
+def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine: Combine) -> Tensor:
     """Loops: batch, channel, positions | window. `combine(b, element, accumulator)`."""
     n = len(window.kernel)
     rank = 2 + 2 * n
@@ -108,16 +108,22 @@ def global_max_pool(node: OnnxNode) -> Tensor:
 
 @onnx_op("LpPool")
 def lp_pool(node: OnnxNode) -> Tensor:
-    """The p-norm in each window; native for p = 1 and 2."""
+    """The p-norm in each window."""
     x, order = node[0], node.integer("p", 2)
-    if order not in (1, 2) or not is_float(x.dtype):
+    if not is_float(x.dtype):
         raise NoNativeLowering("unsupported-order", f"p = {order}")
     from xdsl.dialects import math
 
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
 
     def combine(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
-        return b.op(arith.AddfOp, acc, b.op(arith.MulfOp, e, e) if order == 2 else b.op(math.AbsFOp, e))
+        size = b.op(math.AbsFOp, e)
+        if order > 2:
+            size = b.op(math.PowFOp, size, b.constant(order, element_of(e)))
+        return b.op(arith.AddfOp, acc, b.op(arith.MulfOp, e, e) if order == 2 else size)
 
     total = pool(node, pad_spatial(node, x, window, 0.0), window, 0.0, combine)
-    return total if order == 1 else elementwise(node, [total], x.dtype, lambda b, e: b.op(math.SqrtOp, e))
+    if order == 1:
+        return total
+    root = (lambda b, e: b.op(math.SqrtOp, e)) if order == 2 else (lambda b, e: b.op(math.PowFOp, e, b.constant(1 / order, element_of(e))))
+    return elementwise(node, [total], x.dtype, root)

@@ -50,7 +50,7 @@ def _output_dtype(node: OnnxNode) -> np.dtype[np.generic]:
 
 def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[np.generic], axis: int = 1) -> Tensor:
     """`x` quantised with parameters per tensor or along `axis`."""
-    info = np.iinfo(dtype)
+    info = np.iinfo(np.dtype(dtype).type)  # pyright: ignore[reportCallIssue, reportArgumentType]
     real = mlir_element(x.dtype)
     operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
     if zero is not None:

@@ -158,7 +158,8 @@ def rnn(node: OnnxNode) -> list[Tensor]:
 
     def cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
         h = state[0]
-        return [elementwise(step.node, [projected, _times(step.node, h, step.r)], h.dtype, lambda b, x, y: b.op(math.TanhOp, b.op(arith.AddfOp, x, y)))]
+        operands = [projected, _times(step.node, h, step.r)]
+        return [elementwise(step.node, operands, h.dtype, lambda b, x, y: b.op(math.TanhOp, b.op(arith.AddfOp, x, y)))]
 
     return _run(node, 1, 1, cell, _sum_of_biases)
 

@@ -58,7 +58,8 @@ def count_divided(node: OnnxNode, total: Tensor, sizes: Sequence[Dim]) -> Tensor
     count = product(sizes)
     dtype = total.dtype
     if isinstance(count, int):
-        return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(max(count, 1) if not is_float(dtype) else count, mlir_element(dtype))))
+        divisor = count if is_float(dtype) else max(count, 1)
+        return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(divisor, mlir_element(dtype))))
     integer = node.program.integer(count, mlir_element(INDEX_DTYPE), node.emit)
     return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, scalars.convert(b, integer, INDEX_DTYPE, dtype)))
 

@@ -105,7 +105,8 @@ def _coordinates(old: int, new: int, scale: float, mode: str) -> NDArray[np.floa
     if mode == "asymmetric":
         return place / scale
     if mode == "align_corners":
-        return place * (old - 1) / (new - 1) if new > 1 else np.zeros(new)
+        resized = old * scale  # not rounded: the standard's formula
+        return place * (old - 1) / (resized - 1) if resized != 1 else np.zeros(new)
     if mode == "pytorch_half_pixel" and new == 1:
         return np.zeros(1)
     if mode == "half_pixel_symmetric":

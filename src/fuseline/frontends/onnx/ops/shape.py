@@ -15,10 +15,9 @@ from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
-from fuseline.frontends.onnx.windows import pad
+from fuseline.frontends.onnx.tensors import Tensor, known
 from fuseline.ir.build import tensor_type
-from fuseline.ir.dim import Dim, add, floor_div, mul, product, sub
+from fuseline.ir.dim import Dim, add, floor_div, mul, product
 
 
 @onnx_op("Reshape", since=5)
@@ -145,78 +144,6 @@ def _piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tens
     if x.array is not None and isinstance(offset, int) and isinstance(size, int):
         return known(x.array[tuple(slice(offset, offset + size) if i == axis else slice(None) for i in range(x.rank))], x.dtype)
     return slice_of(node, x, offsets, sizes, [1] * x.rank)
-
-
-@onnx_op("Slice")
-def slice_op(node: OnnxNode) -> Tensor:
-    """From starts to ends in steps, per axis; negative positions count from the end."""
-    x = node[0]
-    starts, ends = (_positions(node, name, i) for name, i in (("starts", 1), ("ends", 2)))
-    axes = node.ints_or_input("axes", 3) or list(range(len(starts)))
-    steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)
-    if x.array is not None and all(isinstance(v, int) for v in (*starts, *ends)):
-        cuts = [slice(None)] * x.rank
-        for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
-            size = static_size(x.dims[axis])
-            cuts[axis] = slice(*_clipped(static_size(first), static_size(last), step, size), step)
-        return known(x.array[tuple(cuts)], x.dtype, x.name)
-    if any(step < 0 for step in steps):
-        raise NoNativeLowering("negative-step", f"steps {steps}")
-    offsets: list[Dim] = [0] * x.rank
-    sizes, strides = list(x.dims), [1] * x.rank
-    for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
-        at = normal_axis(axis, x.rank)
-        offsets[at], sizes[at] = _range(first, last, step, x.dims[at])
-        strides[at] = step
-    return slice_of(node, x, offsets, sizes, strides)
-
-
-def _positions(node: OnnxNode, name: str, index: int) -> list[Dim]:
-    return list(node.integers(name)) if node.has(name) else node[index].sizes()
-
-
-def _clipped(first: int, last: int, step: int, size: int) -> tuple[int | None, int | None]:
-    first, last = first + size if first < 0 else first, last + size if last < 0 else last
-    if step > 0:
-        return min(max(first, 0), size), min(max(last, 0), size)
-    last = min(max(last, -1), size - 1)
-    return min(max(first, 0), size - 1), None if last < 0 else last
-
-
-def _range(first: Dim, last: Dim, step: int, size: Dim) -> tuple[Dim, Dim]:
-    """Offset and count; positions beyond the end mean the end."""
-    if isinstance(first, int) and isinstance(last, int) and isinstance(size, int):
-        begin, end = _clipped(first, last, step, size)
-        return begin or 0, max(0, -(-((end if end is not None else size) - (begin or 0)) // step))
-    begin = add(size, first) if isinstance(first, int) and first < 0 else first
-    end = add(size, last) if isinstance(last, int) and last < 0 else last
-    if isinstance(last, int) and last >= 2**31 - 1:
-        end = size
-    if isinstance(end, int) and not isinstance(size, int):
-        raise NoNativeLowering("symbolic-slice", f"up to {end} of a symbolic size")
-    return begin, floor_div(add(sub(end, begin), step - 1), step)
-
-
-@onnx_op("Pad")
-def pad_op(node: OnnxNode) -> Tensor:
-    """A constant around the tensor."""
-    x = node[0]
-    mode = node.text("mode", "constant")
-    if mode != "constant":
-        raise NoNativeLowering("pad-mode", mode)
-    pads = node.ints_or_input("pads", 1) or []
-    given = node.get(2)
-    value = given.numbers().reshape(-1)[0].item() if given is not None else node.number("value", 0.0) if node.has("value") else 0
-    axes_input = node.get(3)
-    axes = [normal_axis(int(a), x.rank) for a in axes_input.numbers().reshape(-1)] if axes_input is not None else list(range(x.rank))
-    low, high = [0] * x.rank, [0] * x.rank
-    for i, axis in enumerate(axes):
-        low[axis], high[axis] = pads[i], pads[len(axes) + i]
-    if min((*low, *high), default=0) < 0:
-        offsets: list[Dim] = [max(-v, 0) for v in low]
-        sizes = [add(dim, min(a, 0) + min(b, 0)) for dim, a, b in zip(x.dims, low, high, strict=True)]
-        x = slice_of(node, x, offsets, sizes, [1] * x.rank)
-    return pad(node, x, [max(v, 0) for v in low], [max(v, 0) for v in high], value)
 
 
 @onnx_op("Tile", since=6)

@@ -4,7 +4,8 @@
     %t = transpose %w
 
 A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), so that constants never blow
-up; a weight that is stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
+up; a weight that is stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight
+becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def run_case(case: NodeCase) -> Outcome:
     if len(inputs) == len(case.inputs):
         return first
     second = _attempt(case, model, inputs)
-    return second if second.kind == "native" else first
+    return first if second.kind == "unsupported" else second
 
 
 def _attempt(case: NodeCase, model: onnx.ModelProto, inputs: Sequence[Any]) -> Outcome:

@@ -139,7 +139,20 @@ def _type_of_output(node: OnnxNode, info: onnx.ValueInfoProto, index: int) -> tu
 def _declared(node: OnnxNode, index: int) -> list[int | None] | None:
     """The sizes that the model itself declares for an output."""
     shape = node.source.outputs[index].shape
-    return None if shape is None else [size if isinstance(size, int) else None for size in shape]
+    if shape is None:
+        return _declared_by_body(node, index)
+    return [size if isinstance(size, int) else None for size in shape]
+
+
+def _declared_by_body(node: OnnxNode, index: int) -> list[int | None] | None:
+    """The sizes that a loop's body declares: of a state, or of one step of what the loop collects."""
+    if node.op_type != "Loop":
+        return None
+    shape = node.attributes["body"].as_graph().outputs[index + 1].shape
+    if shape is None:
+        return None
+    sizes = [size if isinstance(size, int) else None for size in shape]
+    return sizes if index < len(node.inputs) - 2 else [None, *sizes]
 
 
 def _declaration(

@@ -1,0 +1,68 @@
+"""Broadcasting, reshaping and the registry of the ONNX reader, without models."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx import registry
+from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
+from fuseline.frontends.onnx.registry import lowered_ops, lowering_of, onnx_op
+from fuseline.frontends.onnx.reshaping import groups_of
+from fuseline.frontends.onnx.tensors import NoNativeLowering, static_size
+from fuseline.ir.dim import mul, product, symbol
+
+N, M = symbol("n"), symbol("m")
+
+
+def test_equal_symbols_broadcast_and_ones_repeat():
+    assert broadcast_dims((N, 1), (1, 4)) == (N, 4)
+    assert loops_of((1, 4), (2, 3, 4)) == [None, 2]
+
+
+def test_unequal_symbols_are_no_native_broadcast():
+    with pytest.raises(NoNativeLowering, match="symbolic-broadcast"):
+        broadcast_dims((N,), (M,))
+
+
+def test_numbers_that_do_not_broadcast_are_an_error():
+    with pytest.raises(FuselineError, match="E0107"):
+        broadcast_dims((2,), (3,))
+
+
+def test_symbolic_reshapes_split_at_equal_products():
+    assert groups_of((N, 128, 384), (N, 128, 12, 32)) == [([0], [0]), ([1], [1]), ([2], [2, 3])]
+    assert groups_of((mul(N, 128), 4), (N, 128, 4)) == [([0], [0, 1]), ([1], [2])]
+    assert groups_of((N, 4), (M, 4)) is None
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_groups_cover_both_shapes_with_equal_products(sizes: list[int], random: object):
+    shuffled = [a for size in sizes for a in ((size,) if size % 2 else (2, size // 2))]
+    groups = groups_of(sizes, shuffled)
+    assert groups is not None
+    assert [axis for left, _ in groups for axis in left] == list(range(len(sizes)))
+    assert [axis for _, right in groups for axis in right] == list(range(len(shuffled)))
+    assert all(product(sizes[a] for a in left) == product(shuffled[a] for a in right) for left, right in groups)
+
+
+def test_versions_are_picked_by_the_operator_set():
+    old, new = lowering_of("", "Softmax", 11), lowering_of("", "Softmax", 13)
+    assert old is not None and new is not None and old is not new
+    assert lowering_of("", "Softmax", 12) is old
+    assert lowering_of("", "Trilu", 13) is None
+
+
+def test_two_lowerings_of_one_version_are_refused():
+    domain, op_type, since = lowered_ops()[0]
+    with pytest.raises(KeyError, match="two lowerings"):
+        onnx_op(op_type, since=since, domain=domain)(lambda node: node[0])
+    assert len([entry for entry in registry.lowered_ops() if entry[:2] == (domain, op_type)]) >= 1
+
+
+def test_a_symbolic_size_is_no_number():
+    assert static_size(3) == 3
+    with pytest.raises(NoNativeLowering, match="symbolic-size"):
+        static_size(N)

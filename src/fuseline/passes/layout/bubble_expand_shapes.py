@@ -35,6 +35,7 @@ class BubbleExpandShapesPass(ModulePass):
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
+            scope.sweep()
             for inner in reversed(list(scope.block.ops)):
                 if isinstance(inner, tensor.ExpandShapeOp) and inner.parent is not None:
                     _bubble(scope, inner)

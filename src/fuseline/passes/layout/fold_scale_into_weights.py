@@ -51,6 +51,7 @@ class FoldScaleIntoWeightsPass(ModulePass):
         ledger = Ledger(op)
         for function in functions(op):
             block = function.body.block
+            sweep(block)
             for inner in list(block.ops):
                 if is_generic(inner) and inner.parent is not None and element_of(inner.outputs[0]) in (f32, f64) and kind(inner) in _KINDS:
                     _fold(ctx, inner)

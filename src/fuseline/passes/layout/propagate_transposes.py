@@ -43,6 +43,7 @@ class PropagateTransposesPass(ModulePass):
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
+            scope.sweep()
             _sink(scope)
             scope.sweep()
             _bubble(scope)

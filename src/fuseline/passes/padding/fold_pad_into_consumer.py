@@ -42,6 +42,7 @@ class FoldPadIntoConsumerPass(ModulePass):
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
+            scope.sweep()
             for inner in list(scope.block.ops):
                 _visit(scope, inner)
             scope.sweep()

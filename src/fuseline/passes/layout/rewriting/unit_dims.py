@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import producer_of
@@ -23,6 +25,11 @@ def kept_axes(shape: Sequence[int | Dim]) -> list[int]:
     """
     kept = [axis for axis, size in enumerate(shape) if size != 1]
     return kept or list(range(len(shape)))[-1:]
+
+
+def _is_size(op: Operation) -> bool:
+    """Whether `op` belongs to the sizes and empty tensors that passes keep at the entry of a function."""
+    return isinstance(op, tensor.EmptyOp) or (len(op.results) == 1 and isinstance(op.results[0].type, IndexType))
 
 
 class Squeezer:
@@ -52,8 +59,7 @@ class Squeezer:
         if op is not None:
             return Emitter.after(op)
         assert isinstance(value, BlockArgument)
-        first = self.scope.block.first_op
-        assert first is not None
+        first = next(op for op in self.scope.block.ops if not _is_size(op))
         return Emitter(InsertPoint.before(first), [node for use in value.uses for node in provenance(use.operation)])
 
     def restore(self, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:

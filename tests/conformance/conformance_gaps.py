@@ -131,29 +131,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "RNN: runtime-value: B"): (
         "test_rnn_seq_length", "test_simple_rnn_with_initial_bias",
     ),
-    ("host", "Resize: resize-mode: cubic, align_corners"): (
-        "test_resize_downsample_scales_cubic_align_corners", "test_resize_upsample_scales_cubic_align_corners",
-    ),
-    ("host", "Resize: resize-mode: cubic, asymmetric"): (
-        "test_resize_upsample_scales_cubic_asymmetric",
-    ),
-    ("host", "Resize: resize-mode: cubic, half_pixel"): (
-        "test_resize_downsample_scales_cubic", "test_resize_downsample_sizes_cubic", "test_resize_upsample_scales_cubic",
-        "test_resize_upsample_sizes_cubic",
-    ),
-    ("host", "Resize: resize-mode: linear, tf_crop_and_resize"): (
-        "test_resize_tf_crop_and_resize", "test_resize_tf_crop_and_resize_axes_2_3", "test_resize_tf_crop_and_resize_axes_3_2",
-        "test_resize_tf_crop_and_resize_extrapolation_value",
-    ),
-    ("host", "Resize: resize-option: antialias or exclude_outside"): (
-        "test_resize_downsample_scales_cubic_A_n0p5_exclude_outside", "test_resize_downsample_scales_cubic_antialias",
-        "test_resize_downsample_scales_linear_antialias", "test_resize_downsample_sizes_cubic_antialias",
-        "test_resize_downsample_sizes_linear_antialias", "test_resize_upsample_scales_cubic_A_n0p5_exclude_outside",
-    ),
-    ("host", "Resize: resize-option: keep_aspect_ratio_policy"): (
-        "test_resize_downsample_sizes_nearest_not_larger", "test_resize_downsample_sizes_nearest_not_smaller",
-        "test_resize_upsample_sizes_nearest_not_larger", "test_resize_upsample_sizes_nearest_not_smaller",
-    ),
     ("host", "RoiAlign: no-lowering: RoiAlign"): (
         "test_roialign_aligned_false", "test_roialign_aligned_true", "test_roialign_mode_max",
     ),
@@ -171,9 +148,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "ScatterND: no-lowering: ScatterND"): (
         "test_scatternd", "test_scatternd_add", "test_scatternd_max", "test_scatternd_max_with_element_indices", "test_scatternd_min",
         "test_scatternd_min_with_element_indices", "test_scatternd_multiply",
-    ),
-    ("host", "Slice: negative-step: steps [-1, -3, -2]"): (
-        "test_slice_neg_steps",
     ),
     ("host", "TensorScatter: no-lowering: TensorScatter"): (
         "test_tensorscatter", "test_tensorscatter_3d", "test_tensorscatter_circular",

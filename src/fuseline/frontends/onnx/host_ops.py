@@ -95,6 +95,10 @@ def single_node_model(node: OnnxNode, domain: str, version: int, captured: Mappi
     for i, t in enumerate(node.inputs):
         if t is not None and t.is_constant and t.numbers().size <= 1024:
             graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(t.numbers()).reshape(t.numbers().shape), f"i{i}"))
+    if proto.op_type == "Loop" and not proto.input[1]:  # onnx.reference takes a missing condition for false
+        proto.input[1] = "always"
+        graph.node[0].input[1] = "always"
+        graph.initializer.append(numpy_helper.from_array(np.asarray(True), "always"))
     opsets = [helper.make_opsetid(domain, version)] + ([helper.make_opsetid("", 18)] if domain else [])
     return helper.make_model(graph, opset_imports=opsets)
 

@@ -86,7 +86,17 @@ class HostStep:
     arena_bytes: Dim = 0
 
 
-Step: TypeAlias = DispatchStep | CopyStep | HostStep
+@dataclass(frozen=True, slots=True)
+class SizesStep:
+    """`target` (64-bit integers) becomes `values`: sizes that the program computes with, such as the shape of an input."""
+
+    values: tuple[Dim, ...]
+    target: Operand
+    wave: int
+    label: str = ""
+
+
+Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep
 
 
 @dataclass(frozen=True, slots=True)

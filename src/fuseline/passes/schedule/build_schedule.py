@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Operand, Schedule, Slot, Step
+from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Operand, Schedule, SizesStep, Slot, Step
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
@@ -51,6 +51,8 @@ def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim)
         return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
     if node.host is not None:
         return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes)
+    if node.op is not None:
+        return SizesStep(tuple(size for _, size in node.sizes), writes[0], wave, node.label)
     return CopyStep(reads[0], writes[0], wave, node.label)
 
 

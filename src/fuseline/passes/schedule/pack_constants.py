@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule
+from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, SizesStep
 from fuseline.errors import FuselineError
 from fuseline.targets.target import CompiledKernel, PackedLayout
 
@@ -59,8 +59,8 @@ def pack_constants(
 
 def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
     for step in schedule.steps:
-        if isinstance(step, CopyStep):
-            operands, kernel = (step.source,), None
+        if isinstance(step, CopyStep | SizesStep):
+            operands, kernel = (step.source,) if isinstance(step, CopyStep) else (), None
         else:
             operands, kernel = step.operands, kernels.get(step.executable) if isinstance(step, DispatchStep) else None
         for position, operand in enumerate(operands):

@@ -58,7 +58,7 @@ class TensorUse:
 
 @dataclass(eq=False)
 class Node:
-    """A step to be: a dispatch, a host call, or a copy (`op` None)."""
+    """A step to be: a dispatch, a host call, a tensor of sizes (`tensor.from_elements`), or a copy (`op` None)."""
 
     op: Operation | None
     reads: tuple[TensorUse, ...]
@@ -101,7 +101,7 @@ def main_function(module: ModuleOp) -> func.FuncOp:
 
 
 def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
-    """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call or index arithmetic."""
+    """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call, size or tensor of sizes."""
     return _Reader(ctx, module).read()
 
 
@@ -156,7 +156,7 @@ class _Reader:
             self.graph.outputs.append(Boundary(name, dtype, self.graph.shapes.dims(value)))
             buffer = Buffer("output", index, 0)
             root = self._root(value)
-            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp):
+            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp):
                 self.copies.append((value, buffer))
             else:
                 self.buffers[root] = buffer
@@ -168,6 +168,8 @@ class _Reader:
             self._dispatch(op)
         elif isinstance(op, func.CallOp):
             self._host_call(op)
+        elif isinstance(op, tensor.FromElementsOp):
+            self._sizes(op)
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
@@ -178,6 +180,13 @@ class _Reader:
         sizes = tuple(zip(_size_names(self.symbols.get(op.executable), op.entry, len(indices)), indices, strict=True))
         writes = tuple(self._use(value) for value in op.res)
         self.graph.nodes.append(Node(op, reads, writes, sizes, op.entry, provenance(op)))
+
+    def _sizes(self, op: tensor.FromElementsOp) -> None:
+        target = self._use(op.results[0])
+        if target.dtype != "int64":
+            raise FuselineError("E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=", ".join(provenance(op)) or None)
+        values = tuple((str(i), self.graph.shapes.index(value)) for i, value in enumerate(op.operands))
+        self.graph.nodes.append(Node(op, (), (target,), values, "sizes", provenance(op)))
 
     def _host_call(self, op: func.CallOp) -> None:
         callee = self.symbols.get(op.callee.root_reference.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, Slot, Step
+from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -14,7 +14,7 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.scheduler import COPY_SYMBOL, COPY_WORKGROUP_BYTES, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.scheduler import COPY_SYMBOL, COPY_WORKGROUP_BYTES, RUN_SYMBOL, SIZES_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.target import CompiledKernel
 
 FLOPS_PER_NS = 32
@@ -57,7 +57,7 @@ def assemble(
     Raises FuselineError: E0107 for a size that no input determines, E0404 for code that cannot be linked.
     """
     image, places = _link(kernels, machine)
-    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0][COPY_SYMBOL])
+    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0])
     program = p.Program(
         inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
         outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
@@ -101,8 +101,10 @@ def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Imag
 
 
 class _ProgramBuilder:
-    def __init__(self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[str, int], copy: int) -> None:
-        self.kernels, self.constants, self.places, self.copy = kernels, constants, places, copy
+    def __init__(
+        self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[str, int], built_in: Mapping[str, int]
+    ) -> None:
+        self.kernels, self.constants, self.places, self.built_in = kernels, constants, places, built_in
         self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
         self.packed = {(constant, key.dims, key.layout): block for (constant, key), block in constants.layouts.items() if key is not None}
 
@@ -115,6 +117,9 @@ class _ProgramBuilder:
                 yield self._dispatch(step, barrier)
             elif isinstance(step, CopyStep):
                 yield self._copy(step, barrier)
+            elif isinstance(step, SizesStep):
+                places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
+                yield p.Command(self.built_in[SIZES_SYMBOL], places, values, len(values), barrier, label=step.label)
             else:
                 yield self._host(step)
 
@@ -140,7 +145,7 @@ class _ProgramBuilder:
     def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
         count = step.source.bytes
         return p.Command(
-            kernel=self.copy,
+            kernel=self.built_in[COPY_SYMBOL],
             bindings=(self._operand(step.source), self._operand(step.target)),
             sizes=(_size(count),),
             workgroups=_size(d.ceil_div(count, COPY_WORKGROUP_BYTES)),
@@ -206,8 +211,15 @@ def _symbol_fields(symbol: d.Symbol) -> tuple[str, int, int | None]:
 
 def _used_sizes(step: Step) -> Iterable[Dim]:
     """Every size that must be known when the step runs."""
-    operands: tuple[Operand, ...] = (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)
+    operands = _operands(step)
     slots: list[Slot] = [operand.slot for operand in operands]
     yield from (size for _, size in step.sizes) if isinstance(step, DispatchStep) else ()
+    yield from step.values if isinstance(step, SizesStep) else ()
     yield from (slot.offset for slot in slots)
     yield from (size for operand in operands for size in operand.dims)
+
+
+def _operands(step: Step) -> tuple[Operand, ...]:
+    if isinstance(step, SizesStep):
+        return (step.target,)
+    return (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)

@@ -18,6 +18,7 @@ from fuseline.targets.cpu.isa.description import Machine
 RUN_SYMBOL = "fuseline_run"
 WORKER_SYMBOL = "fuseline_worker"
 COPY_SYMBOL = "fuseline_copy"
+SIZES_SYMBOL = "fuseline_sizes"
 
 COPY_WORKGROUP_BYTES = 64 * 1024
 """Bytes one workgroup of the built-in copy kernel moves."""
@@ -485,6 +486,29 @@ exit:
 """
 
 
+_SIZES = """
+; Built-in kernel: bindings (target of 64-bit integers); workgroup i writes size i.
+define void @fuseline_sizes(ptr %bindings, ptr %sizes, i64 %begin, i64 %end, ptr %scratch) nounwind {
+entry:
+  %target = load ptr, ptr %bindings
+  br label %head
+head:
+  %i = phi i64 [%begin, %entry], [%i1, %body]
+  %more = icmp ult i64 %i, %end
+  br i1 %more, label %body, label %exit
+body:
+  %sp = getelementptr i64, ptr %sizes, i64 %i
+  %v = load i64, ptr %sp
+  %tp = getelementptr i64, ptr %target, i64 %i
+  store i64 %v, ptr %tp
+  %i1 = add i64 %i, 1
+  br label %head
+exit:
+  ret void
+}
+"""
+
+
 def scheduler_text(triple: str) -> str:
     """The scheduler as LLVM text for `triple`; raises FuselineError (E0501) for a machine other than x86-64 and AArch64."""
     machine = triple.split("-")[0]
@@ -494,7 +518,7 @@ def scheduler_text(triple: str) -> str:
     values = {"SPINS": SPINS, "FEW": FEW_THREADS, "CHUNK": COPY_WORKGROUP_BYTES, "WAIT": _FUTEX_WAIT_PRIVATE, "WAKE": _FUTEX_WAKE_PRIVATE}
     values |= {"LINE": abi.LINE_BYTES, "COMMAND": abi.COMMAND_BYTES, "PATCH": abi.PATCH_BYTES}
     values |= {name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_"))}
-    text = f'target triple = "{triple}"\n{words["declare"]}\n' + _WAIT + _SIGNAL + _BARRIER + _SYNC + _TABLE + _RUN + _COPY
+    text = f'target triple = "{triple}"\n{words["declare"]}\n' + _WAIT + _SIGNAL + _BARRIER + _SYNC + _TABLE + _RUN + _COPY + _SIZES
     text = text.replace("$PAUSE", words["pause"]).replace("$FUTEX", words["futex"])
     for name in sorted(values, key=len, reverse=True):
         text = text.replace(f"${name}", str(values[name]))

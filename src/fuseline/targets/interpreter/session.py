@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, Schedule
+from fuseline.analysis.schedule import Boundary, CopyStep, HostStep, Operand, Schedule, SizesStep, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime.dtypes import dtype_named
@@ -65,13 +65,17 @@ class InterpretedSession:
         memory = _Memory(self.artifact.schedule, arrays, sizes)
         for step in self.artifact.schedule.steps:
             self._step(step, memory)
-        return {spec.name: memory.outputs[i] for i, spec in enumerate(self.outputs)}
+        return {spec.name: memory.output(i) for i, spec in enumerate(self.outputs)}
 
-    def _step(self, step: DispatchStep | CopyStep | HostStep, memory: _Memory) -> None:
+    def _step(self, step: Step, memory: _Memory) -> None:
         if isinstance(step, CopyStep):
             memory.write([step.target], [memory.read(step.source).view(memory.dtype(step.target))])
+        elif isinstance(step, SizesStep):
+            memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
         elif isinstance(step, HostStep):
-            memory.write(step.results, call_node(step.node, [memory.read(operand) for operand in step.operands]))
+            answers = [np.asarray(a) for a in call_node(step.node, [memory.read(operand) for operand in step.operands])]
+            memory.learn(step, answers)
+            memory.write(step.results, answers)
         else:
             sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
             memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]))
@@ -81,9 +85,28 @@ class _Memory:
     """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing shows."""
 
     def __init__(self, schedule: Schedule, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
-        self.schedule, self.inputs, self.sizes = schedule, inputs, sizes
-        self.arena = np.full(d.evaluate(schedule.arena_bytes, sizes), 0xFF, np.uint8)
-        self.outputs = [np.empty([d.evaluate(dim, sizes) for dim in b.dims], dtype_named(b.dtype)) for b in schedule.outputs]
+        self.schedule, self.inputs, self.sizes = schedule, inputs, dict(sizes)
+        initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
+        self.arena = np.full(d.evaluate(initial, sizes), 0xFF, np.uint8)
+        self._outputs: dict[int, Array] = {}
+
+    def output(self, index: int) -> Array:
+        """An output, made when it is first asked for: its sizes may have turned up during the run."""
+        if index not in self._outputs:
+            boundary = self.schedule.outputs[index]
+            self._outputs[index] = np.empty([d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype))
+        return self._outputs[index]
+
+    def learn(self, step: HostStep, answers: Sequence[Array]) -> None:
+        """Take the sizes that a host operator is the first to know from what it answers, and grow the arena to them."""
+        for operand, answer in zip(step.results, answers, strict=False):
+            for dim, actual in zip(operand.dims, answer.shape, strict=False):
+                for symbol in d.symbols(dim):
+                    if d.to_text(dim) == symbol.name:
+                        self.sizes.setdefault(symbol.name, actual)
+        missing = d.evaluate(step.arena_bytes, self.sizes) - self.arena.size
+        if missing > 0:
+            self.arena = np.concatenate([self.arena, np.full(missing, 0xFF, np.uint8)])
 
     def dtype(self, operand: Operand) -> np.dtype[Any]:
         """The dtype of an operand."""
@@ -93,7 +116,10 @@ class _Memory:
         slot = operand.slot
         if slot.segment == "arena":
             return self.arena
-        array = {"constant": self.schedule.constants, "input": self.inputs, "output": self.outputs}[slot.segment][slot.index]
+        if slot.segment == "output":
+            array = self.output(slot.index)
+        else:
+            array = (self.schedule.constants if slot.segment == "constant" else self.inputs)[slot.index]
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
     def read(self, operand: Operand) -> Array:

@@ -78,6 +78,37 @@ func.func @main(%x: tensor<6xf32> {fuseline.name = "x"}) -> (tensor<6xf32> {fuse
     np.testing.assert_array_equal(session.run({"x": np.zeros(6, np.float32)})["y"], [0, 3, 1, 4, 2, 5])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sizes_as_a_tensor(threads: int) -> None:
+    main = """
+func.func @main(%x: tensor<?x3xf32> {fuseline.name = "x", fuseline.dims = ["n", "3"]}) -> (tensor<3xi64> {fuseline.name = "y"}) {
+  %z = arith.constant 0 : index
+  %n = tensor.dim %x, %z : tensor<?x3xf32>
+  %two = arith.constant 2 : index
+  %half = arith.floordivsi %n, %two : index
+  %a = arith.index_cast %n : index to i64
+  %b = arith.index_cast %half : index to i64
+  %c = arith.constant 3 : i64
+  %s = tensor.from_elements %a, %c, %b : tensor<3xi64>
+  func.return %s : tensor<3xi64>
+}"""
+    artifact = artifact_of(schedule_of(main), {}, threads=threads)
+    session = Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)))
+    for n in (1, 7, 100):
+        assert session.run({"x": np.zeros((n, 3), np.float32)})["y"].tolist() == [n, 3, n // 2]
+
+
+def test_tensor_of_other_scalars_is_refused() -> None:
+    main = """
+func.func @main() -> (tensor<1xf32>) {
+  %a = arith.constant 1.0 : f32
+  %s = tensor.from_elements %a : tensor<1xf32>
+  func.return %s : tensor<1xf32>
+}"""
+    with pytest.raises(FuselineError, match="from_elements of float32 cannot be scheduled"):
+        schedule_of(main)
+
+
 def test_missing_kernel_and_symbol_are_refused() -> None:
     schedule = schedule_of(_MAIN)
     with pytest.raises(FuselineError, match="no kernel was compiled for @one"):

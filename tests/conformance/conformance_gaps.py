@@ -56,12 +56,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "Einsum: einsum-form: ...ii->...i"): (
         "test_einsum_batch_diagonal",
     ),
-    ("host", "GRU: recurrent-option: clip, layout, input_forget or sequence_lens"): (
-        "test_gru_batchwise",
-    ),
-    ("host", "GRU: runtime-value: B"): (
-        "test_gru_seq_length", "test_gru_with_initial_bias",
-    ),
     ("host", "GridSample: no-lowering: GridSample"): (
         "test_gridsample", "test_gridsample_aligncorners_true", "test_gridsample_bicubic", "test_gridsample_bicubic_align_corners_0_additional_1",
         "test_gridsample_bicubic_align_corners_1_additional_1", "test_gridsample_bilinear",
@@ -71,15 +65,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_gridsample_volumetric_bilinear_align_corners_0", "test_gridsample_volumetric_bilinear_align_corners_1",
         "test_gridsample_volumetric_nearest_align_corners_0", "test_gridsample_volumetric_nearest_align_corners_1",
         "test_gridsample_zeros_padding",
-    ),
-    ("host", "LSTM: recurrent-option: clip, layout, input_forget or sequence_lens"): (
-        "test_lstm_batchwise",
-    ),
-    ("host", "LSTM: recurrent-option: peepholes"): (
-        "test_lstm_with_peepholes",
-    ),
-    ("host", "LSTM: runtime-value: B"): (
-        "test_lstm_with_initial_bias",
     ),
     ("host", "MaxPool: indices-output: the indices of the maxima"): (
         "test_maxpool_with_argmax_2d_precomputed_pads", "test_maxpool_with_argmax_2d_precomputed_strides",
@@ -124,12 +109,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ),
     ("host", "QuantizeLinear: blocked-quantization: block_size"): (
         "test_quantizelinear_blocked_asymmetric", "test_quantizelinear_blocked_symmetric",
-    ),
-    ("host", "RNN: recurrent-option: clip, layout, input_forget or sequence_lens"): (
-        "test_simple_rnn_batchwise",
-    ),
-    ("host", "RNN: runtime-value: B"): (
-        "test_rnn_seq_length", "test_simple_rnn_with_initial_bias",
     ),
     ("host", "RoiAlign: no-lowering: RoiAlign"): (
         "test_roialign_aligned_false", "test_roialign_aligned_true", "test_roialign_mode_max",

@@ -1,21 +1,27 @@
 """Recurrent layers over a known number of steps: the input's part of every gate is one contraction for all steps, then one small
 contraction and an elementwise cell per step.
+
+onnx.reference leaves out clip, sequence lengths and chosen activations, so what is not translated here is refused instead of run there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import is_float, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, contract, elementwise, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import sigmoid
+from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
@@ -25,17 +31,26 @@ from fuseline.ir.dim import Dim
 MAX_STEPS = 256
 """More steps than this would be more code than they are worth unrolled; they run on the host."""
 
+Activation = Callable[[Body, SSAValue], SSAValue]
 Cell = Callable[["Step", Tensor, Sequence[Tensor]], Sequence[Tensor]]
+Biases = Callable[[OnnxNode, Tensor], tuple[Tensor, Tensor | None]]
+_DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One direction's weights for one time step. `w`, `r` are `[gates * hidden, features]`; `bias` the sum of both biases, per gate."""
+    """One direction's weights for one time step. `r` is `[gates * hidden, hidden]`; `recurrent_bias` what is added to its product alone;
+    `peepholes` three `[hidden]` vectors, or none; `activations` those of this direction."""
 
     node: OnnxNode
     r: Tensor
     recurrent_bias: Tensor | None
     hidden: int
+    activations: tuple[Activation, ...]
+    peepholes: tuple[Tensor, ...] = ()
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------------------
 
 
 def _part(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tensor:
@@ -52,25 +67,81 @@ def _one(node: OnnxNode, x: Tensor, index: int) -> Tensor:
     return reshape(node, _part(node, x, 0, index, 1), x.dims[1:])
 
 
-def _check(node: OnnxNode, gates: int) -> tuple[int, Dim, int]:
-    """Steps, batch and hidden size; refuses what the unrolled form does not cover."""
-    x, r = node[0], node[2]
-    if node.has("clip") or node.integer("layout") or node.integer("input_forget") or node.get(4) is not None:
-        raise NoNativeLowering("recurrent-option", "clip, layout, input_forget or sequence_lens")
-    defaults = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}[node.op_type]
-    chosen = [name.capitalize() for name in node.texts("activations")]
-    if chosen and chosen != defaults * (len(chosen) // len(defaults)):
-        raise NoNativeLowering("recurrent-option", f"activations {chosen}")
-    steps = x.dims[0]
-    if not isinstance(steps, int) or steps > MAX_STEPS or not is_float(x.dtype):
-        raise NoNativeLowering("recurrent-steps", f"{steps} steps")
-    del gates
-    return steps, x.dims[1], static_size(r.dims[2])
+def _concat(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
+    if len(parts) == 1:
+        return parts[0]
+    if all(t.array is not None for t in parts):
+        return known(np.concatenate([t.numbers() for t in parts], axis=axis), parts[0].dtype)
+    total = sum(static_size(t.dims[axis]) for t in parts)
+    dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
+    type_ = tensor_type(mlir_element(parts[0].dtype), dims)
+    op = tensor.ConcatOp.build(operands=[[node.ssa(t) for t in parts]], result_types=[type_], properties={"dim": IntegerAttr(axis, i64)})
+    return result(node.emit.add(op).result, dims, parts[0].dtype)
+
+
+def _sum(node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
+    if x.is_constant and y.is_constant and x.dims == y.dims:
+        return known(x.numbers() + y.numbers(), x.dtype, x.name)
+    return elementwise(node, [x, y], x.dtype, lambda b, p, q: b.op(arith.AddfOp, p, q))
+
+
+# -- options ----------------------------------------------------------------------------------------------------------------------
 
 
 def _directions(node: OnnxNode) -> list[bool]:
     """For each direction whether it runs backwards."""
-    return {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[node.text("direction", "forward")]
+    found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(node.text("direction", "forward"))
+    if found is None:
+        raise FuselineError("E0107", f"direction {node.text('direction')!r} is unknown", hint="forward, reverse or bidirectional")
+    return found
+
+
+def _activations(node: OnnxNode, direction: int) -> tuple[Activation, ...]:
+    """The activations of one direction, each of its clipped input."""
+    defaults = _DEFAULTS[node.op_type]
+    names = [name.capitalize() for name in node.texts("activations")] or list(defaults) * (direction + 1)
+    chosen = names[direction * len(defaults) : (direction + 1) * len(defaults)]
+    unknown = [name for name in chosen if name not in ("Sigmoid", "Tanh", "Relu")]
+    if unknown or len(chosen) != len(defaults) or node.integer("input_forget"):
+        what = f"activation {unknown[0]}" if unknown else "input_forget or a missing activation"
+        raise FuselineError("E0106", f"{node.op_type} with {what} is unsupported", hint="Sigmoid, Tanh and Relu are supported")
+    dtype, clip = node[0].dtype, node.number("clip") if node.has("clip") else None
+    return tuple(_clipped_activation(name, dtype, clip) for name in chosen)
+
+
+def _clipped_activation(name: str, dtype: np.dtype[Any], clip: float | None) -> Activation:
+    element = mlir_element(dtype)
+
+    def apply(b: Body, x: SSAValue) -> SSAValue:
+        if clip is not None:
+            x = b.op(arith.MinimumfOp, b.op(arith.MaximumfOp, x, b.constant(-clip, element)), b.constant(clip, element))
+        if name == "Sigmoid":
+            return sigmoid(b, dtype, x)
+        return b.op(math.TanhOp, x) if name == "Tanh" else b.op(arith.MaximumfOp, x, b.constant(0.0, element))
+
+    return apply
+
+
+def _check_steps(x: Tensor) -> int:
+    steps = x.dims[0]
+    if not isinstance(steps, int) or steps > MAX_STEPS or not is_float(x.dtype):
+        raise NoNativeLowering("recurrent-steps", f"{steps} steps")
+    return steps
+
+
+def _refuse_wrong_host(node: OnnxNode, x: Tensor) -> None:
+    """The host would leave these out silently: without a native form they are refused."""
+    special = node.has("clip") or node.texts("activations") or node.get(4) is not None or node.integer("input_forget")
+    try:
+        _check_steps(x)
+    except NoNativeLowering as error:
+        if special:
+            message = f"{node.op_type} with clip, sequence lengths or activations over {x.dims[0]} steps is unsupported"
+            raise FuselineError("E0106", message, hint=f"a fixed number of at most {MAX_STEPS} steps is supported") from error
+        raise
+
+
+# -- the layer --------------------------------------------------------------------------------------------------------------------
 
 
 def _project(node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
@@ -87,81 +158,118 @@ def _times(node: OnnxNode, h: Tensor, r: Tensor) -> Tensor:
     return contract(node, (h, [0, 2]), (r, [1, 2]), [h.dims[0], r.dims[0], h.dims[1]], [0, 1], h.dtype)
 
 
-def _run(node: OnnxNode, gates: int, states: int, cell: Cell, biases: Callable[[Tensor], tuple[Tensor, Tensor | None]]) -> list[Tensor]:
-    """All directions; answers Y `[steps, directions, batch, hidden]` and the last states `[directions, batch, hidden]`."""
-    steps, batch, hidden = _check(node, gates)
-    x, every, last = node[0], [], []
+def _run(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[Tensor]:
+    """All directions; answers Y `[steps, directions, batch, hidden]` and the last states `[directions, batch, hidden]`.
+
+    With layout 1 the batch comes first in the input, the initial states and all answers.
+    """
+    batch_first = bool(node.integer("layout"))
+    x = transposed(node, node[0], [1, 0, 2]) if batch_first else node[0]
+    _refuse_wrong_host(node, x)
+    every: list[Tensor] = []
+    last: list[list[Tensor]] = []
     for direction, backwards in enumerate(_directions(node)):
-        given = node.get(3)
-        both = _one(node, given, direction) if given is not None else None
-        first, second = biases(both) if both is not None else (None, None)
-        projected = _project(node, x, _one(node, node[1], direction), first)
-        step = Step(node, _one(node, node[2], direction), second, hidden)
-        state = [_initial(node, node.get(5 + i), direction, batch, hidden, x.dtype) for i in range(states)]
-        outputs: list[Tensor] = []
-        for t in reversed(range(steps)) if backwards else range(steps):
-            state = list(cell(step, _one(node, projected, t), state))
-            outputs.append(reshape(node, state[0], (1, 1, batch, hidden)))
-        every.append(_concat(node, outputs[::-1] if backwards else outputs, 0))
-        last.append([reshape(node, s, (1, batch, hidden)) for s in state])
-    return [_concat(node, every, 1), *(_concat(node, [states_[i] for states_ in last], 0) for i in range(states))]
+        outputs, state = _run_direction(node, x, direction, backwards, states, cell, biases)
+        every.append(_concat(node, outputs, 0))
+        last.append([reshape(node, t, (1, *t.dims)) for t in state])
+    out = [_concat(node, every, 1), *(_concat(node, [states_[i] for states_ in last], 0) for i in range(states))]
+    if not batch_first:
+        return out
+    return [transposed(node, out[0], [2, 0, 1, 3]), *(transposed(node, t, [1, 0, 2]) for t in out[1:])]
 
 
-def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, hidden: int, dtype: np.dtype[np.generic]) -> Tensor:
-    if given is not None:
+def _run_direction(
+    node: OnnxNode, x: Tensor, direction: int, backwards: bool, states: int, cell: Cell, biases: Biases
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The outputs `[1, 1, batch, hidden]` of all steps in order, and the last state."""
+    steps, batch, hidden = _check_steps(x), x.dims[1], static_size(node[2].dims[2])
+    given, peepholes = node.get(3), node.get(7)
+    first, second = biases(node, _one(node, given, direction)) if given is not None else (None, None)
+    own = _one(node, peepholes, direction) if peepholes is not None else None
+    parts = tuple(_part(node, own, 0, k * hidden, hidden) for k in range(3)) if own is not None else ()
+    step = Step(node, _one(node, node[2], direction), second, hidden, _activations(node, direction), parts)
+    projected = _project(node, x, _one(node, node[1], direction), first)
+    state = [_initial(node, node.get(5 + i), direction, batch, hidden, x.dtype) for i in range(states)]
+    outputs: list[Tensor] = []
+    for t in reversed(range(steps)) if backwards else range(steps):
+        new = list(cell(step, _one(node, projected, t), state))
+        shown, state = _masked(node, t, steps, new, state)
+        outputs.append(reshape(node, shown, (1, 1, batch, hidden)))
+    return outputs[::-1] if backwards else outputs, state
+
+
+def _masked(node: OnnxNode, t: int, steps: int, new: list[Tensor], old: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """What step `t` shows and keeps: beyond its length a sequence shows zeros and keeps its state."""
+    lengths = node.get(4)
+    if lengths is None or (lengths.is_constant and bool((lengths.numbers() >= steps).all())):
+        return new[0], new
+    dtype, index = new[0].dtype, lengths.dtype
+
+    def chosen(x: Tensor, other: Tensor) -> Tensor:
+        def body(b: Body, length: SSAValue, p: SSAValue, q: SSAValue) -> SSAValue:
+            return s.select(b, s.compare(b, index, "gt", length, b.constant(t, mlir_element(index))), p, q)
+
+        return mapped(node, [(lengths, [0]), (x, [0, 1]), (other, [0, 1])], x.dims, dtype, body)
+
+    zeros = broadcast_to(known(np.zeros((), dtype)), new[0].dims)
+    return chosen(new[0], zeros), [chosen(x, other) for x, other in zip(new, old, strict=True)]
+
+
+def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, hidden: int, dtype: np.dtype[Any]) -> Tensor:
+    if given is None:
+        return broadcast_to(known(np.zeros((), dtype)), (batch, hidden))
+    if not node.integer("layout"):
         return _one(node, given, direction)
-    return broadcast_to(known(np.zeros((), dtype)), (batch, hidden))
+    return reshape(node, _part(node, given, 1, direction, 1), (batch, hidden))
 
 
-def _concat(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
-    if len(parts) == 1:
-        return parts[0]
-    total = sum(static_size(t.dims[axis]) for t in parts)
-    dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
-    type_ = tensor_type(mlir_element(parts[0].dtype), dims)
-    op = tensor.ConcatOp.build(operands=[[node.ssa(t) for t in parts]], result_types=[type_], properties={"dim": IntegerAttr(axis, i64)})
-    return result(node.emit.add(op).result, dims, parts[0].dtype)
+def _sum_of_biases(node: OnnxNode, both: Tensor) -> tuple[Tensor, None]:
+    half = static_size(both.dims[0]) // 2
+    return _sum(node, _part(node, both, 0, 0, half), _part(node, both, 0, half, half)), None
 
 
-def _sum_of_biases(both: Tensor) -> tuple[Tensor, None]:
-    array = both.numbers()
-    half = array.shape[0] // 2
-    return known(array[:half] + array[half:], both.dtype, both.name), None
+# -- cells ------------------------------------------------------------------------------------------------------------------------
 
 
 @onnx_op("LSTM", since=7)
 def lstm(node: OnnxNode) -> list[Tensor]:
-    """Gates i, o, f, c: c' = f * c + i * g; h' = o * tanh(c')."""
-    if node.get(7) is not None:
-        raise NoNativeLowering("recurrent-option", "peepholes")
+    """Gates i, o, f, c: c' = f * c + i * g; h' = o * tanh(c'). Peepholes let i, f see c and o see c'."""
+    return _run(node, 2, _lstm_cell, _sum_of_biases)
 
-    def cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
-        h, c = state
-        size, dtype = step.hidden, h.dtype
-        total = elementwise(step.node, [projected, _times(step.node, h, step.r)], dtype, lambda b, x, y: b.op(arith.AddfOp, x, y))
-        i, o, f, g = (_part(step.node, total, 1, k * size, size) for k in range(4))
 
-        def memory(b: Body, fe: SSAValue, ce: SSAValue, ie: SSAValue, ge: SSAValue) -> SSAValue:
-            kept = b.op(arith.MulfOp, sigmoid(b, dtype, fe), ce)
-            return b.op(arith.AddfOp, kept, b.op(arith.MulfOp, sigmoid(b, dtype, ie), b.op(math.TanhOp, ge)))
+def _lstm_cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
+    h, c = state
+    node, size, dtype = step.node, step.hidden, h.dtype
+    sigma, squash, show = step.activations
+    total = _sum(node, projected, _times(node, h, step.r))
+    i, o, f, g = (_part(node, total, 1, k * size, size) for k in range(4))
+    to_i, to_o, to_f = step.peepholes or (None, None, None)
 
-        new = elementwise(step.node, [f, c, i, g], dtype, memory)
-        out = elementwise(step.node, [o, new], dtype, lambda b, oe, ce: b.op(arith.MulfOp, sigmoid(b, dtype, oe), b.op(math.TanhOp, ce)))
-        return [out, new]
+    def memory(b: Body, fe: SSAValue, ce: SSAValue, ie: SSAValue, ge: SSAValue, *peep: SSAValue) -> SSAValue:
+        if peep:
+            ie, fe = (b.op(arith.AddfOp, gate, b.op(arith.MulfOp, p, ce)) for gate, p in ((ie, peep[0]), (fe, peep[1])))
+        kept = b.op(arith.MulfOp, sigma(b, fe), ce)
+        return b.op(arith.AddfOp, kept, b.op(arith.MulfOp, sigma(b, ie), squash(b, ge)))
 
-    return _run(node, 4, 2, cell, _sum_of_biases)
+    def shown(b: Body, oe: SSAValue, ce: SSAValue, *peep: SSAValue) -> SSAValue:
+        if peep:
+            oe = b.op(arith.AddfOp, oe, b.op(arith.MulfOp, peep[0], ce))
+        return b.op(arith.MulfOp, sigma(b, oe), show(b, ce))
+
+    new = elementwise(node, [f, c, i, g, *(t for t in (to_i, to_f) if t is not None)], dtype, memory)
+    return [elementwise(node, [o, new, *([to_o] if to_o is not None else [])], dtype, shown), new]
 
 
 @onnx_op("RNN", since=7)
 def rnn(node: OnnxNode) -> list[Tensor]:
     """h' = tanh(x W' + h R' + biases)."""
+    return _run(node, 1, _rnn_cell, _sum_of_biases)
 
-    def cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
-        h = state[0]
-        operands = [projected, _times(step.node, h, step.r)]
-        return [elementwise(step.node, operands, h.dtype, lambda b, x, y: b.op(math.TanhOp, b.op(arith.AddfOp, x, y)))]
 
-    return _run(node, 1, 1, cell, _sum_of_biases)
+def _rnn_cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
+    h, squash = state[0], step.activations[0]
+    operands = [projected, _times(step.node, h, step.r)]
+    return [elementwise(step.node, operands, h.dtype, lambda b, x, y: squash(b, b.op(arith.AddfOp, x, y)))]
 
 
 @onnx_op("GRU", since=7)
@@ -170,29 +278,27 @@ def gru(node: OnnxNode) -> list[Tensor]:
     after = bool(node.integer("linear_before_reset"))
     hidden = static_size(node[2].dims[2])
 
-    def biases(both: Tensor) -> tuple[Tensor, Tensor | None]:
-        array = both.numbers()
-        half = array.shape[0] // 2
-        merged = array[:half].copy()
-        merged[: 2 * hidden] += array[half : half + 2 * hidden]
-        own = array[half + 2 * hidden :]
+    def biases(node: OnnxNode, both: Tensor) -> tuple[Tensor, Tensor | None]:
         if not after:
-            merged[2 * hidden :] += own
-        return known(merged, both.dtype, both.name), known(own.copy(), both.dtype, f"{both.name}_r") if after else None
+            return _sum_of_biases(node, both)
+        gates = _sum(node, _part(node, both, 0, 0, 2 * hidden), _part(node, both, 0, 3 * hidden, 2 * hidden))
+        merged = _concat(node, [gates, _part(node, both, 0, 2 * hidden, hidden)], 0)
+        return merged, _part(node, both, 0, 5 * hidden, hidden)
 
     def cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
         return [_gru_cell(step, projected, state[0], after)]
 
-    return _run(node, 3, 1, cell, biases)
+    return _run(node, 1, cell, biases)
 
 
 def _gru_cell(step: Step, projected: Tensor, h: Tensor, after: bool) -> Tensor:
     node, size, dtype = step.node, step.hidden, h.dtype
+    sigma, squash = step.activations
     own = [_part(node, projected, 1, k * size, size) for k in range(3)]
     gates = _part(node, step.r, 0, 0, 2 * size)
     both = _times(node, h, gates)
     z, reset = (
-        elementwise(node, [own[k], _part(node, both, 1, k * size, size)], dtype, lambda b, x, y: sigmoid(b, dtype, b.op(arith.AddfOp, x, y)))
+        elementwise(node, [own[k], _part(node, both, 1, k * size, size)], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y)))
         for k in range(2)
     )
     weights = _part(node, step.r, 0, 2 * size, size)
@@ -206,7 +312,7 @@ def _gru_cell(step: Step, projected: Tensor, h: Tensor, after: bool) -> Tensor:
     one = mlir_element(dtype)
 
     def mix(b: Body, x: SSAValue, y: SSAValue, ze: SSAValue, he: SSAValue) -> SSAValue:
-        candidate = b.op(math.TanhOp, b.op(arith.AddfOp, x, y))
+        candidate = squash(b, b.op(arith.AddfOp, x, y))
         rest = b.op(arith.MulfOp, b.op(arith.SubfOp, b.constant(1.0, one), ze), candidate)
         return b.op(arith.AddfOp, rest, b.op(arith.MulfOp, ze, he))
 

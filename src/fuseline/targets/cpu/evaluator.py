@@ -139,7 +139,8 @@ class Evaluator:
 class BodyPoint:
     """The body of one structured op at one point of its loops.
 
-    `accumulators` are the elements of the outputs so far (for ops whose body reads them); None pulls the inits.
+    `accumulators` are the elements of the outputs so far (for ops whose body reads them); None pulls the inits. `wide` computes f16 and bf16
+    in f32 without rounding in between, as sums over many elements must be.
     """
 
     def __init__(
@@ -151,10 +152,12 @@ class BodyPoint:
         active: Operand | None,
         accumulators: Sequence[Value] | None = None,
         inputs: Mapping[int, Value] | None = None,
+        wide: bool = False,
     ) -> None:
         self.evaluator, self.view, self.loops, self.lanes, self.active = evaluator, view, loops, lanes, active
         self.accumulators = accumulators
         self.inputs = inputs or {}
+        self.wide = wide
         self._values: dict[SSAValue, Value | Index] = {}
 
     def yields(self) -> list[Value]:
@@ -172,7 +175,10 @@ class BodyPoint:
     def _get(self, value: SSAValue) -> Value | Index:
         found = self._values.get(value)
         if found is None:
-            found = self._values[value] = self._compute(value)
+            found = self._compute(value)
+            if self.wide and isinstance(found, Value):
+                found = widened(self.evaluator.kernel, found)
+            self._values[value] = found
         return found
 
     def _compute(self, value: SSAValue) -> Value | Index:
@@ -231,6 +237,16 @@ class BodyPoint:
         return found if found.vector is None else None
 
 
+def widened(kernel: KernelBuilder, value: Value) -> Value:
+    """f16 and bf16 as f32, anything else as it is."""
+    return kernel.cast(value, "f32") if value.type.dtype in ("f16", "bf16") else value
+
+
+def narrowed(kernel: KernelBuilder, value: Value, dtype: str) -> Value:
+    """What `widened` gave, rounded to `dtype` again."""
+    return kernel.cast(value, dtype) if dtype in ("f16", "bf16") else value
+
+
 def _inside(op: Operation, body: Block) -> bool:
     return op.parent_block() is body
 
@@ -271,11 +287,14 @@ def loops_at(e: Evaluator, view: StructuredOp, result: int, index: Sequence[AnyI
 def reduce_at(e: Evaluator, view: StructuredOp, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> list[Value]:
     """All results of a reduction at one point of its parallel loops: plain nested loops, the lanes side by side."""
     kernel, extents = e.kernel, view.loops(e.view.shapes)
-    inits = [e.value_at(init, e.through(map_, loops, lanes), lanes, active) for init, map_ in zip(view.outputs, view.output_maps, strict=True)]
+    inits = [
+        widened(kernel, e.value_at(init, e.through(map_, loops, lanes), lanes, active))
+        for init, map_ in zip(view.outputs, view.output_maps, strict=True)
+    ]
 
     def nest(remaining: tuple[int, ...], at: list[AnyIndex], accumulators: Sequence[Value]) -> Sequence[Value]:
         if not remaining:
-            point = BodyPoint(e, view, at, lanes, active, accumulators)
+            point = BodyPoint(e, view, at, lanes, active, accumulators, wide=True)
             return [kernel.splat(v, lanes) for v in point.yields()]
         loop, rest = remaining[0], remaining[1:]
 
@@ -284,7 +303,8 @@ def reduce_at(e: Evaluator, view: StructuredOp, loops: Sequence[AnyIndex], lanes
 
         return kernel.loop(0, e.frame.operand(extents[loop]), 1, body, accumulators)
 
-    return list(nest(view.reduction, list(loops), inits))
+    totals = nest(view.reduction, list(loops), inits)
+    return [narrowed(kernel, total, dtype_of(output.type)) for total, output in zip(totals, view.outputs, strict=True)]
 
 
 def _fill(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:

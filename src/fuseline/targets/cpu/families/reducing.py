@@ -8,8 +8,8 @@ from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.targets.cpu.access import AnyIndex, Index
-from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator, narrowed, widened
 from fuseline.targets.cpu.families.combining import Combiner
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -22,7 +22,7 @@ def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[An
     """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
     extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
-        e.value_at(init, e.through(map_, point, lanes), lanes, active)
+        widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active))
         for point in points
         for init, map_ in zip(view.outputs, view.output_maps, strict=True)
     ]
@@ -33,10 +33,11 @@ def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[An
         for number, point in enumerate(points):
             loops = [Index(taps[i]) if i in taps else c for i, c in enumerate(point)]
             held = accumulators[number * count : (number + 1) * count]
-            out += [e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held).yields()]
+            out += [e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held, wide=True).yields()]
         return out
 
-    flat = walk(e, [(loop, extents[loop]) for loop in view.reduction], {}, inits, at_tap)
+    totals = walk(e, [(loop, extents[loop]) for loop in view.reduction], {}, inits, at_tap)
+    flat = [narrowed(e.kernel, total, dtype_of(view.outputs[i % count].type)) for i, total in enumerate(totals)]
     return [list(flat[n * count : (n + 1) * count]) for n in range(len(points))]
 
 
@@ -90,7 +91,7 @@ class LaneReduction:
         out = list(state)
         width = self.vectors + self.scalar
         for number, point in enumerate(points):
-            body = BodyPoint(self.e, self.view, point, lanes, active, [])
+            body = BodyPoint(self.e, self.view, point, lanes, active, [], wide=True)
             for i, combiner in enumerate(self.combiners):
                 at = i * width + (self.vectors if lanes == 1 else number)
                 out[at] = combiner.combine(self.e.kernel, out[at], self._element(body, combiner, lanes, active))
@@ -117,8 +118,8 @@ class LaneReduction:
                 ]
             total = [combiner.across(kernel, v) for v in vectors] + parts[self.vectors :]
             init: SSAValue = self.view.outputs[i]
-            value = self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1)
+            value = widened(kernel, self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1))
             for part in total:
                 value = combiner.combine(kernel, value, part)
-            out.append(value)
+            out.append(narrowed(kernel, value, dtype_of(init.type)))
         return out

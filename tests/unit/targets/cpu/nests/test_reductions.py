@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.targets.cpu.isa import machine
+
 from .generics import empty, fill, function, generic, tensor
-from .texts import check
+from .texts import check, parse, run
 
 SUM = ("%s = arith.addf %o0, %i0 : f32", [("%s", "f32")])
 MAX = ("%s = arith.maximumf %i0, %o0 : f32", [("%s", "f32")])
@@ -257,3 +261,20 @@ def test_gram_like_reads_of_one_value() -> None:
         generic("%y", [("%p", x), ("%p", x)], [("%e", x)], ["d0, d1", "d1, d0", "d0, d1"], "pp", "%s = arith.addf %i0, %i1 : f32", [("%s", "f32")]),
     ]
     check(function([("x", (9, 9), "f32")], [], "\n".join(lines), [("%y", x), ("%p", x)]))
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("kept", [[0], [1]])
+def test_halves_are_summed_in_f32(element: str, kept: list[int]) -> None:
+    """4096 ones: a sum rounded after every step stops at 2048 in f16 and at 256 in bf16."""
+    text = reduce((3, 4096) if kept == [0] else (4096, 9), kept, f"%s = arith.addf %o0, %i0 : {element}", "0.0", element)
+    view = parse(text)
+    (found,) = run(
+        view, [np.ones((3, 4096) if kept == [0] else (4096, 9), numpy_dtype(element_of(view.tensors[0])))], {}, machine(), parts=1, at_end=True
+    )
+    np.testing.assert_array_equal(found.astype(np.float32), 4096)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_half_softmax_like_rows(element: str) -> None:
+    check(reduce((5, 61), [0], f"%q = math.exp %i0 : {element}\n%s = arith.addf %q, %o0 : {element}", "0.0", element))

@@ -132,3 +132,32 @@ def test_a_window_over_two_images():
         lambda b: [b.op(arith.AddfOp, b.args[3], b.op(arith.MaximumfOp, b.args[0], b.args[1]))],
     )  # fmt: skip
     assert code(WindowFamily(), p.done(y.results[0])) == "window-body"
+
+
+def test_a_filter_known_at_run_time_with_its_channels_first():
+    p = Dispatch((6, 6, 8), (8, 2, 2))
+    maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [0, 3, 4]), dims_map(5, [1, 2, 0])]
+    assert code(WindowFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-layout"
+
+
+def test_a_pooling_to_one_element():
+    p = Dispatch((2, 2, 1))
+    kinds = ["parallel"] * 3 + ["reduction"] * 2
+    maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
+    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(1, 1, 1)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    assert code(WindowFamily(), p.done(y.results[0])) == "no-channels"
+
+
+def test_a_result_written_with_gaps():
+    p = Dispatch((4, 5), (5, 6), (8, 6))
+    maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), AffineMap(3, 0, (dim(0) * 2, dim(1)))]
+    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.x[2], maps, "ppr"))) == "output-map"
+
+
+def test_padding_across_two_window_loops():
+    p = Dispatch((9, 8))
+    kinds = ["parallel"] * 2 + ["reduction"] * 2
+    x = p.pad(p.x[0], [1, 0], [1, 0])
+    maps = [AffineMap(4, 0, (dim(0) + dim(2) + dim(3), dim(1))), dims_map(4, [2, 3]), dims_map(4, [0, 1])]
+    y = p.emit.generic([x, p.empty(2, 2)], [p.zeros(9, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    assert code(WindowFamily(), p.done(y.results[0])) == "window-map"

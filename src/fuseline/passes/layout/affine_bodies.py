@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,12 +18,14 @@ Affine: TypeAlias = tuple[Array, Array]
 _ZERO, _ONE = np.zeros(()), np.ones(())
 
 
-def affine_body(op: linalg.ops.GenericOp, variable: int, constants: dict[int, Array]) -> Affine | None:
-    """What the body of `op` makes of input `variable`, the other inputs being `constants` (by position, broadcast over the loops); None
-    where that is no scale and shift."""
+def affine_body(op: linalg.ops.GenericOp, variables: Sequence[int], constants: dict[int, Array]) -> Affine | None:
+    """What the body of `op` makes of one tensor that is its inputs `variables`; None where that is no scale and shift.
+
+    The other inputs are `constants`, by position, broadcast over the loops.
+    """
     block = op.body.block
     known: dict[SSAValue, Affine] = {block.args[i]: (_ZERO, array) for i, array in constants.items()}
-    known[block.args[variable]] = (_ONE, _ZERO)
+    known.update((block.args[variable], (_ONE, _ZERO)) for variable in variables)
     for inner in block.ops:
         if isinstance(inner, linalg.ops.YieldOp):
             return _operand(known, inner.operands[0])

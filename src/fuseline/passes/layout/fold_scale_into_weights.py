@@ -90,7 +90,7 @@ def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int)
     best: tuple[Array, Array] = (scale, shift)
     value: SSAValue = root.results[0]
     while True:
-        readers = users_of(value)
+        readers = list(dict.fromkeys(users_of(value)))
         step = _affine_reader(ctx, root, weight, value, readers[0]) if len(readers) == 1 and is_generic(readers[0]) else None
         if step is None:
             return chain[:kept], *best
@@ -109,16 +109,16 @@ def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int
     if len(op.results) != 1 or view.reduction or op.results[0].type != value.type or not is_identity(view.output_maps[0]):
         return None
     positions = [i for i, operand in enumerate(op.inputs) if operand is value]
-    if len(positions) != 1 or not is_identity(view.input_maps[positions[0]]) or op.body.block.args[-1].uses:
+    if not all(is_identity(view.input_maps[i]) for i in positions) or op.body.block.args[-1].uses:
         return None
     constants: dict[int, Array] = {}
     for i, operand in enumerate(op.inputs):
-        if i != positions[0]:
+        if i not in positions:
             array = _broadcast_constant(ctx, operand, plain_loops(view.input_maps[i]), view.rank)
             if array is None:
                 return None
             constants[i] = array
-    made = affine_body(op, positions[0], constants)
+    made = affine_body(op, positions, constants)
     if made is None or not made[0].any() or not _per_channel(root, weight, made[0]) or not _per_channel(root, weight, made[1]):
         return None
     return made if np.isfinite(made[0]).all() and np.isfinite(made[1]).all() else None

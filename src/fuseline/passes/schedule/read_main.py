@@ -15,14 +15,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    IndexType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.evaluation.constants import dense_array
 from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
+from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, product
 from fuseline.ir.flow import DispatchOp, ExecutableOp
@@ -212,6 +222,8 @@ class _Reader:
     def _new_buffer(self, root: SSAValue) -> Buffer:
         if isinstance(root.owner, arith.ConstantOp):
             return self._constant(root.owner)
+        if isinstance(root.owner, linalg.ops.FillOp):
+            return self._filled(root.owner)
         size = mul(product(self.graph.shapes.dims(root)), element_bytes(dtype_name(_tensor(root))))
         return Buffer("arena", 0, size)
 
@@ -228,6 +240,13 @@ class _Reader:
         self.graph.constants.append(array)
         return Buffer("constant", len(self.graph.constants) - 1, 0)
 
+    def _filled(self, op: linalg.ops.FillOp) -> Buffer:
+        """A fill that no dispatch took: one constant, as its sizes are fixed."""
+        type_ = _tensor(op.results[0])
+        value: Any = op.inputs[0].owner.value  # pyright: ignore[reportAttributeAccessIssue]
+        self.graph.constants.append(np.full(type_.get_shape(), value.value.data, numpy_dtype(type_.get_element_type())))
+        return Buffer("constant", len(self.graph.constants) - 1, 0)
+
     def _resource(self, name: str, op: Operation) -> NDArray[Any]:
         array = self.ctx.resources.get(name)
         if array is None:
@@ -237,6 +256,8 @@ class _Reader:
 
 def _computes_nothing(op: Operation) -> bool:
     """Whether the op needs no step: reshapes, constants, empties, the return, and index arithmetic, which sizes already express."""
+    if isinstance(op, linalg.ops.FillOp):
+        return isinstance(op.inputs[0].owner, arith.ConstantOp) and DYNAMIC_INDEX not in _tensor(op.results[0]).get_shape()
     if isinstance(op, (*_ALIASES, arith.ConstantOp, tensor.EmptyOp, tensor.DimOp, func.ReturnOp)):
         return True
     return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))

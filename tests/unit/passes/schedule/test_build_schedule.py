@@ -176,6 +176,21 @@ def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
     assert all(not d.symbols(step.operands[0].slot.offset) for step in before)
 
 
+def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
+    body = f"%v = arith.constant 2.5 : f32\n%e = tensor.empty() : {T}\n%f = linalg.fill ins(%v : f32) outs(%e : {T}) -> {T}\n" + _two("r", "x", "f")
+    schedule = schedule_of(_main(body, "%r, %f", 2))
+    np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
+    step = next(step for step in schedule.steps if isinstance(step, DispatchStep))
+    assert step.operands[1].slot == Slot("constant", 0) and schedule.statistics.copies == 1
+
+
+def test_a_fill_of_free_size_is_refused(schedule_of: ScheduleOf) -> None:
+    body = f"%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : {DYNAMIC}\n%v = arith.constant 2.5 : f32\n%e = tensor.empty(%m) : {DYNAMIC}\n"
+    body += f"%f = linalg.fill ins(%v : f32) outs(%e : {DYNAMIC}) -> {DYNAMIC}\n" + _two("r", "x", "f", DYNAMIC, "%m")
+    with pytest.raises(FuselineError, match=r"linalg.fill cannot be scheduled"):
+        schedule_of(_main(body, "%r", type_=DYNAMIC))
+
+
 def test_call_of_an_ordinary_function_is_refused(schedule_of: ScheduleOf) -> None:
     declaration = "func.func private @other(tensor<64xf32>) -> tensor<64xf32>\n"
     with pytest.raises(FuselineError, match="no host operator"):

@@ -43,9 +43,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_basic_deform_conv_with_padding", "test_basic_deform_conv_without_padding", "test_deform_conv_with_mask_bias",
         "test_deform_conv_with_multiple_offset_groups",
     ),
-    ("host", "DequantizeLinear: blocked-quantization: uint8"): (
-        "test_dequantizelinear_blocked",
-    ),
     ("host", "Det: no-lowering: Det"): (
         "test_det_2d", "test_det_nd",
     ),
@@ -106,9 +103,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ),
     ("host", "Pow: unsupported-dtype: integer power"): (
         "test_pow_types_int32_float32", "test_pow_types_int32_int32", "test_pow_types_int64_float32", "test_pow_types_int64_int64",
-    ),
-    ("host", "QuantizeLinear: blocked-quantization: block_size"): (
-        "test_quantizelinear_blocked_asymmetric", "test_quantizelinear_blocked_symmetric",
     ),
     ("host", "RoiAlign: no-lowering: RoiAlign"): (
         "test_roialign_aligned_false", "test_roialign_aligned_true", "test_roialign_mode_max",

@@ -7,9 +7,9 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.dtypes import from_onnx, is_float, mlir_element
-from fuseline.frontends.onnx.emission import cast, elementwise, mapped
-from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.dtypes import from_onnx, is_float, is_half, mlir_element
+from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reshape
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.matmul import matmul_of
 from fuseline.frontends.onnx.registry import onnx_op
@@ -25,21 +25,32 @@ def _loops(x: Tensor, parameter: Tensor, axis: int) -> list[int | None]:
     """Per-tensor parameters stay; one per slice along `axis` follow it."""
     if parameter.rank == 0 or parameter.dims == (1,):
         return [None] * parameter.rank
-    if parameter.rank != 1:
-        raise NoNativeLowering("blocked-quantization", f"parameters of rank {parameter.rank}")
-    return [axis if axis >= 0 else axis + x.rank]
+    axis = axis if axis >= 0 else axis + x.rank
+    if parameter.rank == 1:
+        return [axis]
+    if parameter.rank != x.rank - 1:
+        raise NoNativeLowering("blocked-quantization", f"parameters of rank {parameter.rank} for rank {x.rank}")
+    return [i if i <= axis else i + 1 for i in range(parameter.rank)]
+
+
+def _in_blocks(node: OnnxNode, x: Tensor, block: int) -> tuple[Tensor, int]:
+    """`x` with its quantised axis as (blocks, elements of a block), and that axis; parameters follow the blocks."""
+    axis = normal_axis(node.integer("axis", 1), x.rank)
+    if static_size(x.dims[axis]) % block:
+        raise NoNativeLowering("blocked-quantization", f"{x.dims[axis]} elements in blocks of {block}")
+    return reshape(node, x, (*x.dims[:axis], static_size(x.dims[axis]) // block, block, *x.dims[axis + 1 :])), axis
 
 
 @onnx_op("QuantizeLinear")
 def quantize_linear(node: OnnxNode) -> Tensor:
     """saturate(round(x / scale) + zero_point)."""
     x, scale, zero = node[0], node[1], node.get(2)
-    if node.integer("block_size"):
-        raise NoNativeLowering("blocked-quantization", "block_size")
     dtype = zero.dtype if zero is not None else _output_dtype(node)
     if dtype.kind not in "iu" or dtype.itemsize > 2:
         raise NoNativeLowering("unsupported-dtype", dtype.name)
-    return quantized(node, cast(node, x, scale.dtype) if x.dtype != scale.dtype else x, scale, zero, dtype, node.integer("axis", 1))
+    real, block = cast(node, x, scale.dtype), node.integer("block_size")
+    opened, axis = _in_blocks(node, real, block) if block else (real, node.integer("axis", 1))
+    return reshape(node, quantized(node, opened, scale, zero, dtype, axis), x.dims)
 
 
 def _output_dtype(node: OnnxNode) -> np.dtype[np.generic]:
@@ -51,17 +62,18 @@ def _output_dtype(node: OnnxNode) -> np.dtype[np.generic]:
 def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[np.generic], axis: int = 1) -> Tensor:
     """`x` quantised with parameters per tensor or along `axis`."""
     info = np.iinfo(np.dtype(dtype).type)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    real = mlir_element(x.dtype)
+    wide = F32 if is_half(x.dtype) else x.dtype  # 16-bit floats do not hold every zero point
+    real = mlir_element(wide)
     operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
     if zero is not None:
         operands.append((zero, _loops(x, zero, axis)))
 
     def body(b: Body, e: SSAValue, sc: SSAValue, *z: SSAValue) -> SSAValue:
-        steps = s.round_half_even(b, b.op(arith.DivfOp, e, sc))
+        steps = s.convert(b, s.round_half_even(b, b.op(arith.DivfOp, e, sc)), x.dtype, wide)
         if z:
-            steps = b.op(arith.AddfOp, steps, s.convert(b, z[0], dtype, x.dtype))
+            steps = b.op(arith.AddfOp, steps, s.convert(b, z[0], dtype, wide))
         low = b.op(arith.MaximumfOp, steps, b.constant(float(info.min), real))
-        return s.convert(b, b.op(arith.MinimumfOp, low, b.constant(float(info.max), real)), x.dtype, dtype)
+        return s.convert(b, b.op(arith.MinimumfOp, low, b.constant(float(info.max), real)), wide, dtype)
 
     return mapped(node, operands, x.dims, dtype, body)
 
@@ -70,9 +82,11 @@ def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dty
 def dequantize_linear(node: OnnxNode) -> Tensor:
     """(x - zero_point) * scale."""
     x, scale, zero = node[0], node[1], node.get(2)
-    if node.integer("block_size") or x.dtype.kind not in "iu":
-        raise NoNativeLowering("blocked-quantization" if node.integer("block_size") else "unsupported-dtype", x.dtype.name)
-    return dequantized(node, x, scale, zero, node.integer("axis", 1))
+    if x.dtype.kind not in "iu":
+        raise NoNativeLowering("unsupported-dtype", x.dtype.name)
+    block = node.integer("block_size")
+    opened, axis = _in_blocks(node, x, block) if block else (x, node.integer("axis", 1))
+    return reshape(node, dequantized(node, opened, scale, zero, axis), x.dims)
 
 
 def dequantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1) -> Tensor:

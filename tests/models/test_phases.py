@@ -16,6 +16,7 @@ from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ReturnOp as FlowReturnOp
 from fuseline.ir.provenance import provenance
+from fuseline.ir.text import print_module
 from fuseline.passes.registry import make_pass
 from fuseline.pipeline import PHASES
 from tests.equivalence import random_arguments
@@ -62,3 +63,15 @@ def test_every_source_node_is_present_or_recorded(model: str):
         assert not missing, name
         naked = [op.name for op in main_function(module).walk() if not provenance(op) and not isinstance(op, _TERMINATORS) and op.results]
         assert not [op for op in naked if op not in ("arith.constant", "tensor.dim")], name
+
+
+@pytest.mark.parametrize("model", SMALL_MODELS)
+def test_running_a_pass_again_changes_nothing(model: str):
+    ctx = new_context()
+    module = read_onnx(SMALL_MODELS[model](), ctx)
+    for name in _steps():
+        make_pass(name).apply(ctx, module)
+        once, weights = print_module(module, locations=True), set(ctx.resources)
+        make_pass(name).apply(ctx, module)
+        assert print_module(module, locations=True) == once, name
+        assert set(ctx.resources) == weights, name

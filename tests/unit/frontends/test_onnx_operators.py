@@ -1,0 +1,246 @@
+"""Operators whose options the official node tests do not cover, natively, against onnxruntime or NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from fuseline.analysis.evaluation import evaluate_module
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx import read_onnx
+from fuseline.ir.context import new_context
+
+Array = NDArray[Any]
+
+
+def one_node(
+    op_type: str,
+    inputs: dict[str, Array],
+    constants: dict[str, Array],
+    order: tuple[str, ...],
+    outputs: int = 1,
+    shapes: dict[str, tuple[int | str, ...]] | None = None,
+    opset: int = 21,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """A model with one node; `order` names its inputs ("" for one left out), `shapes` declares symbolic input sizes."""
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op_type, list(order), results, **attributes)
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), (shapes or {}).get(name, x.shape)) for name, x in inputs.items()
+    ]
+    weights = [numpy_helper.from_array(x, name) for name, x in constants.items()]
+    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=name) for name in results], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def run(model: onnx.ModelProto, *feeds: Array) -> list[Array]:
+    """The outputs on the interpreter; no host op may be left."""
+    ctx = new_context()
+    module = read_onnx(model, ctx)
+    module.verify()
+    assert not ctx.records.host_ops, ctx.records.host_ops
+    return evaluate_module(module, list(feeds), ctx.resources)
+
+
+def agree(model: onnx.ModelProto, feeds: dict[str, Array], rtol: float = 1e-5) -> None:
+    """Compare with onnxruntime."""
+    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    for found, expected in zip(run(model, *feeds.values()), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-5)
+
+
+def random(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# -- Slice ------------------------------------------------------------------------------------------------------------------------
+
+FAR = 2**63 - 1
+BOUNDS = [(-3, FAR, 1), (0, 5, 1), (2, -1, 1), (-100, 100, 1), (1, 4, 2), (-1, -FAR, -1), (-2, 0, -2), (4, -100, -3), (3, 3, 1), (5, 2, 1)]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_slices_take_what_numpy_takes(bounds: tuple[int, int, int], size: int, symbolic: bool):
+    start, end, step = bounds
+    x = random(size, 2, size)
+    constants = {name: np.array([v], np.int64) for name, v in (("starts", start), ("ends", end), ("axes", 1), ("steps", step))}
+    model = one_node("Slice", {"x": x}, constants, ("x", *constants), shapes={"x": (2, "n")} if symbolic else None)
+    np.testing.assert_array_equal(run(model, x)[0], x[:, start:end:step])
+
+
+def test_a_slice_without_a_step_forward_is_refused():
+    constants = {name: np.array([v], np.int64) for name, v in (("starts", 0), ("ends", 2), ("axes", 0), ("steps", 0))}
+    with pytest.raises(FuselineError, match="E0107"):
+        run(one_node("Slice", {"x": random(0, 4)}, constants, ("x", *constants)), random(0, 4))
+
+
+# -- Pad --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_pads_repeat_the_tensor_itself(mode: str, symbolic: bool):
+    x = random(1, 2, 6)
+    pads = {"pads": np.array([0, 2, 0, 3] if symbolic else [0, 2, 1, 3])}
+    model = one_node("Pad", {"x": x}, pads, ("x", "pads"), shapes={"x": (2, "n")} if symbolic else None, mode=mode)
+    ctx = new_context()
+    module = read_onnx(model, ctx, shapes={"n": (4, 64)} if symbolic else None)
+    assert not ctx.records.host_ops
+    found = evaluate_module(module, [x], ctx.resources)[0]
+    wanted = np.pad(x, [(0, 0 if symbolic else 1), (2, 3)], mode=mode)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_negative_pads_cut():
+    x = random(2, 5, 4)
+    model = one_node("Pad", {"x": x}, {"pads": np.array([-1, 2, -2, -1])}, ("x", "pads"))
+    np.testing.assert_array_equal(run(model, x)[0], np.pad(x[1:-2, :-1], [(0, 0), (2, 0)]))
+
+
+# -- Resize -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
+@pytest.mark.parametrize("scales", [(1.0, 1.0, 2.0, 3.0), (1.0, 1.0, 0.6, 1.5)])
+def test_resizing_agrees_with_onnxruntime(mode: str, coordinates: str, scales: tuple[float, ...]):
+    """With whole output sizes: where they are rounded, onnxruntime's align_corners is not the standard's."""
+    x = random(3, 1, 2, 5, 6)
+    constants = {"scales": np.array(scales, np.float32)}
+    model = one_node("Resize", {"x": x}, constants, ("x", "", "scales"), mode=mode, coordinate_transformation_mode=coordinates, opset=19)
+    agree(model, {"x": x}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_antialiased_shrinking_agrees_with_onnxruntime(mode: str):
+    x = random(4, 1, 1, 9, 12)
+    constants = {"sizes": np.array([1, 1, 4, 5], np.int64)}
+    agree(one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, antialias=1, opset=19), {"x": x}, rtol=1e-4)
+
+
+def test_whole_factors_enlarge_symbolic_sizes():
+    x = random(5, 1, 2, 3, 4)
+    constants = {"scales": np.array([1, 1, 2, 3], np.float32)}
+    model = one_node("Resize", {"x": x}, constants, ("x", "", "scales"), shapes={"x": (1, 2, "h", "w")}, mode="nearest")
+    np.testing.assert_array_equal(run(model, x)[0], x.repeat(2, 2).repeat(3, 3))
+
+
+def test_an_unknown_resize_mode_is_refused():
+    x = random(6, 1, 1, 2, 2)
+    with pytest.raises(FuselineError, match="E0107"):
+        run(one_node("Resize", {"x": x}, {"scales": np.array([1, 1, 2, 2], np.float32)}, ("x", "", "scales"), mode="sinc"), x)
+
+
+# -- recurrent layers -------------------------------------------------------------------------------------------------------------
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+STEPS, BATCH, FEATURES, HIDDEN = 4, 3, 5, 2
+
+
+def layer(op_type: str, directions: int, lengths: list[int] | None, initial: bool, **attributes: Any) -> tuple[onnx.ModelProto, Array]:
+    """A layer with random weights and the input to feed it."""
+    rows = GATES[op_type] * HIDDEN
+    constants = {"w": random(1, directions, rows, FEATURES), "r": random(2, directions, rows, HIDDEN), "b": random(3, directions, 2 * rows)}
+    order = ["x", "w", "r", "b", ""]
+    if lengths is not None:
+        constants["lengths"] = np.array(lengths, np.int32)
+        order[4] = "lengths"
+    states = ["h", "c"] if op_type == "LSTM" else ["h"]
+    if initial:
+        constants |= {name: random(4 + i, directions, BATCH, HIDDEN) for i, name in enumerate(states)}
+        order += states
+    if op_type == "LSTM" and initial:
+        constants["p"] = random(7, directions, 3 * HIDDEN)
+        order.append("p")
+    x = random(8, STEPS, BATCH, FEATURES)
+    direction = "bidirectional" if directions == 2 else attributes.pop("direction", "forward")
+    outputs = 1 + len(states)
+    model = one_node(op_type, {"x": x}, constants, tuple(order), outputs, hidden_size=HIDDEN, direction=direction, opset=20, **attributes)
+    return model, x
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("lengths", [None, [4, 2, 1]])
+def test_layers_agree_with_onnxruntime(op_type: str, directions: int, lengths: list[int] | None):
+    model, x = layer(op_type, directions, lengths, initial=True)
+    agree(model, {"x": x})
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+def test_activations_and_clip_are_kept(op_type: str):
+    chosen = {"LSTM": ["Sigmoid", "Relu", "Tanh"], "GRU": ["Sigmoid", "Relu"], "RNN": ["Relu"]}[op_type]
+    model, x = layer(op_type, 1, None, initial=False, activations=chosen, clip=0.5)
+    agree(model, {"x": x})
+
+
+def test_the_reset_gate_may_act_after_the_product():
+    model, x = layer("GRU", 2, [3, 4, 2], initial=True, linear_before_reset=1)
+    agree(model, {"x": x})
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+def test_the_batch_may_come_first(op_type: str):
+    plain, x = layer(op_type, 1, None, initial=False, direction="reverse")
+    swapped, _ = layer(op_type, 1, None, initial=False, direction="reverse", layout=1)
+    swapped.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES)))
+    every, *last = run(plain, x)
+    other, *others = run(swapped, np.ascontiguousarray(x.swapaxes(0, 1)))
+    np.testing.assert_allclose(other, every.transpose(2, 0, 1, 3), rtol=1e-6)
+    for found, wanted in zip(others, last, strict=True):
+        np.testing.assert_allclose(found, wanted.transpose(1, 0, 2), rtol=1e-6)
+
+
+def test_unknown_activations_are_refused_rather_than_left_out():
+    model, x = layer("RNN", 1, None, initial=False, activations=["Softsign"])
+    with pytest.raises(FuselineError, match="E0106"):
+        run(model, x)
+
+
+def test_clip_over_a_symbolic_number_of_steps_is_refused():
+    model, x = layer("RNN", 1, None, initial=False, clip=1.0)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
+    with pytest.raises(FuselineError, match="E0106"):
+        run(model, x)
+
+
+# -- quantised tensors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_blocks_have_their_own_scales(axis: int):
+    x = random(9, 4, 6) * 20
+    at = axis % 2
+    shape = tuple(size // 2 if i == at else size for i, size in enumerate(x.shape))
+    scale = (np.abs(random(10, *shape)) + 0.1).astype(np.float32)
+    zero = np.random.default_rng(11).integers(-20, 20, shape, np.int8)
+    constants = {"scale": scale, "zero": zero}
+    found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero"), axis=axis, block_size=2), x)[0]
+    wide = scale.repeat(2, at), zero.repeat(2, at)
+    wanted = np.clip(np.rint(x / wide[0]) + wide[1], -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(found, wanted)
+    back = run(one_node("DequantizeLinear", {"q": wanted}, constants, ("q", "scale", "zero"), axis=axis, block_size=2), wanted)[0]
+    np.testing.assert_allclose(back, (wanted.astype(np.float32) - wide[1]) * wide[0], rtol=1e-6)
+
+
+def test_ties_go_to_even_and_values_saturate():
+    x = np.array([-300.0, -1.5, -0.5, 0.5, 1.5, 2.5, 300.0], np.float32)
+    constants = {"scale": np.float32(1).reshape(()), "zero": np.uint8(128).reshape(())}
+    found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero")), x)[0]
+    assert found.view(np.uint8).tolist() == [0, 126, 128, 128, 130, 130, 255]
+
+
+def test_halves_keep_large_zero_points():
+    x = np.array([-3.0, 0.0, 5.0], np.float16)
+    constants = {"scale": np.float16(1).reshape(()), "zero": np.uint16(32769).reshape(())}
+    found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero")), x)[0]
+    assert found.view(np.uint16).tolist() == [32766, 32769, 32774]

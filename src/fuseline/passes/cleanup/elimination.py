@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.context import Context
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
@@ -50,12 +51,13 @@ def is_tensor(op: Operation) -> bool:
 
 
 def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass_name: str) -> None:
-    """Note each of `nodes` that no op of `module` carries any more as eliminated by the pass."""
+    """Note each of `nodes` that no op of `module` carries any more as eliminated by the pass; an empty tensor computes nothing of a node."""
     gone = set(nodes)
     if not gone or not isinstance(ctx, CompilerContext):
         return
     for op in module.walk():
-        gone.difference_update(provenance(op))
+        if not isinstance(op, tensor.EmptyOp):
+            gone.difference_update(provenance(op))
         if not gone:
             return
     for node in sorted(gone):

@@ -195,6 +195,8 @@ class Ledger:
         # Ops inside the body of a structured op come from where the op comes from.
         for function in self.module.body.block.ops:
             for op in _top_level(function):
+                if isinstance(op, tensor.EmptyOp):  # a shape, shared by many: it computes nothing of the node
+                    continue
                 seen.setdefault(id(op.location), op.location)
         return {node for location in seen.values() for node in nodes_in(location)}
 

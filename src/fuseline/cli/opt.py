@@ -80,7 +80,7 @@ def run_passes(
             if verify_each:
                 verify_module(module)
         verify_module(module)
-        printed.append("".join(f"{note}\n" for note in ctx.records.notes) + print_module(module, ctx, locations=locations, generic=generic))
+        printed.append("".join(f"// {note}\n" for note in ctx.records.notes) + print_module(module, ctx, locations=locations, generic=generic))
     return "\n// -----\n\n".join(printed)
 
 

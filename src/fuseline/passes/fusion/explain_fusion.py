@@ -1,0 +1,44 @@
+"""Say what fusion would decide about every candidate merge, as remarks; the IR stays as it is.
+
+    // remark: [elementwise-epilogue] consumer-reduces: an epilogue is all-parallel
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.context import CompilerContext
+from fuseline.passes.fusion.driver import partition
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.rule import builtin_rules, order_rules
+from fuseline.report.records import Decision
+
+
+def remark(decision: Decision) -> str:
+    """One decision as one line: rule, code, detail."""
+    detail = f": {decision.detail}" if decision.detail else ""
+    return f"remark: [{decision.rule}] {decision.code}{detail}"
+
+
+@dataclass(frozen=True)
+class ExplainFusionPass(ModulePass):
+    """Say what fusion would decide, as remarks."""
+
+    name = "explain-fusion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert isinstance(ctx, CompilerContext)
+        rules = order_rules(builtin_rules())
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.body.blocks:
+                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols))
+                ctx.records.notes.extend(remark(decision) for decision in partition(graph, rules, ctx.target).decisions)
+
+
+EXPORT = ExplainFusionPass

@@ -1,6 +1,6 @@
 """Say what fusion would decide about every candidate merge, as remarks; the IR stays as it is.
 
-    // remark: [elementwise-epilogue] consumer-reduces: an epilogue is all-parallel
+// remark: [elementwise-epilogue] consumer-reduces: an epilogue is all-parallel
 """
 
 from __future__ import annotations

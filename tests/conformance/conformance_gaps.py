@@ -30,11 +30,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "Compress: no-lowering: Compress"): (
         "test_compress_0", "test_compress_1", "test_compress_bfloat16", "test_compress_default_axis", "test_compress_negative_axis",
     ),
-    ("host", "ConvTranspose: runtime-value: W"): (
-        "test_convtranspose", "test_convtranspose_1d", "test_convtranspose_3d", "test_convtranspose_autopad_same", "test_convtranspose_dilations",
-        "test_convtranspose_group_2", "test_convtranspose_group_2_image_3", "test_convtranspose_kernel_shape", "test_convtranspose_output_shape",
-        "test_convtranspose_pad", "test_convtranspose_pads",
-    ),
     ("host", "DFT: no-lowering: DFT"): (
         "test_dft", "test_dft_axis", "test_dft_axis_opset19", "test_dft_inverse", "test_dft_inverse_opset19", "test_dft_irfft",
         "test_dft_irfft_opset19", "test_dft_opset19", "test_dft_rfft", "test_dft_rfft_opset19",

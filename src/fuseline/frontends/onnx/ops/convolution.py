@@ -11,8 +11,10 @@ from xdsl.ir.affine import AffineMap
 from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
+from fuseline.frontends.onnx.scalars import index_constant, loop_index
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, static_sizes
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, floor_div
@@ -141,6 +143,7 @@ def _transposed_padding(
         if target is not None:
             total = full - target
             begin = total - total // 2 if mode == "SAME_LOWER" else total // 2
+            begin = max(begin, 0)  # what a larger output adds lies at the end
             end = total - begin
         low.append(span - 1 - begin)
         high.append(span - 1 - end + extra[axis])
@@ -181,6 +184,8 @@ def _cropped(node: OnnxNode, x: Tensor, lead: int, low: Sequence[int], trim: Seq
 
 def _flipped(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
     """`[in, out / groups, *window]` as `[out, in / groups, *window]`, windows reversed."""
+    if not w.is_constant:
+        return _flipped_at_run_time(node, w, groups)
     array = w.numbers()
     inputs, per_group, *kernel = array.shape
     split = array.reshape(groups, inputs // groups, per_group, *kernel).swapaxes(1, 2)
@@ -189,3 +194,16 @@ def _flipped(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
     return Tensor(w.dtype, tuple(joined.shape), array=joined[reverse].copy(), name=w.name)
 
 
+def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
+    """The same for weights that are computed: read in the new order through their positions."""
+    inputs, per_group, *kernel = static_sizes(w.dims)
+    share = inputs // groups
+    dims = (groups, per_group, share, *kernel)
+
+    def place(b: Body) -> list[SSAValue]:
+        group, channel, within = (loop_index(b, loop) for loop in range(3))
+        entry = b.op(arith.AddiOp, b.op(arith.MuliOp, group, index_constant(b, share)), within)
+        reverse = [b.op(arith.SubiOp, index_constant(b, size - 1), loop_index(b, 3 + axis)) for axis, size in enumerate(kernel)]
+        return [entry, channel, *reverse]
+
+    return reshape(node, gather_at(node, w, [], dims, place), (groups * per_group, share, *kernel))

@@ -117,6 +117,7 @@ def _entry(
 def _as_return(op: flow.ReturnOp) -> ReturnOp:
     out = ReturnOp(*op.values)
     out.location = op.location
+    op.erase()  # or its operands would keep it as a user
     return out
 
 

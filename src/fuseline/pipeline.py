@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
@@ -196,7 +196,7 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def _without_collection() -> Generator[None]:
     """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth of a compile."""
     was_on = gc.isenabled()
     gc.disable()

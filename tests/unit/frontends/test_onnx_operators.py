@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
+from fuseline.ir.dim import upper_bound
 
 Array = NDArray[Any]
 
@@ -22,7 +24,7 @@ Array = NDArray[Any]
 def one_node(
     op_type: str,
     inputs: dict[str, Array],
-    constants: dict[str, Array],
+    constants: Mapping[str, Any],
     order: tuple[str, ...],
     outputs: int = 1,
     shapes: dict[str, tuple[int | str, ...]] | None = None,
@@ -51,9 +53,9 @@ def run(model: onnx.ModelProto, *feeds: Array) -> list[Array]:
 
 def agree(model: onnx.ModelProto, feeds: dict[str, Array], rtol: float = 1e-5) -> None:
     """Compare with onnxruntime."""
-    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    wanted: list[Array] = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)  # pyright: ignore
     for found, expected in zip(run(model, *feeds.values()), wanted, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-5)
+        np.testing.assert_allclose(found, np.asarray(expected), rtol=rtol, atol=1e-5)
 
 
 def random(seed: int, *shape: int) -> Array:
@@ -81,6 +83,24 @@ def test_a_slice_without_a_step_forward_is_refused():
     constants = {name: np.array([v], np.int64) for name, v in (("starts", 0), ("ends", 2), ("axes", 0), ("steps", 0))}
     with pytest.raises(FuselineError, match="E0107"):
         run(one_node("Slice", {"x": random(0, 4)}, constants, ("x", *constants)), random(0, 4))
+
+
+def test_a_table_read_up_to_a_length_bounds_the_length():
+    """Positions of a sequence: as many rows as there are tokens, and no more tokens than there are rows."""
+    table, x = random(3, 6, 2), random(4, 4, 2)
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], end=1),
+        helper.make_node("Slice", ["table", "zero", "n"], ["rows"]),
+        helper.make_node("Add", ["x", "rows"], ["y"]),
+    ]
+    weights = [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([0], np.int64), "zero")]
+    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ("n", 2))]
+    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    np.testing.assert_allclose(run(model, x)[0], x + table[:4], rtol=1e-6)
+    ctx = new_context()
+    read_onnx(model, ctx)
+    assert upper_bound(ctx.symbols["n"]) == 6
 
 
 # -- Pad --------------------------------------------------------------------------------------------------------------------------
@@ -234,13 +254,13 @@ def test_blocks_have_their_own_scales(axis: int):
 
 def test_ties_go_to_even_and_values_saturate():
     x = np.array([-300.0, -1.5, -0.5, 0.5, 1.5, 2.5, 300.0], np.float32)
-    constants = {"scale": np.float32(1).reshape(()), "zero": np.uint8(128).reshape(())}
+    constants = {"scale": np.array(1, np.float32), "zero": np.array(128, np.uint8)}
     found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero")), x)[0]
     assert found.view(np.uint8).tolist() == [0, 126, 128, 128, 130, 130, 255]
 
 
 def test_halves_keep_large_zero_points():
     x = np.array([-3.0, 0.0, 5.0], np.float16)
-    constants = {"scale": np.float16(1).reshape(()), "zero": np.uint16(32769).reshape(())}
+    constants = {"scale": np.array(1, np.float16), "zero": np.array(32769, np.uint16)}
     found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero")), x)[0]
     assert found.view(np.uint16).tolist() == [32766, 32769, 32774]

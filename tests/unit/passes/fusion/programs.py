@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.dialects import arith, func, math, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DictionaryAttr, ModuleOp, StringAttr, TensorType, f32, i64
@@ -37,7 +38,7 @@ class Program:
         return Emitter.at_end(self.function.body.block, [f"n{self.count}"])
 
     def unary(
-        self, value: SSAValue, kind: Callable[..., arith.AddfOp | math.ExpOp] = math.ExpOp, permutation: Sequence[int] | None = None
+        self, value: SSAValue, kind: Callable[..., Any] = math.ExpOp, permutation: Sequence[int] | None = None
     ) -> SSAValue:
         """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the operand."""
         e = self.emitter()

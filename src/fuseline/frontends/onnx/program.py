@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, tensor
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.frontends.onnx.dtypes import mlir_element
@@ -17,7 +17,7 @@ from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, Expr, Symbol, symbol
+from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, symbol, upper_bound
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -49,6 +49,24 @@ class Program:
         name = self.unique(stem)
         self.ctx.symbols[name] = out = symbol(name, lo)
         return out
+
+    def limit(self, dim: Dim, most: int) -> bool:
+        """Whether `dim` never exceeds `most`; the size of an input is bounded to make it so, and larger inputs are refused at run time."""
+        high = upper_bound(dim)
+        if high is not None and high <= most:
+            return True
+        variable = [(monomial, factor) for monomial, factor in dim.terms if monomial] if isinstance(dim, Expr) else []
+        if len(variable) != 1 or len(variable[0][0]) != 1 or variable[0][1] < 1:
+            return False
+        atom, factor = variable[0][0][0], variable[0][1]
+        if not isinstance(atom, Symbol) or not isinstance(self._symbols.get(atom.name, (None, 0))[0], BlockArgument):
+            return False
+        bound = (most - evaluate(dim, {atom.name: 0})) // factor
+        if bound < atom.lo:
+            return False
+        known = upper_bound(self.ctx.symbols.get(atom.name, bound))
+        self.ctx.symbols[atom.name] = symbol(atom.name, atom.lo, bound if known is None else min(bound, known))
+        return True
 
     def unique(self, stem: str) -> str:
         """`stem` made safe for a symbol name, with a number where it is taken."""

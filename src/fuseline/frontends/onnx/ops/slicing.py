@@ -43,8 +43,22 @@ def slice_op(node: OnnxNode) -> Tensor:
     cuts = [Cut(0, size, 1) for size in x.dims]
     for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
         at = normal_axis(axis, x.rank)
-        cuts[at] = cut_of(first, last, step, x.dims[at])
+        inside = step > 0 and _stays_inside(node, first, last, x.dims[at])
+        cuts[at] = Cut(first, _count(sub(last, first), step), step) if inside else cut_of(first, last, step, x.dims[at])
     return taken(node, x, cuts)
+
+
+def _stays_inside(node: OnnxNode, first: Dim, last: Dim, size: Dim) -> bool:
+    """Whether a cut up to a symbolic position of a table needs no clamping, as with positions up to the length of a sequence: the reader of
+    the table could not take fewer rows, so that longer sequences are refused when they are fed."""
+    if not isinstance(size, int) or isinstance(last, int) or (lower_bound(first) or 0) < 0 or lower_bound(first) is None:
+        return False
+    room = lower_bound(sub(last, first))
+    return room is not None and room >= 0 and node.program.limit(last, size)
+
+
+def _count(span: Dim, step: int) -> Dim:
+    return maximum(floor_div(add(span, abs(step) - 1), abs(step)), 0)
 
 
 def _positions(node: OnnxNode, name: str, index: int) -> list[Dim]:
@@ -64,7 +78,7 @@ def cut_of(first: Dim, last: Dim, step: int, size: Dim) -> Cut:
         top = sub(size, 1)
         begin, end = _clamped(first, 0, top, size), _clamped(last, -1, top, size)
         span = sub(begin, end)
-    return Cut(begin, maximum(floor_div(add(span, abs(step) - 1), abs(step)), 0), step)
+    return Cut(begin, _count(span, step), step)
 
 
 def _span(begin: Dim, end: Dim, first: Dim, size: Dim) -> Dim:

@@ -17,7 +17,7 @@ from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, Split, dtype_of
 from fuseline.targets.cpu.evaluator import Evaluator, point_key
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.reducing import LaneReduction, reduce_points, walk
 from fuseline.targets.cpu.families.schedule import Group, Schedule
@@ -196,8 +196,13 @@ class NestEmitter:
         return out
 
     def publish(self, stage: Stage) -> None:
-        """Let later stages read what this one stored."""
+        """Let later stages read what this one stored.
+
+        An argument that is copied into a result is still read from its own buffer: other workgroups write the rest of the copy.
+        """
         for value in stage.values:
+            if not is_internal(value):
+                continue
             where = stage.destinations.get(value)
             if where:
                 self.e.known[value] = lambda index, lanes, active, d=where[0]: self._read(d, index, lanes, active)

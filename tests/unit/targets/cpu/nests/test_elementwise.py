@@ -208,3 +208,19 @@ def test_fill_is_written() -> None:
 def test_argument_is_returned() -> None:
     assert "%x" in argument("x", (3,))
     check(function([("x", (3, 7), "f32")], [], "", [("%x", tensor((3, 7)))]))
+
+
+def test_an_argument_that_is_a_part_of_a_concat_and_read_elsewhere_by_another_part() -> None:
+    """Rows beside their neighbours: the copy of the argument is written by all workgroups, so none may read it back."""
+    pads = [("p", "[1, 0]", "low[0, 0] high[1, 0]"), ("q", "[0, 0]", "low[1, 0] high[0, 0]")]
+    parts = "\n".join(
+        f"""%s{name} = tensor.extract_slice %x{offset} [16, 24] [1, 1] : tensor<17x24xf32> to tensor<16x24xf32>
+        %{name} = tensor.pad %s{name} {around} {{
+        ^bb0(%i{name}: index, %j{name}: index):
+          tensor.yield %z : f32
+        }} : tensor<16x24xf32> to tensor<17x24xf32>"""
+        for name, offset, around in pads
+    )
+    t = "tensor<17x24xf32>"
+    text = f"%z = arith.constant 0.0 : f32\n{parts}\n%y = tensor.concat dim(1) %p, %x, %q : ({t}, {t}, {t}) -> tensor<17x72xf32>"
+    check(function([("x", (17, 24), "f32")], [], text, [("%y", "tensor<17x72xf32>")]))

@@ -300,9 +300,7 @@ class DispatchOp(IRDLOperation):
         parser.parse_punctuation("->")
         results, result_dims = _parse_shaped_types(parser)
         entry = symbol.nested_references.data[0].data
-        op = cls(
-            symbol.root_reference.data, entry, arguments, results, argument_dims=argument_dims, result_dims=result_dims, workload=workload
-        )
+        op = cls(symbol.root_reference.data, entry, arguments, results, argument_dims=argument_dims, result_dims=result_dims, workload=workload)
         op.attributes |= attributes
         return op
 

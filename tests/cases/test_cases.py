@@ -16,7 +16,8 @@ from fuseline.pipeline import CompileOptions, compile_program, emit, read_progra
 from fuseline.report.records import decode
 from fuseline.runtime import Session
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "filecheck" / "cases"
+"""The programs; each file also has its own expectations on the IR, which the FileCheck tests run."""
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,17 @@ class Frame:
             total = self.kernel.mul(total, self.operand(dim))
         return total
 
+    def coordinates(self, number: Operand, grid: Sequence[Dim]) -> list[Operand]:
+        """The coordinates of workgroup `number` in a grid of these sizes, slowest first."""
+        kernel, rest = self.kernel, number
+        out: list[Operand] = []
+        extents = [self.operand(extent) for extent in grid]
+        for extent in reversed(extents[1:]):
+            out.append(kernel.rem(rest, extent))
+            rest = kernel.div(rest, extent)
+        out.append(0 if extents[0] == 1 else rest)
+        return out[::-1]
+
     # buffers -------------------------------------------------------------------------------------------------------------------------
 
     def argument(self, value: SSAValue) -> MemRef:

@@ -66,7 +66,7 @@ class ContractionKernel:
 
     def _block(self, number: Operand) -> Block:
         plan, kernel = self.plan, self.kernel
-        at = self._decode(number)
+        at = self.frame.coordinates(number, self.plan.grid)
         outer = dict(zip(plan.outer, at, strict=False))
         rest = at[len(plan.outer) :]
         panel, line, tile = rest if plan.blocks.columns_outer else (rest[2], rest[0], rest[1])
@@ -80,17 +80,6 @@ class ContractionKernel:
             start = kernel.mul(index, size)
             ranges.append((start, kernel.min(kernel.add(start, size), self.frame.operand(count))))
         return Block(outer, ranges[0], ranges[1], ranges[2])
-
-    def _decode(self, number: Operand) -> list[Operand]:
-        """The coordinates of a workgroup in the grid, slowest first."""
-        kernel, rest = self.kernel, number
-        out: list[Operand] = []
-        grid = [self.frame.operand(extent) for extent in self.plan.grid]
-        for extent in reversed(grid[1:]):
-            out.append(kernel.rem(rest, extent))
-            rest = kernel.div(rest, extent)
-        out.append(0 if grid[0] == 1 else rest)
-        return out[::-1]
 
     # panels --------------------------------------------------------------------------------------------------------------------------
 

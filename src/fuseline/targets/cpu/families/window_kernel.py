@@ -83,7 +83,7 @@ class WindowKernel:
 
     def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
         plan, kernel, problem = self.plan, self.kernel, self.problem
-        at = self._decode(number)
+        at = self.frame.coordinates(number, self.plan.grid)
         outer = dict(zip(problem.outer, at, strict=False))
         lines = self._range(at[-2], plan.blocks.lines, problem.line.extent if problem.line is not None else 1)
         panels = self._range(at[-1], plan.blocks.panels, plan.panel_count)
@@ -94,16 +94,6 @@ class WindowKernel:
 
         kernel.loop(*lines, 1, line)
         return ()
-
-    def _decode(self, number: Operand) -> list[Operand]:
-        kernel, rest = self.kernel, number
-        out: list[Operand] = []
-        grid = [self.frame.operand(extent) for extent in self.plan.grid]
-        for extent in reversed(grid[1:]):
-            out.append(kernel.rem(rest, extent))
-            rest = kernel.div(rest, extent)
-        out.append(0 if grid[0] == 1 else rest)
-        return out[::-1]
 
     def _range(self, index: Operand, size: int, count: d.Dim) -> tuple[Operand, Operand]:
         if isinstance(count, int) and size >= count:

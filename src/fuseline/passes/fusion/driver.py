@@ -132,16 +132,16 @@ class Driver:
         """A node outside both groups on a path from the producer to the consumer; program positions bound the search."""
         last = max(node.position for node in consumer.members)
         seen: set[Group] = {producer, consumer}
-        stack = [(group, group) for group in self._neighbours(producer, consumers=True) if group is not consumer]
+        stack = [group for group in self._neighbours(producer, consumers=True) if group is not consumer]
         while stack:
-            group, first = stack.pop()
+            group = stack.pop()
             if group in seen or min(node.position for node in group.members) > last:
                 continue
             seen.add(group)
             for after in self._neighbours(group, consumers=True):
                 if after is consumer:
                     return group.root
-                stack.append((after, first))
+                stack.append(after)
         return None
 
     def _apply(self, pair: Pair, outcome: Outcome) -> None:

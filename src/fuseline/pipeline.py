@@ -87,7 +87,7 @@ class CompileOptions:
     """What a user may choose.
 
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
-    process may use. `dedup`: `none` or `exact`. `fusion`: `none` or `default`. `progress(phase, done, total)` is called as work proceeds.
+    process may use. `dedup`: `none` or `exact`. `fusion`: `none`, `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
     """
 
     target: str = "cpu"

@@ -12,12 +12,15 @@ STACK_LIMIT_BYTES = 32 * 1024
 class TargetDescription:
     """What passes may know of a target.
 
-    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind.
+    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
+    `arms_limit` the independent parts it may have. `chains_roots`: a workgroup may run several roots one after the other, over scratch.
     """
 
     name: str
     threads: int = 1
     scratch_bytes_limit: int = 256 * 1024
     binding_limit: int = 32
+    arms_limit: int = 16
+    chains_roots: bool = True
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 ADVICE: dict[str, str] = {
+    "arms-limit": "a concat of fewer parts, or a target that takes more arms",
     "binding-limit": "fewer operands and results in the group, or a target that binds more",
     "broadcast": "a consumer over the root's own space, or the producer read in place",
     "consumer-reduces": "a consumer that is all-parallel, or one that reduces along rows both share",

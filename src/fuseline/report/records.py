@@ -18,7 +18,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided about one candidate merge, reported by the edge between its groups.
 
     `producer` and `consumer` are structural node ids of the fusion graph; `*_nodes` the source nodes behind them. `numbers` holds what the
-    decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor, `gain` in bytes-equivalents.
+    decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor, `gain` in bytes-equivalents. `arms`: no edge lies
+    between the two; they are independent and were put side by side in one dispatch.
     """
 
     rule: str
@@ -34,6 +35,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     at: str = ""
     numbers: dict[str, float] = {}
     dispatch: str = ""
+    arms: bool = False
 
 
 class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):

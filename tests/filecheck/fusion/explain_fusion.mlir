@@ -2,7 +2,7 @@
 
 // Remarks come first, as comments, so that what is printed stays MLIR; the program is not changed.
 // CHECK: // remark: [elementwise-epilogue] fused
-// CHECK-NEXT: // remark: [elementwise-epilogue] consumer-reduces: {{.*}} reduces; an epilogue is all-parallel
+// CHECK-NEXT: // remark: [root-chain] unprofitable: {{.*}} for each block of the grid: {{.*}} us more for {{.*}} us saved
 // CHECK-NEXT: // remark: [elementwise-epilogue] fused
 // CHECK: func.func @two_consumers
 // CHECK-NOT: flow.dispatch.region

@@ -36,12 +36,14 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.report.records import FusionNodeRecord
 
+FUSION_LEVELS = ("none", "default", "aggressive")
+
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
-    """`fusion`: `default`, or `none` for one op per dispatch."""
+    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch."""
 
     name = "form-dispatch-regions"
     fusion: str = "default"
@@ -49,18 +51,18 @@ class FormDispatchRegionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        if self.fusion not in ("none", "default"):
-            raise FuselineError("E0304", f"fusion is {self.fusion!r}", node=self.name, hint="use none or default")
+        if self.fusion not in FUSION_LEVELS:
+            raise FuselineError("E0304", f"fusion is {self.fusion!r}", node=self.name, hint=f"use one of {', '.join(FUSION_LEVELS)}")
         rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" else []
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                _form(ctx, function, rules)
+                _form(ctx, function, rules, self.fusion)
 
 
-def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule]) -> None:
+def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level: str) -> None:
     shapes = ShapeAnalysis(ctx.symbols)
     graph = FusionGraph(function.body.block, shapes)
-    result = partition(graph, rules, ctx.target)
+    result = partition(graph, rules, ctx.target, level if rules else "default")
     ctx.records.decisions.extend(result.decisions)
     ctx.records.generic_ops_before = sum(is_generic(node.op) for node in graph.nodes)
     ctx.records.generic_ops_after = sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
@@ -170,7 +172,8 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
     """Move the members of `group` into a region at the end of their block."""
     block = group.members[0].op.parent
     assert block is not None
-    group.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
+    for arm in group.arms or (group,):
+        arm.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
     inside = {node.op for node in group.members}
     results = [value for node in group.members for value in node.op.results if _read_outside(value, inside)]
     dims = [size for value in results for size in sizes.dynamic(value)]

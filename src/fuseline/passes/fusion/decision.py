@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 WHY_NOT_CODES: dict[str, str] = {
+    "arms-limit": "the dispatch would have more independent parts than the target allows",
     "binding-limit": "the merged dispatch would bind more buffers than the target allows",
     "broadcast": "the consumer's space is larger than the root's: each root value would be written many times",
     "consumer-reduces": "an epilogue must be all-parallel",

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node
-from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.profit import loses_parallelism, weigh
+from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
+from fuseline.passes.fusion.profit import loses_parallelism, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.report.records import Decision
 
@@ -41,15 +42,16 @@ class Partition:
 
 
 class Driver:
-    """Partitions one fusion graph under `rules` for `target`."""
+    """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`."""
 
-    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription) -> None:
-        self.graph, self.rules, self.target = graph, rules, target
+    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default") -> None:
+        self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.group_of = {node: Group.of(node) for node in graph.nodes}
         self.alive = set(self.group_of.values())
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
         self.queue: list[tuple[int, int, str, str, int, Pair, Outcome]] = []
         self.ticket = 0
+        self.side_by_side: list[tuple[str, Node, Node]] = []
 
     def run(self) -> Partition:
         """Merge to the fixed point."""
@@ -59,6 +61,8 @@ class Driver:
             *_, pair, outcome = heapq.heappop(self.queue)
             if pair[0] in self.alive and pair[1] in self.alive:
                 self._apply(pair, outcome)
+        if self.rules:
+            self._join_arms()
         groups = sorted(self.alive, key=lambda group: group.key)
         return Partition(groups, self.group_of, self._records())
 
@@ -105,10 +109,15 @@ class Driver:
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
         group = merge.pulled if rule.shape is Shape.PULLED else merge.shared
-        refusal = loses_parallelism(group, merge, self.target) or self._too_many_bindings(group)
+        saved = weigh(merge, self.graph).bytes_saved
+        refusal = (
+            loses_parallelism(group, merge, self.target)
+            or self._too_many_bindings(group)
+            or unprofitable(group, merge, self.graph, saved, self.level)
+        )
         if refusal is not None:
             return Outcome(rule.name, refusal)
-        return Outcome(rule.name, answer, group, weigh(merge, self.graph).bytes_saved)
+        return Outcome(rule.name, answer, group, saved)
 
     def _too_many_bindings(self, group: Group) -> WhyNot | None:
         count, limit = group.bindings(), self.target.binding_limit
@@ -121,8 +130,6 @@ class Driver:
         if not producer.fusable or not consumer.fusable:
             at = producer if not producer.fusable else consumer
             return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
-        if producer.reduces and consumer.heavy:
-            return WhyNot("two-roots", f"{producer.root.name} and {consumer.root.name} are both roots", consumer.root.name)
         between = self._path_outside(producer, consumer)
         if between is not None:
             return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
@@ -161,8 +168,53 @@ class Driver:
             self._examine(other, group)
         self._examine_consumers(group)
 
+    # arms ----------------------------------------------------------------------------------------------------------------------------
+
+    def _join_arms(self) -> None:
+        """Groups that do not depend on each other become arms: first those that write into one concat, then level by level."""
+        for group in sorted(self.alive, key=lambda group: group.key):
+            join = concat_join(group, self.group_of) if group in self.alive else None
+            if isinstance(join, WhyNot):
+                self._tell(group, Outcome(CONCAT_SLICES, join))
+            elif join is not None:
+                refusal = self._too_many_bindings(joined(join.groups)) or self._too_many_arms(join)
+                if refusal is None:
+                    self._join(join)
+                else:
+                    self._tell(group, Outcome(CONCAT_SLICES, refusal))
+        for join in level_joins(sorted(self.alive, key=lambda group: group.key), self.group_of, self.target):
+            self._join(join)
+
+    def _too_many_arms(self, join: Join) -> WhyNot | None:
+        count, limit = len(join.groups) - 1, self.target.arms_limit
+        if count <= limit and limit > 1:
+            return None
+        return WhyNot("arms-limit", f"{count} arms, the target takes {limit}", join.groups[-1].root.name, {"arms": float(count)})
+
+    def _tell(self, consumer: Group, outcome: Outcome) -> None:
+        """The last word on every edge into `consumer`."""
+        for read in consumer.outside_reads():
+            if read.producer is not None:
+                self.edge_words[read.producer, read.consumer] = outcome
+
+    def _join(self, join: Join) -> None:
+        group = joined(join.groups)
+        outcome = Outcome(join.rule, Legal())
+        for arm in join.groups:
+            for read in arm.outside_reads():
+                if read.producer in group.place or read.producer in group.pulled:
+                    self.edge_words[read.producer, read.consumer] = outcome
+        for arm in join.groups[1:]:
+            self.side_by_side.append((join.rule, join.groups[0].root, arm.root))
+        self.alive -= {self.group_of[node] for node in group.members}
+        self.alive.add(group)
+        for node in group.members:
+            self.group_of[node] = group
+
+    # records -------------------------------------------------------------------------------------------------------------------------
+
     def _records(self) -> list[Decision]:
-        records: list[Decision] = []
+        records = [_arms_record(*words) for words in self.side_by_side]
         for node in self.graph.nodes:
             for consumer in dict.fromkeys(read.consumer for read in node.readers):
                 records.append(self._record(node, consumer))
@@ -190,6 +242,23 @@ class Driver:
         )
 
 
-def partition(graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription) -> Partition:
+def _arms_record(rule: str, first: Node, other: Node) -> Decision:
+    """Two arms of one dispatch: no value goes from one to the other."""
+    return Decision(
+        rule=rule,
+        verdict="fused",
+        producer=first.name,
+        consumer=other.name,
+        producer_op=first.kind.value,
+        consumer_op=other.kind.value,
+        producer_nodes=first.nodes,
+        consumer_nodes=other.nodes,
+        code="fused",
+        detail="independent: arms of one dispatch",
+        arms=True,
+    )
+
+
+def partition(graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default") -> Partition:
     """Partition `graph`; equal graphs written in another order give equal partitions."""
-    return Driver(graph, rules, target).run()
+    return Driver(graph, rules, target, level).run()

@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind
 from fuseline.ir.dim import Dim, product, to_text
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.plain_reads import Coordinate, plain_reads
@@ -39,13 +39,17 @@ MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPO
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions."""
+    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions.
+
+    `loops` are the node's loops that address the value, through reshapes too.
+    """
 
     value: SSAValue
     producer: Node | None
     consumer: Node
     coordinates: tuple[Coordinate, ...]
     regrouped: bool = False
+    loops: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -125,6 +129,10 @@ class FusionGraph:
         """A hash of the whole graph; equal for equal graphs however they are ordered, named or weighted."""
         return _digest("graph", *sorted(node.id for node in self.nodes))
 
+    def is_constant(self, value: SSAValue) -> bool:
+        """Whether the value is known at compile time."""
+        return isinstance(value, OpResult) and kind(value.op) is Kind.CONSTANT
+
     def num_bytes(self, value: SSAValue) -> Dim:
         """The size of a tensor in bytes."""
         found = self._bytes.get(value)
@@ -152,12 +160,13 @@ class FusionGraph:
 
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
         regrouped = False
+        loops = frozenset(loop for c in coordinates if c is not None for loop in dims_of(c))
         while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
             coordinates, mixed = _through_reshape(value.op, coordinates, self.shapes)
             regrouped |= mixed
             value = value.op.operands[0]
         producer = self._by_op.get(value.op) if isinstance(value, OpResult) else None
-        return Read(value, producer, node, coordinates, regrouped)
+        return Read(value, producer, node, coordinates, regrouped, loops)
 
     def _escapes(self, value: SSAValue) -> bool:
         for use in value.uses:
@@ -176,6 +185,11 @@ def element_bytes(value: SSAValue) -> int:
     element = value.type.get_element_type()
     width = getattr(element, "bitwidth", 64)
     return max(1, int(width) // 8)
+
+
+def plain_coordinate(coordinate: Coordinate) -> bool:
+    """Whether a coordinate is one loop or a constant."""
+    return isinstance(coordinate, AffineDimExpr | AffineConstantExpr)
 
 
 def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:

@@ -11,17 +11,20 @@ Merging two groups keeps the grid loops that correspond along every edge between
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.structured import Kind, dims_of, kind
 from fuseline.ir.dim import Dim, add, mul, product, upper_bound
 from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
 
 CACHE_LINE_BYTES = 64
+
+BLOCK_POINTS = 8
+"""Grid points that a workgroup of a blocked group has at the least: the rows of a register tile."""
 
 _RANK = {Kind.CONTRACTION: 5, Kind.CONVOLUTION: 5, Kind.DEPTHWISE: 4, Kind.POOLING: 3, Kind.REDUCTION: 2, Kind.ELEMENTWISE: 1}
 
@@ -29,12 +32,13 @@ _RANK = {Kind.CONTRACTION: 5, Kind.CONVOLUTION: 5, Kind.DEPTHWISE: 4, Kind.POOLI
 @dataclass(eq=False)
 class Group:
     """Members in program order. `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is
-    **read in place** (`pulled`) has no place: it is evaluated where it is read."""
+    **read in place** (`pulled`) has no place: it is evaluated where it is read. `arms` are independent groups, each with its own grid."""
 
     members: list[Node]
     grid: tuple[Dim, ...]
     place: dict[Node, tuple[int | None, ...]]
     pulled: set[Node] = field(default_factory=set[Node])
+    arms: tuple[Group, ...] = ()
 
     @classmethod
     def of(cls, node: Node) -> Group:
@@ -58,6 +62,16 @@ class Group:
     def reduces(self) -> bool:
         """Whether any member reduces."""
         return any(node.reduces for node in self.members)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing, or keeps loops inside."""
+        reducing = [node for node in self.members if node.reduces and node not in self.pulled]
+        roots = [node for node in reducing if node.kind in HEAVY]
+        return bool(roots) and (len(reducing) > 1 or any(node.iterators[loop] == "parallel" for node in roots for loop in self._moving_inner(node)))
+
+    def _moving_inner(self, node: Node) -> list[int]:
+        return [loop for loop in self.inner(node) if node.loops[loop] != 1]
 
     @property
     def fusable(self) -> bool:
@@ -101,13 +115,21 @@ class Group:
                 found.update(dict.fromkeys(node.op.results))
         return list(found)
 
+    def buffers(self) -> set[SSAValue]:
+        """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
+        return {read.value for read in self.outside_reads() if not _is_fill(read.value)} | set(self.results())
+
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
-        return len({read.value for read in self.outside_reads()}) + len(self.results())
+        return len(self.buffers())
 
     def parallel_iterations(self) -> int | None:
         """How many grid points there are at most; None without a bound."""
         return upper_bound(product(self.grid))
+
+
+def _is_fill(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and kind(value.op) in (Kind.FILL, Kind.EMPTY)
 
 
 @dataclass(frozen=True)
@@ -205,20 +227,33 @@ def pulled_into(producer: Group, consumer: Group) -> Group:
     return Group(members, consumer.grid, dict(consumer.place), producer.pulled | consumer.pulled | set(producer.members))
 
 
+def joined(arms: Sequence[Group]) -> Group:
+    """Independent groups as the arms of one."""
+    members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)
+    place = {node: loops for arm in arms for node, loops in arm.place.items()}
+    return Group(members, (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
+
+
 def scratch_bytes(group: Group) -> int | None:
     """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
 
-    Values of members that are read in place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept in registers.
+    The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in place, and all-parallel values
+    with one reader, need none: they are recomputed nowhere and kept in registers.
     """
-    mine = set(group.members)
+    points = BLOCK_POINTS if group.blocked else 1
     total: Dim = 0
+    for value, inner in _kept_values(group):
+        total = add(total, add(mul(inner, points * element_bytes(value)), CACHE_LINE_BYTES))
+    return upper_bound(total)
+
+
+def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
+    """The values that lie in scratch between members, with how many elements of them there are per grid point."""
+    mine = set(group.members)
     for node in group.members:
         inside = [read for read in node.readers if read.consumer in mine]
         if node in group.pulled or not inside or (not node.reduces and len(inside) == 1):
             continue
         inner = product(node.loops[loop] for loop in group.inner(node) if node.iterators[loop] == "parallel")
-        if inner == 1:
-            continue
-        for value in {read.value for read in inside}:
-            total = add(total, add(mul(inner, element_bytes(value)), CACHE_LINE_BYTES))
-    return upper_bound(total)
+        if inner != 1:
+            yield from ((value, inner) for value in dict.fromkeys(read.value for read in inside))

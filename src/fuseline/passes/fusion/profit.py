@@ -14,11 +14,18 @@ from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
-from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
+from fuseline.passes.fusion.streaming import UNBOUNDED_SIZE, compute_ns, stream_ns
 
-UNBOUNDED_SIZE = 512
-"""Stands for a symbolic size without a bound when sizes are only weighed against each other."""
+BYTES_PER_NS = 16.0
+"""How fast an intermediate is stored and loaded, one thread: from the second-level cache mostly."""
+
+LAUNCH_NS = 200.0
+"""A dispatch less: its launch and its barrier."""
+
+SLACK = {"default": 0.02, "aggressive": 0.15}
+"""By how much of its arithmetic a merge may be predicted slower than its parts."""
 
 SERIAL_ELEMENTS = 1 << 15
 """Up to this many elements a single thread is at least as fast as several: a barrier costs about 100 ns, 32 Ki elements a few microseconds."""
@@ -45,6 +52,18 @@ def weigh(merge: Merge, graph: FusionGraph) -> Profit:
     return Profit(saved)
 
 
+def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str) -> WhyNot | None:
+    """The refusal of a merge that would read operands again for longer than it saves, None where it pays."""
+    target = merge.target
+    streams = stream_ns(group, graph, target) - stream_ns(merge.producer, graph, target) - stream_ns(merge.consumer, graph, target)
+    saved = bytes_saved / BYTES_PER_NS + LAUNCH_NS
+    if streams - saved <= SLACK[level] * compute_ns(group):
+        return None
+    numbers = {"predicted_loss_ns": round(streams - saved), "saved_ns": round(saved), "streamed_ns": round(streams)}
+    detail = f"operands would be read again for each block of the grid: {streams / 1000:,.1f} us more for {saved / 1000:,.1f} us saved"
+    return WhyNot("unprofitable", detail, group.root.name, numbers)
+
+
 def _values(merge: Merge) -> dict[SSAValue, list[Read]]:
     found: dict[SSAValue, list[Read]] = {}
     for read in merge.reads:
@@ -54,7 +73,7 @@ def _values(merge: Merge) -> dict[SSAValue, list[Read]]:
 
 def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does not."""
-    left = group.parallel_iterations()
+    left = _workgroups(group)
     if left is None or left >= target.threads:
         return None
     before = max(_iterations(merge.producer), _iterations(merge.consumer))
@@ -63,6 +82,12 @@ def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> 
         return None
     numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
     return WhyNot("parallelism", f"{left} parallel iterations would be left for {target.threads} threads", group.root.name, numbers)
+
+
+def _workgroups(group: Group) -> int | None:
+    """How many workgroups there are at the most; None without a bound."""
+    points = group.parallel_iterations()
+    return points if points is None or not group.blocked else -(-points // BLOCK_POINTS)
 
 
 def _iterations(group: Group) -> int:

@@ -78,6 +78,6 @@ def _number(size: Dim) -> int | None:
 
 
 def _edges(record: CompileRecord) -> dict[str, Any]:
-    verdicts = Counter(decision.verdict for decision in record.decisions)
+    verdicts = Counter(decision.verdict for decision in record.decisions if not decision.arms)
     missed = Counter(decision.code for decision in record.decisions if decision.verdict == "missed")
     return {"fused": verdicts["fused"], "superseded": verdicts["superseded"], "missed": dict(sorted(missed.items()))}

@@ -54,6 +54,8 @@ class CpuTarget(Target):
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),
             vector_bytes=self.machine.vector_bytes,
             cache_bytes=self.machine.l2_bytes,
+            arms_limit=1,
+            chains_roots=False,
         )
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:

@@ -37,9 +37,7 @@ class Program:
         self.count += 1
         return Emitter.at_end(self.function.body.block, [f"n{self.count}"])
 
-    def unary(
-        self, value: SSAValue, kind: Callable[..., Any] = math.ExpOp, permutation: Sequence[int] | None = None
-    ) -> SSAValue:
+    def unary(self, value: SSAValue, kind: Callable[..., Any] = math.ExpOp, permutation: Sequence[int] | None = None) -> SSAValue:
         """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the operand."""
         e = self.emitter()
         rank = len(shape_of(value))

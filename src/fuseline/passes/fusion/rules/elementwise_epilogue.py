@@ -18,11 +18,7 @@ class ElementwiseEpilogue(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         producer, consumer = merge.producer, merge.consumer
-        if not producer.reduces or consumer.heavy:
-            return NotApplicable()
-        if consumer.reduces:
-            if producer.heavy:
-                return WhyNot("consumer-reduces", f"{consumer.root.name} reduces; an epilogue is all-parallel", consumer.root.name)
+        if not producer.reduces or consumer.reduces or producer.blocked:
             return NotApplicable()
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the root's dimensions", consumer.root.name)

@@ -1,0 +1,205 @@
+"""Horizontal merges: groups that do not depend on each other become the arms of one dispatch.
+
+    x ──> q_proj                      concat <── conv 1x1
+    x ──> k_proj     one launch              <── conv 3x3     each arm writes its slice of the result
+    x ──> v_proj
+
+An arm keeps its own grid; the grids are laid end to end, without a barrier between them. What is saved is a launch and a barrier each, a second
+walk over a shared operand, and, for a concat, the copy. Nothing gets slower: threads share the joint grid more evenly than two small ones.
+Groups at the same depth of the partition never depend on each other, and joining them keeps every depth, so one pass over the levels is enough.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.structured import Kind, is_constant
+from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import HEAVY, Node, Read
+from fuseline.passes.fusion.group import Group
+
+SMALL_ELEMENTS = 1 << 15
+"""Up to this many points a single thread is at least as fast as several: such groups wait for nothing but their launch."""
+
+CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
+
+Keys = Callable[[Group], "list[Hashable]"]
+"""What groups must have in common to become arms of one dispatch."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Groups that become arms of one dispatch, and by which rule."""
+
+    rule: str
+    groups: tuple[Group, ...]
+
+
+class Levels:
+    """Depths of groups: the longest path from the program's inputs."""
+
+    def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
+        self.group_of = group_of
+        self.depth: dict[Group, int] = {}
+        for group in groups:
+            self._visit(group)
+
+    def _visit(self, group: Group) -> None:
+        stack = [group]
+        while stack:
+            top = stack[-1]
+            if top in self.depth:
+                stack.pop()
+                continue
+            before = producers(top, self.group_of)
+            waiting = [other for other in before if other not in self.depth]
+            if waiting:
+                stack += waiting
+                continue
+            self.depth[top] = 1 + max((self.depth[other] for other in before), default=-1)
+            stack.pop()
+
+
+def producers(group: Group, group_of: Mapping[Node, Group]) -> list[Group]:
+    """The groups that `group` reads from."""
+    found = {group_of[read.producer]: None for read in group.outside_reads() if read.producer is not None}
+    found.pop(group, None)
+    return list(found)
+
+
+def consumers(group: Group, group_of: Mapping[Node, Group]) -> list[Group]:
+    """The groups that read from `group`."""
+    found = {group_of[read.consumer]: None for node in group.members for read in node.readers}
+    found.pop(group, None)
+    return list(found)
+
+
+# concats -------------------------------------------------------------------------------------------------------------------------------
+
+
+def concat_join(group: Group, group_of: Mapping[Node, Group]) -> Join | WhyNot | None:
+    """The producers of a concat that stands alone, with it; None for any other group."""
+    if len(group.members) != 1 or group.members[0].kind is not Kind.CONCAT:
+        return None
+    concat = group.members[0]
+    writers = {writer for read in concat.reads if (writer := _writer(read, group_of)) is not None}
+    if not writers:
+        return WhyNot("no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name)
+    chosen = sorted(writers, key=lambda g: g.key)
+    while chosen:
+        between = _reached(chosen, group, group_of)
+        if between is None:
+            return Join(CONCAT_SLICES, (*_flat(chosen), group))
+        chosen.remove(between)
+    return WhyNot("cycle", "the parts of the concat depend on each other", concat.name)
+
+
+def _writer(read: Read, group_of: Mapping[Node, Group]) -> Group | None:
+    """The group that could write a part of a concat in place: it makes the part, in the part's own layout."""
+    if read.producer is None or read.regrouped:
+        return None
+    group = group_of[read.producer]
+    return group if group.fusable and read.producer not in group.pulled else None
+
+
+def _flat(groups: Iterable[Group]) -> list[Group]:
+    return [arm for group in groups for arm in (group.arms or (group,))]
+
+
+def _reached(chosen: Sequence[Group], concat: Group, group_of: Mapping[Node, Group]) -> Group | None:
+    """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the others."""
+    inside = {*chosen, concat}
+    last = max(node.position for group in inside for node in group.members)
+    for writer in chosen:
+        seen: set[Group] = set()
+        stack = [g for g in consumers(writer, group_of) if g is not concat]
+        while stack:
+            group = stack.pop()
+            if group in inside:
+                return group if group is not concat else writer
+            if group not in seen and min(node.position for node in group.members) <= last:
+                seen.add(group)
+                stack += consumers(group, group_of)
+    return None
+
+
+# levels --------------------------------------------------------------------------------------------------------------------------------
+
+
+def level_joins(groups: Sequence[Group], group_of: Mapping[Node, Group], target: TargetDescription) -> list[Join]:
+    """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is small."""
+    depth = Levels(groups, group_of).depth
+    levels: dict[int, list[Group]] = defaultdict(list)
+    for group in sorted(groups, key=lambda g: g.key):
+        if group.fusable:
+            levels[depth[group]].append(group)
+    joins: list[Join] = []
+    for level in levels.values():
+        rest = list(level)
+        for rule, keys in ((SHARED_OPERAND, _operands), (SAME_SPACE, _space), (SMALL, _small)):
+            found = _bucketed(rule, rest, keys, target)
+            taken = {group for join in found for group in join.groups}
+            rest = [group for group in rest if group not in taken]
+            joins += found
+    return joins
+
+
+def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription) -> list[Join]:
+    buckets: dict[Hashable, list[Group]] = {}
+    for group in groups:
+        for key in keys(group):
+            buckets.setdefault(key, []).append(group)
+    joins: list[Join] = []
+    taken: set[Group] = set()
+    for bucket in sorted(buckets.values(), key=len, reverse=True):
+        for chosen in _within_bindings([group for group in bucket if group not in taken], target):
+            taken.update(chosen)
+            joins.append(Join(rule, tuple(_flat(chosen))))
+    return joins
+
+
+def _within_bindings(groups: Sequence[Group], target: TargetDescription) -> list[list[Group]]:
+    """Runs of groups that together bind no more buffers than the target allows, those of two or more."""
+    runs: list[list[Group]] = []
+    bound: set[SSAValue] = set()
+    arms = 0
+    for group in groups:
+        buffers, more = group.buffers(), len(_flat([group]))
+        if not runs or len(bound | buffers) > target.binding_limit or arms + more > target.arms_limit:
+            runs.append([])
+            bound, arms = set(), 0
+        runs[-1].append(group)
+        bound, arms = bound | buffers, arms + more
+    return [run for run in runs if len(run) > 1]
+
+
+def _operands(group: Group) -> list[Hashable]:
+    """What the roots of a group read, constants aside."""
+    mine = set(group.members)
+    reads = [read for node in group.members if node.kind in HEAVY for read in _through_pulled(node, group)]
+    return list({read.value: None for read in reads if read.producer not in mine and not is_constant(read.value)})
+
+
+def _through_pulled(node: Node, group: Group) -> Iterable[Read]:
+    """The reads of a node, and of what it reads in place."""
+    for read in node.reads:
+        if read.producer in group.pulled:
+            yield from _through_pulled(read.producer, group)
+        else:
+            yield read
+
+
+def _space(group: Group) -> list[Hashable]:
+    """The space of a group without a root."""
+    return [] if group.heavy or group.reduces or not group.grid else [("space", group.grid)]
+
+
+def _small(group: Group) -> list[Hashable]:
+    sizes = [upper_bound(product(node.loops)) for node in group.members]
+    return ["small"] if all(size is not None and size <= SMALL_ELEMENTS for size in sizes) else []

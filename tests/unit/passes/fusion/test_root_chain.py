@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+from fuseline.ir.target_description import TargetDescription
+from fuseline.report.records import Decision
+
+from .programs import TARGET, Program
+
+
+def _matmul_and_sum(rows: int = 4096, columns: int = 48) -> Program:
+    p = Program((rows, 32), (32, columns))
+    return p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+
+
+def _chain(p: Program, target: TargetDescription = TARGET, ends: tuple[str, str] = ("contraction", "reduction")) -> Decision:
+    return p.decisions(target)[ends]
+
+
+def test_a_row_reduction_joins_a_contraction_over_the_rows():
+    decision = _chain(_matmul_and_sum())
+    assert (decision.verdict, decision.rule) == ("fused", "root-chain")
+
+
+def test_two_contractions_share_their_rows():
+    p = Program((4096, 32), (32, 48), (48, 16))
+    decision = _chain(p.done(p.matmul(p.matmul(p.x[0], p.x[1]), p.x[2])), ends=("contraction", "contraction"))
+    assert (decision.verdict, decision.rule) == ("fused", "root-chain")
+
+
+def test_a_target_of_one_root_keeps_them_apart():
+    decision = _chain(_matmul_and_sum(), replace(TARGET, chains_roots=False))
+    assert (decision.verdict, decision.code) == ("missed", "two-roots")
+
+
+def test_reading_an_operand_again_for_every_block_must_pay():
+    p = Program((64, 2048), (2048, 48))
+    decision = _chain(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    assert (decision.verdict, decision.code) == ("missed", "unprofitable")
+    assert decision.numbers["streamed_ns"] > decision.numbers["saved_ns"]
+
+
+def test_what_lies_between_must_fit_the_scratch():
+    decision = _chain(_matmul_and_sum(columns=48), replace(TARGET, scratch_bytes_limit=1000))
+    assert (decision.verdict, decision.code) == ("missed", "scratch")
+
+
+def test_a_reshape_between_the_roots_stops_the_chain():
+    p = Program((64, 32), (32, 48))
+    flat = p.collapse(p.matmul(p.x[0], p.x[1]))
+    decision = _chain(p.done(p.row_sum(flat)))
+    assert (decision.verdict, decision.code) == ("missed", "reshape-between")
+
+
+def test_a_root_that_slides_over_the_shared_loop_stays_alone():
+    p = Program((66, 16), (3, 16), (16, 8))
+    decision = _chain(p.done(p.matmul(p.depthwise(p.x[0], p.x[1]), p.x[2])), ends=("depthwise", "contraction"))
+    assert (decision.verdict, decision.code) == ("missed", "indexing-map")
+
+
+def test_roots_over_different_loops_stay_apart():
+    p = Program((66, 16), (16, 24), (3, 24))
+    decision = _chain(p.done(p.depthwise(p.matmul(p.x[0], p.x[1]), p.x[2])), ends=("contraction", "depthwise"))
+    assert (decision.verdict, decision.code) == ("missed", "two-roots")
+
+
+def test_windows_over_one_image_share_every_loop():
+    p = Program((4098, 16), (3, 16), (3, 16))
+    a, b = p.depthwise(p.x[0], p.x[1]), p.depthwise(p.x[0], p.x[2])
+    assert len(p.done(p.binary(a, b)).partition().groups) == 1

@@ -4,12 +4,12 @@ All structures are little-endian with natural alignment. A change here changes w
 
 Run context (one per shape-instantiated program), bytes:
 
-    0 commands*   8 first   16 last   24 threads   32 scratch*   40 scratch stride   48 generation
-    56 patches*   64 patch count   72 segments*
+    0 rows*   8 first   16 last   24 threads   32 scratch*   40 scratch stride   48 generation
+    56 patches*   64 patch count   72 segments*   80 ranges*   88 ranges stride
 
-Command (`COMMAND` bytes): kernel*, bindings*, sizes*, workgroups, quotient, remainder, flags, participants, first thread, 0.
-The grid of `workgroups` is cut into `participants` ranges of `quotient` or `quotient + 1`; range `r` is run by thread
-`(first thread + r) mod threads`. Flag bit 0: a barrier stands before the command.
+Row (`ROW_BYTES` bytes), one for each arm of each command: kernel*, bindings*, sizes*, workgroups, flags. Flag bit 0: a barrier stands before
+the row. A run on one thread takes whole grids; with more, thread `t` runs the workgroups from `begin` up to `end` of row `r`, two words
+(`RANGE_BYTES`) at `ranges + t * ranges stride + r * RANGE_BYTES`.
 
 Team: places* is an array of `place count` words, by processor number: the place (core or processor) that a worker must not share with
 the caller. Each worker's line holds its own place.
@@ -19,19 +19,21 @@ Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset`
 
 from __future__ import annotations
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version of the artifact file and of every layout in this module."""
 
 ALIGNMENT = 64
 """Alignment of every tensor a kernel sees, bytes: one cache line and one AVX-512 vector."""
 
-COMMAND_BYTES = 64
+ROW_BYTES = 40
+RANGE_BYTES = 16
 FLAG_BARRIER = 1
 
 CONTEXT_BYTES = 128
-CONTEXT_COMMANDS, CONTEXT_FIRST, CONTEXT_LAST, CONTEXT_THREADS = 0, 8, 16, 24
+CONTEXT_ROWS, CONTEXT_FIRST, CONTEXT_LAST, CONTEXT_THREADS = 0, 8, 16, 24
 CONTEXT_SCRATCH, CONTEXT_STRIDE, CONTEXT_GENERATION = 32, 40, 48
 CONTEXT_PATCHES, CONTEXT_PATCH_COUNT, CONTEXT_SEGMENTS = 56, 64, 72
+CONTEXT_RANGES, CONTEXT_RANGES_STRIDE = 80, 88
 
 PATCH_BYTES = 24
 

@@ -16,7 +16,7 @@ from fuseline.runtime.command_table import CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program, TensorSpec
-from fuseline.runtime.sharing import Grid, share_grids
+from fuseline.runtime.sharing import Grid, Grids, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
 Array = NDArray[Any]
@@ -84,14 +84,14 @@ class Execution:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
         commands = [step for step in program.steps if isinstance(step, Command)]
-        grids = [Grid(evaluate(c.workgroups), evaluate(c.cost_ns), c.max_threads, c.barrier) for c in commands]
-        self.threads = 1 if sum(grid.cost_ns for grid in grids) < program.serial_below_ns else threads
+        grids = [_grids(command, evaluate) for command in commands]
+        self.threads = 1 if sum(command.cost_ns for command in grids) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena = workspace.arena
         self._table = CommandTable(
-            commands,
-            grids,
+            [arm for command in commands for arm in command.arms],
+            [grid.workgroups for command in grids for grid in command.arms],
             share_grids(grids, self.threads, program.split_above_ns),
             evaluate,
             self._address,
@@ -102,7 +102,7 @@ class Execution:
         )
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
         self._ranges = None if len(commands) == len(program.steps) else _ranges(program)
-        self._commands = len(commands)
+        self._rows = sum(len(command.arms) for command in commands)
         self._copies: dict[int, Array] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
@@ -125,7 +125,7 @@ class Execution:
     def perform(self, launch: Launch, inputs: Sequence[Array], addresses: Sequence[int], outputs: Sequence[Array | None]) -> None:
         """Run a part of a program on inputs at `addresses`; outputs that no step of the part touches may be missing."""
         self._table.set_segments(*addresses, *(0 if array is None else address_of(array) for array in outputs))
-        self._run_ranges(self._ranges if self._ranges is not None else [(0, self._commands)], launch, inputs, outputs)
+        self._run_ranges(self._ranges if self._ranges is not None else [(0, self._rows)], launch, inputs, outputs)
 
     def input_addresses(self, inputs: Sequence[Array]) -> list[int]:
         """Where kernels read the inputs: in place, or in copies where they cannot."""
@@ -195,14 +195,19 @@ def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, .
     return shape, element, room
 
 
+def _grids(command: Command, evaluate: SizeEvaluator) -> Grids:
+    arms = tuple(Grid(max(evaluate(arm.workgroups), 0), evaluate(arm.cost_ns)) for arm in command.arms)
+    return Grids(arms, command.max_threads, command.barrier)
+
+
 def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
-    """The steps as ranges of consecutive native commands with the host calls between them."""
+    """The steps as ranges of consecutive rows with the host calls between them."""
     out: list[tuple[int, int] | HostCall] = []
-    command = first = 0
+    row = first = 0
     for step in program.steps:
         if isinstance(step, Command):
-            command += 1
+            row += len(step.arms)
             continue
-        out += [(first, command), step] if command > first else [step]
-        first = command
-    return [*out, (first, command)] if command > first else out
+        out += [(first, row), step] if row > first else [step]
+        first = row
+    return [*out, (first, row)] if row > first else out

@@ -65,9 +65,7 @@ def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str,
     return values
 
 
-def _bind_axis(
-    program: Program, values: dict[str, int], bound_by: dict[str, str], spec: TensorSpec, axis: int, size: Size, actual: int
-) -> None:
+def _bind_axis(program: Program, values: dict[str, int], bound_by: dict[str, str], spec: TensorSpec, axis: int, size: Size, actual: int) -> None:
     name = symbol_of(size)
     if name is None:  # a number or an expression: checked once all symbols are known
         return

@@ -32,18 +32,24 @@ class TensorSpec(NamedTuple):
     dims: tuple[Size, ...]
 
 
-class Command(NamedTuple):
-    """One launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time.
-
-    `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that share the grid.
-    """
+class Arm(NamedTuple):
+    """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time."""
 
     kernel: int
     bindings: tuple[Place, ...]
     sizes: tuple[Size, ...]
     workgroups: Size
-    barrier: bool = False
     cost_ns: Size = 0
+
+
+class Command(NamedTuple):
+    """One launch: the grids of its arms side by side, in any order, none of which reads what another writes.
+
+    `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that share the grids.
+    """
+
+    arms: tuple[Arm, ...]
+    barrier: bool = False
     max_threads: int = 0
     label: str = ""
 
@@ -146,8 +152,17 @@ def _place_from_json(data: list[Any]) -> Place:
 
 
 def _command_to_json(step: Command) -> list[Any]:
-    places = [_place_to_json(place) for place in step.bindings]
-    return ["launch", step.kernel, places, step.sizes, step.workgroups, step.barrier, step.cost_ns, step.max_threads, step.label]
+    return ["launch", [_arm_to_json(arm) for arm in step.arms], step.barrier, step.max_threads, step.label]
+
+
+def _arm_to_json(arm: Arm) -> list[Any]:
+    return [arm.kernel, [_place_to_json(place) for place in arm.bindings], arm.sizes, arm.workgroups, arm.cost_ns]
+
+
+def _arm_from_json(data: list[Any]) -> Arm:
+    kernel, places, sizes, workgroups, cost = data
+    bindings = tuple(_place_from_json(place) for place in places)
+    return Arm(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost))
 
 
 def _host_to_json(step: HostCall) -> list[Any]:
@@ -178,6 +193,7 @@ def _step_from_json(data: list[Any]) -> Step:
         return HostCall(str(executor), bytes.fromhex(node), *operands, str(label), size_from_json(arena_bytes))
     if kind != "launch":
         raise ValueError(f"unknown step {kind!r}")
-    _, kernel, places, sizes, workgroups, barrier, cost, threads, label = data
-    bindings = tuple(_place_from_json(place) for place in places)
-    return Command(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), bool(barrier), size_from_json(cost), int(threads), str(label))
+    _, arms, barrier, threads, label = data
+    if not arms:
+        raise ValueError("a launch without arms")
+    return Command(tuple(_arm_from_json(arm) for arm in arms), bool(barrier), int(threads), str(label))

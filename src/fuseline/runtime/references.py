@@ -15,7 +15,7 @@ def check_references(program: Program, code_bytes: int, entries: Mapping[str, in
     for name in ENTRIES:
         if name not in entries:
             raise ValueError(f"no entry {name!r}")
-    kernels = [step.kernel for step in program.steps if isinstance(step, Command)]
+    kernels = [arm.kernel for step in program.steps if isinstance(step, Command) for arm in step.arms]
     for offset in (*entries.values(), *kernels):
         if not 0 <= offset < code_bytes:
             raise ValueError(f"entry at {offset} lies outside the code")
@@ -38,6 +38,6 @@ def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int
 
 def _places(step: Step) -> Iterator[Place]:
     if isinstance(step, Command):
-        yield from step.bindings
+        yield from (place for arm in step.arms for place in arm.bindings)
     else:
         yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)

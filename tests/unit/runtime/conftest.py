@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import aligned_empty
-from fuseline.runtime.program import Command, Program, Step
+from fuseline.runtime.program import Arm, Command, Program, Step
+from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL
 from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.detection import machine
-from fuseline.targets.cpu.scheduler import COPY_SYMBOL, RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 
 MACHINE = machine("baseline" if machine_name() == "x86_64" else "neon")
 ROW = 16
@@ -85,9 +86,12 @@ class Kit:
             return _image().symbols[0][COPY_SYMBOL]
         return _image().symbols[1 + list(_TEXTS).index(name)][name]
 
-    def command(self, name: str, bindings: Sequence[Any], elements: Any, workgroups: Any = None, **more: Any) -> Command:
+    def arm(self, name: str, bindings: Sequence[Any], elements: Any, workgroups: Any = None, cost_ns: Any = 0) -> Arm:
         grid = -(-elements // ROW) if workgroups is None else workgroups
-        return Command(self.kernel(name), tuple(bindings), (elements,), grid, **more)
+        return Arm(self.kernel(name), tuple(bindings), (elements,), grid, cost_ns)
+
+    def command(self, name: str, bindings: Sequence[Any], elements: Any, workgroups: Any = None, *, cost_ns: Any = 0, **more: Any) -> Command:
+        return Command((self.arm(name, bindings, elements, workgroups, cost_ns),), **more)
 
     def artifact(self, inputs: Sequence[Any], outputs: Sequence[Any], steps: Sequence[Step], constants: Sequence[Any] = (), **more: Any) -> Artifact:
         image = _image()

@@ -1,57 +1,90 @@
-"""Cutting grids: every workgroup once, barriers only where threads change hands."""
+"""Cutting grids: every workgroup once, equal cost for all threads, barriers only where threads change hands."""
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseline.runtime.sharing import Grid, Share, share_grids
+from fuseline.runtime.sharing import Grid, Grids, share_grids
 
-GRIDS = st.lists(st.builds(Grid, st.integers(0, 9), st.integers(0, 100), st.integers(0, 3), st.booleans()), max_size=12)
-
-
-def _threads_of(grid: Grid, share: Share, threads: int) -> dict[int, int]:
-    """Workgroups by thread, as the scheduler cuts them."""
-    quotient, remainder = divmod(grid.workgroups, share.participants)
-    counts = {(share.first + r) % threads: quotient + (r < remainder) for r in range(share.participants)}
-    return {thread: count for thread, count in counts.items() if count}
+ARMS = st.lists(st.builds(Grid, st.integers(0, 9), st.integers(0, 100)), min_size=1, max_size=4).map(tuple)
+COMMANDS = st.lists(st.builds(Grids, ARMS, st.integers(0, 3), st.booleans()), max_size=12)
 
 
-@given(GRIDS, st.integers(1, 5), st.integers(0, 200))
-def test_every_workgroup_runs_once(grids: list[Grid], threads: int, split_above: int) -> None:
-    for grid, share in zip(grids, share_grids(grids, threads, split_above), strict=True):
-        assert 1 <= share.participants <= threads and 0 <= share.first < threads
-        assert sum(_threads_of(grid, share, threads).values()) == grid.workgroups
-        assert not grid.max_threads or share.participants <= grid.max_threads
+def _one(workgroups: int, cost_ns: int = 0, *, barrier: bool = False) -> Grids:
+    return Grids((Grid(workgroups, cost_ns),), 0, barrier)
 
 
-@given(GRIDS, st.integers(1, 5), st.integers(0, 200))
-def test_a_dropped_barrier_had_one_thread_on_both_sides(grids: list[Grid], threads: int, split_above: int) -> None:
-    shares = share_grids(grids, threads, split_above)
+@given(COMMANDS, st.integers(1, 5), st.integers(0, 200))
+def test_every_workgroup_runs_once(commands: list[Grids], threads: int, split_above: int) -> None:
+    barriers, ranges = share_grids(commands, threads, split_above)
+    grids = [grid for command in commands for grid in command.arms]
+    assert len(barriers) == len(grids) and ranges.shape == (threads, len(grids), 2)
+    for row, grid in enumerate(grids):
+        taken = sorted(workgroup for begin, end in ranges[:, row] for workgroup in range(begin, end))
+        assert taken == list(range(grid.workgroups))
+
+
+@given(COMMANDS, st.integers(2, 5))
+def test_a_command_keeps_its_limit_of_threads(commands: list[Grids], threads: int) -> None:
+    ranges, row = share_grids(commands, threads).ranges, 0
+    for command in commands:
+        busy = (ranges[:, row : row + len(command.arms), 0] < ranges[:, row : row + len(command.arms), 1]).any(1)
+        assert not command.max_threads or busy.sum() <= command.max_threads
+        row += len(command.arms)
+
+
+@given(COMMANDS, st.integers(1, 5), st.integers(0, 200))
+def test_a_dropped_barrier_had_one_thread_on_both_sides(commands: list[Grids], threads: int, split_above: int) -> None:
+    barriers, ranges = share_grids(commands, threads, split_above)
+    wanted = [command.barrier and arm == 0 for command in commands for arm in range(len(command.arms))]
     since: set[int] = set()  # threads at work since the last barrier that was kept
     wave: list[set[int]] = []
-    for grid, share in zip(grids, shares, strict=True):
-        used = set(_threads_of(grid, share, threads))
-        if share.barrier:
+    for row, (barrier, want) in enumerate(zip(barriers, wanted, strict=True)):
+        assert want or not barrier
+        used = {thread for thread, (begin, end) in enumerate(ranges[:, row]) if begin < end}
+        if barrier:
             since, wave = set(), []
-        elif grid.barrier:
+        elif want:
             wave = [since]
         if wave:  # this wave relies on program order alone
             assert used <= {0} and since <= {0}
         since |= used
 
 
+@given(st.lists(st.builds(Grid, st.integers(1, 40), st.integers(1, 1000)), min_size=2, max_size=6).map(tuple), st.integers(2, 6))
+def test_arms_are_cut_into_pieces_of_equal_cost(arms: tuple[Grid, ...], threads: int) -> None:
+    """No thread is off by more than half a workgroup at either end of its piece."""
+    ranges = share_grids([Grids(arms)], threads).ranges
+    each = np.array([grid.cost_ns / grid.workgroups for grid in arms])
+    costs = ((ranges[..., 1] - ranges[..., 0]) * each).sum(1)
+    participants = min(threads, sum(grid.workgroups for grid in arms))
+    even = sum(grid.cost_ns for grid in arms) / participants
+    assert all(abs(cost - even) <= max(each) + 1e-6 for cost in costs[:participants])
+
+
+def test_an_arm_nine_times_as_dear() -> None:
+    ranges = share_grids([Grids((Grid(1, 1), Grid(9, 9)))], 2).ranges
+    assert ranges.tolist() == [[[0, 1], [0, 4]], [[1, 1], [4, 9]]]
+
+
+def test_a_single_grid_is_cut_evenly() -> None:
+    assert share_grids([_one(7)], 3).ranges[:, 0].tolist() == [[0, 3], [3, 5], [5, 7]]
+
+
 def test_small_grids_spread() -> None:
-    shares = share_grids([Grid(1), Grid(1), Grid(3), Grid(1)], 2)
-    assert [share.first for share in shares] == [0, 1, 0, 1]
+    ranges = share_grids([_one(1), _one(1), _one(3), _one(1)], 2).ranges
+    assert (ranges[..., 1] - ranges[..., 0]).tolist() == [[1, 0, 2, 0], [0, 1, 1, 1]]
 
 
 def test_waves_start_at_the_first_thread() -> None:
-    assert [share.first for share in share_grids([Grid(1), Grid(2, barrier=True)], 2)] == [0, 0]
+    ranges = share_grids([_one(1), _one(3, barrier=True)], 2).ranges
+    assert ranges[:, 1].tolist() == [[0, 2], [2, 3]]
 
 
 def test_chains_of_tiny_waves_need_no_barrier() -> None:
-    tiny, large = Grid(4, 10, 0, True), Grid(4, 1000, 0, True)
-    shares = share_grids([tiny, tiny, large, tiny, tiny], 2, 100)
-    assert [share.barrier for share in shares] == [False, False, True, True, False]
-    assert [share.participants for share in shares] == [1, 1, 2, 1, 1]
+    tiny, large = _one(4, 10, barrier=True), _one(4, 1000, barrier=True)
+    barriers, ranges = share_grids([tiny, tiny, large, tiny, tiny], 2, 100)
+    assert barriers == [False, False, True, True, False]
+    assert (ranges[1, :, 1] > ranges[1, :, 0]).tolist() == [False, False, True, False, False]

@@ -12,7 +12,7 @@ import pytest
 
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host, load
-from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Place, Program
 from fuseline.runtime.staged import split_stages
 
 N, M, K = (("sum", ((1, name),)) for name in "nmk")
@@ -116,7 +116,7 @@ def test_stages_end_where_sizes_turn_up() -> None:
     plain = HostCall("e", b"", (_vector(X, N),), (_vector(FIRST, N), None))
     first, second = (HostCall("e", b"", (), (_vector(FIRST, size),)) for size in (M, K))
     again = HostCall("e", b"", (), (_vector(FIRST, M),))
-    command = Command(0, (), (), 1)
+    command = Command((Arm(0, (), (), 1),))
     assert split_stages(Program(inputs, (), (command, plain, command))) == [((command, plain, command), None)]
     stages = split_stages(Program(inputs, (), (command, first, again, command, second)))
     assert stages == [((command,), first), ((again, command), second), ((), None)]

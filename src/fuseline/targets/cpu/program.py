@@ -12,9 +12,10 @@ from fuseline.ir.dim import Dim
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.sizes import Size, size_from_json
+from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.scheduler import COPY_SYMBOL, COPY_WORKGROUP_BYTES, RUN_SYMBOL, SIZES_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.target import CompiledKernel
 
 FLOPS_PER_NS = 32
@@ -119,7 +120,7 @@ class _ProgramBuilder:
                 yield self._copy(step, barrier)
             elif isinstance(step, SizesStep):
                 places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
-                yield p.Command(self.built_in[SIZES_SYMBOL], places, values, len(values), barrier, label=step.label)
+                yield p.Command((p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label)
             else:
                 yield self._host(step)
 
@@ -132,27 +133,25 @@ class _ProgramBuilder:
         bindings += [self._operand(operand) for operand in step.results]
         bindings += [p.Place("constant", self.constants.extras[step.executable, i]) for i in range(len(kernel.extra_constants))]
         flops, moved = (d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written)))
-        return p.Command(
+        arm = p.Arm(
             kernel=self.places[step.executable],
             bindings=tuple(bindings),
             sizes=tuple(_size(size) for _, size in step.sizes),
             workgroups=_size(d.substitute(kernel.workgroups, sizes)),
-            barrier=barrier,
             cost_ns=_size(d.add(d.floor_div(flops, FLOPS_PER_NS), d.floor_div(moved, BYTES_PER_NS))),
-            label=step.label,
         )
+        return p.Command((arm,), barrier, label=step.label)
 
     def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
         count = step.source.bytes
-        return p.Command(
+        arm = p.Arm(
             kernel=self.built_in[COPY_SYMBOL],
             bindings=(self._operand(step.source), self._operand(step.target)),
             sizes=(_size(count),),
             workgroups=_size(d.ceil_div(count, COPY_WORKGROUP_BYTES)),
-            barrier=barrier,
             cost_ns=_size(d.floor_div(d.mul(count, 2), BYTES_PER_NS)),
-            label=step.label,
         )
+        return p.Command((arm,), barrier, label=step.label)
 
     def _host(self, step: HostStep) -> p.HostCall:
         operands, results = (tuple(self._host_tensor(o) for o in side) for side in (step.operands, step.results))

@@ -51,8 +51,8 @@ def test_a_program_computes(threads: int) -> None:
 def test_commands_carry_barriers_costs_and_labels() -> None:
     steps = [step for step in artifact_of(schedule_of(_MAIN), kernels()).program.steps if isinstance(step, Command)]
     assert [step.barrier for step in steps if step.label in ("one", "two")] == [False, True, False, True]
-    assert all(step.cost_ns != 0 for step in steps)
-    assert len({step.kernel for step in steps}) == 3
+    assert all(arm.cost_ns != 0 for step in steps for arm in step.arms)
+    assert len({arm.kernel for step in steps for arm in step.arms}) == 3
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:

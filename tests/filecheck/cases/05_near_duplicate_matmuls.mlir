@@ -1,6 +1,6 @@
 // RUN: fuseline opt %s -p cleanup,layout,padding,fusion,dispatch | filecheck %s
 
-// CHECK-COUNT-3: flow.dispatch @
+// CHECK-COUNT-1: flow.dispatch @
 // CHECK-NOT: flow.dispatch @
 
 // Three matmuls: two of one shape, one with more rows (iree#1144, #9895, #12230).

@@ -37,13 +37,31 @@ class EdgeCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundedTerm:
+    """A part of row addresses that moves in steps: row `r` is `stride * ((bases[r] + coefficient * i) // divisor)` on for reduction index `i`.
+
+    What is divided is not negative wherever no edge check has replaced the address.
+    """
+
+    bases: tuple[Operand, ...]
+    coefficient: int
+    divisor: int
+    stride: Operand
+
+
+@dataclass(frozen=True, slots=True)
 class ReductionAxis:
-    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and the edges it meets."""
+    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and the edges it meets.
+
+    `first` is where it begins, as columns count: row addresses count from there.
+    """
 
     extent: Operand
     row_stride: Operand
     column_stride: Operand
     checks: tuple[EdgeCheck, ...] = ()
+    rounded: tuple[RoundedTerm, ...] = ()
+    first: Operand = 0
 
 
 Columns = Callable[[Operand, Sequence[Operand], int], Value]
@@ -99,8 +117,9 @@ class TileReduction:
             for check in axis.checks:
                 if not self._clips(check):
                     moved = self._selected(moved, check, i)
-            inner = self.kernel.add(column, self.kernel.mul(i, axis.column_stride))
-            return self._nest(level + 1, moved, inner, (*at, i), carried)
+            step = self.kernel.add(i, axis.first)
+            inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
+            return self._nest(level + 1, moved, inner, (*at, step), carried)
 
         return self._loop(level, lo, hi, point, accumulators)
 
@@ -172,7 +191,10 @@ class TileReduction:
         if addresses is None:
             return None
         step = self.kernel.mul(i, axis.row_stride)
-        return [self.kernel.offset(address, step) for address in addresses]
+        addresses = [self.kernel.offset(address, step) for address in addresses]
+        for term in axis.rounded:
+            addresses = [rounded(self.kernel, address, term, row, i) for row, address in enumerate(addresses)]
+        return addresses
 
     def _selected(self, addresses: Sequence[Address] | None, check: EdgeCheck, i: Operand) -> Sequence[Address] | None:
         assert addresses is not None and self.page is not None
@@ -212,3 +234,9 @@ class TileReduction:
             for v in range(self.vectors):
                 out[row * self.vectors + v] = kernel.fma(spread, vectors[v], out[row * self.vectors + v])
         return tuple(out)
+
+
+def rounded(kernel: KernelBuilder, address: Address, term: RoundedTerm, row: int, i: Operand) -> Address:
+    """The address of a row with a term that moves in steps, at reduction index `i`."""
+    whole = kernel.add(term.bases[row], kernel.mul(i, term.coefficient))
+    return kernel.offset(address, kernel.mul(kernel.div(whole, term.divisor), term.stride))

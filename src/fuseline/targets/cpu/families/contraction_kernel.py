@@ -155,22 +155,22 @@ class ContractionKernel:
         if not self.rows.peels:
             return [(begin, end)]
         low, high = begin, end
-        while low < end and self.rows.edges.meets(_number(start(low)), height)[0]:
+        while low < end and self.rows.meets(_number(start(low)), height)[0]:
             low += 1
-        while high > low and self.rows.edges.meets(_number(start(high - 1)), height)[1]:
+        while high > low and self.rows.meets(_number(start(high - 1)), height)[1]:
             high -= 1
         return [(a, b) for a, b in ((begin, low), (low, high), (high, end)) if a < b]
 
     # one tile ------------------------------------------------------------------------------------------------------------------------
 
     def _tile(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> None:
-        rows = self.rows.at(point)
-        reduction = TileReduction(
-            self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
-            page=self.rows.page, skips_padding=self.rows.pads_with_zero, pulled=rows.pulled,
-        )  # fmt: skip
-        starts = self._starts(point, panel, actives)
-        accumulators = reduction.emit(starts, rows.always)
+        accumulators = self._starts(point, panel, actives)
+        for rows in self.rows.at(point):
+            reduction = TileReduction(
+                self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
+                page=self.rows.page, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
+            )  # fmt: skip
+            accumulators = reduction.emit(accumulators, rows.always)
         if self.stage is not None and (self.plan.stages or point.valid is not None):
             self._store_staged(self.stage, point, panel, actives, accumulators)
             return

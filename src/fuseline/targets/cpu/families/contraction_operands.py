@@ -9,10 +9,10 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction_tile import Edges, Point, TileRows, place
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
-from fuseline.targets.cpu.microkernel import Columns, EdgeCheck, ReductionAxis, Rows
+from fuseline.targets.cpu.microkernel import Columns, EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
 from fuseline.targets.cpu.packing import PanelPacker, over_axes
 from fuseline.targets.cpu.tiles import LINE_BYTES
 
@@ -40,10 +40,10 @@ class RowReader:
     def __init__(self, plan: ContractionPlan, evaluator: Evaluator) -> None:
         self.plan, self.evaluator = plan, evaluator
         self.kernel, self.frame = evaluator.kernel, evaluator.frame
-        self.edges = Edges(plan, self.frame)
-        access = plan.problem.lhs.access
-        self.pads_with_zero = access is None or access.pad == 0
-        pages = plan.lhs_mode == "linear" and bool(plan.problem.lhs.bounds)
+        self.edges = [Edges(plan, self.frame, segment) for segment in plan.problem.segments]
+        padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
+        self.pad = padded[0].pad if padded else 0
+        pages = plan.lhs_mode == "linear" and bool(padded)
         self.page = self.kernel.scratch(plan.problem.dtype, -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
         self.origin: tuple[Operand, Operand] = (0, 0)
@@ -65,6 +65,11 @@ class RowReader:
         """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would cost as much as they do."""
         return self.page is not None and self.plan.page_steps < PEELED_STEPS
 
+    def meets(self, start: int, height: int) -> tuple[bool, bool]:
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        found = [edges.meets(start, height) for edges in self.edges]
+        return any(low for low, _ in found), any(high for _, high in found)
+
     def _scratch(self) -> MemRef:
         rows = self.plan.blocks.lines * self.rows_per_line
         return self.kernel.scratch(self.plan.problem.dtype, rows * self.row_length)
@@ -74,9 +79,8 @@ class RowReader:
         page, plan = self.page, self.plan
         if page is None:
             return
-        access = plan.problem.lhs.access
-        assert access is not None and isinstance(page.extent, int)
-        value = self.kernel.const(access.pad, plan.problem.dtype, plan.lanes)
+        assert isinstance(page.extent, int)
+        value = self.kernel.const(self.pad, plan.problem.dtype, plan.lanes)
 
         def body(i: Operand) -> tuple[Operand, ...]:
             self.kernel.store(page, i, value)
@@ -176,17 +180,19 @@ class RowReader:
 
     # tiles ---------------------------------------------------------------------------------------------------------------------------
 
-    def at(self, point: Point) -> TileRows:
-        """The rows of a tile."""
+    def at(self, point: Point) -> list[TileRows]:
+        """The rows of a tile, a part of the reduction each."""
         if self.plan.lhs_mode == "linear":
-            return self._linear(point)
-        strides = self._row_strides()
+            return [self._linear(edges, point) for edges in self.edges]
         column = self._column_strides()
-        axes = self._axes([self.frame.operand(s) for s in strides], column, {})
+        axes = [
+            ReductionAxis(self.frame.operand(axis.extent), self.frame.operand(stride), column[i])
+            for i, (axis, stride) in enumerate(zip(self.plan.problem.reduction, self._row_strides(), strict=True))
+        ]
         if self.buffer is None:
-            return TileRows(None, axes, pulled=self._supplier(point))
+            return [TileRows(None, axes, pulled=self._supplier(point))]
         addresses = [self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r))) for r in range(point.height)]
-        return TileRows(addresses, axes)
+        return [TileRows(addresses, axes)]
 
     def _supplier(self, point: Point) -> Rows:
         def pulled(at: Sequence[Operand], row: int) -> Value:
@@ -195,39 +201,46 @@ class RowReader:
 
         return pulled
 
-    def _linear(self, point: Point) -> TileRows:
-        plan, operand = self.plan, self.plan.problem.lhs
-        assert operand.access is not None
-        memory = self.frame.argument(operand.access.argument)
-        addresses = [self._address(memory, point, row) for row in range(point.height)]
+    def _linear(self, edges: Edges, point: Point) -> TileRows:
+        """The rows of a tile as far as they lie in one binding."""
+        segment = edges.segment
+        addresses = [self._address(segment, point, row) for row in range(point.height)]
         checks: dict[int | None, list[EdgeCheck]] = {}
-        reduction = {axis.inner for axis in plan.problem.reduction}
-        for bound in operand.bounds:
-            loop = next((loop for loop in bound.coordinate.terms if loop in reduction), None)
-            check = self.edges.of(bound, point)
+        for bound in segment.access.bounds:
+            check = edges.of(bound, point)
             if check is not None:
-                checks.setdefault(loop, []).append(check)
-        strides = [self.frame.operand(operand.stride(axis)) for axis in plan.problem.reduction]
-        return TileRows(addresses, self._axes(strides, self._column_strides(), checks), checks.get(None, []))
+                checks.setdefault(edges.loop(bound.coordinate), []).append(check)
+        terms: dict[int | None, list[RoundedTerm]] = {}
+        for quotient in segment.access.quotients:
+            terms.setdefault(edges.loop(quotient.numerator), []).append(edges.rounded(quotient, point))
+        for term in terms.get(None, ()):
+            addresses = [rounded(self.kernel, address, term, row, 0) for row, address in enumerate(addresses)]
+        return TileRows(addresses, self._axes(segment, checks, terms), checks.get(None, []))
 
-    def _address(self, memory: MemRef, point: Point, row: int) -> Address:
-        kernel, plan, operand = self.kernel, self.plan, self.plan.problem.lhs
-        assert operand.access is not None
+    def _address(self, segment: RowSegment, point: Point, row: int) -> Address:
+        """Where a row starts, rounded terms aside."""
+        kernel, plan = self.kernel, self.plan
         places = dict(point.outer)
         if plan.lines is not None:
             places[plan.lines] = point.line
         if plan.tiled is not None:
             places[plan.tiled] = point.position(kernel, row)
-        total = self.frame.operand(operand.access.flat.constant)
+        total = self.frame.operand(segment.access.flat.constant)
         for axis, value in places.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(operand.stride(axis))))
-        return kernel.address(memory, total)
+            total = kernel.add(total, kernel.mul(value, self.frame.operand(segment.operand.stride(axis))))
+        return kernel.address(self.frame.argument(segment.access.source), total)
 
-    def _axes(self, strides: Sequence[Operand], column: Sequence[Operand], checks: Mapping[int | None, list[EdgeCheck]]) -> list[ReductionAxis]:
+    def _axes(
+        self, segment: RowSegment, checks: Mapping[int | None, list[EdgeCheck]], terms: Mapping[int | None, list[RoundedTerm]]
+    ) -> list[ReductionAxis]:
+        column, operand = self._column_strides(), self.frame.operand
         return [
-            ReductionAxis(self.frame.operand(axis.extent), strides[i], column[i], tuple(checks.get(axis.inner, ())))
-            for i, axis in enumerate(self.plan.problem.reduction)
-        ]
+            ReductionAxis(
+                operand(axis.extent), operand(segment.operand.stride(axis)), column[i], tuple(checks.get(axis.inner, ())),
+                tuple(terms.get(axis.inner, ())), operand(segment.first(axis)),
+            )
+            for i, axis in enumerate(segment.reduction)
+        ]  # fmt: skip
 
     def _column_strides(self) -> list[Operand]:
         return ColumnReader.strides(self.plan, self.evaluator)
@@ -307,7 +320,7 @@ class ColumnReader:
             position = plan.view.tensors.index(plan.problem.rhs.value)  # pyright: ignore[reportArgumentType]
             return self.kernel.binding(position, plan.problem.dtype, plan.packed.elements)
         assert plan.problem.rhs.access is not None
-        return self.frame.argument(plan.problem.rhs.access.argument)
+        return self.frame.argument(plan.problem.rhs.access.source)
 
     # packing -------------------------------------------------------------------------------------------------------------------------
 

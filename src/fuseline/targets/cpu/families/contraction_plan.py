@@ -9,10 +9,11 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction_access import Bound
-from fuseline.targets.cpu.families.contraction_problem import Axis, LhsMode, Operand, Problem, RhsMode, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction_problem import Axis, LhsMode, Operand, Problem, RhsMode, RowSegment, estimated, is_packable_constant
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
@@ -144,10 +145,8 @@ def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
 
 def _most_rows(problem: Problem, machine: Machine) -> int:
     """How many rows of a tile the first-level cache keeps apart."""
-    if problem.lhs.access is None or not problem.rows:
-        return MAX_ROWS
-    stride = problem.lhs.stride(problem.rows[-1])
-    return cached_rows(stride * BYTES[problem.dtype], machine) if isinstance(stride, int) else MAX_ROWS
+    strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
+    return min((cached_rows(stride * BYTES[problem.dtype], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
 
 
 def _prefetch(problem: Problem, tile: Tile, rhs_mode: RhsMode, machine: Machine) -> int:
@@ -163,8 +162,12 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
     if plan.packed is not None:
         layouts = {plan.view.tensors.index(plan.problem.rhs.value): plan.packed.layout}  # pyright: ignore[reportArgumentType]
     blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
-    notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": plan.lhs_mode, "rhs": plan.rhs_mode}
+    notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": _lhs_note(plan), "rhs": plan.rhs_mode}
     return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
+
+
+def _lhs_note(plan: ContractionPlan) -> str:
+    return "segments" if plan.lhs_mode == "linear" and len(plan.problem.segments) > 1 else plan.lhs_mode
 
 
 def unsupported_members(view: DispatchView, root: Operation) -> bool:
@@ -178,51 +181,58 @@ def unsupported_members(view: DispatchView, root: Operation) -> bool:
 
 def page_elements(problem: Problem) -> int | None:
     """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen per tile."""
-    access = problem.lhs.access
-    if access is None:
+    reaches = [_page_of(problem, segment) for segment in problem.segments]
+    known = [reach for reach in reaches if reach is not None]
+    return max(known) if known and len(known) == len(reaches) and max(known) <= PAGE_LIMIT else None
+
+
+def _page_of(problem: Problem, segment: RowSegment) -> int | None:
+    rounds = [_level(segment, q.numerator) for q in segment.access.quotients]
+    if any(level is None or 0 < len(segment.reduction) == level for level in rounds):
         return None
     reach = 0
-    for bound in access.bounds:
-        level = _level(problem, bound)
-        if level and _clips(problem, bound):
+    for bound in segment.access.bounds:
+        level = _level(segment, bound.coordinate)
+        if level and _clips(problem, segment, bound):
             continue
-        inner = problem.reduction[level:] if level is not None else None
-        steps = [_reach(problem, axis) for axis in inner] if inner is not None else [None]
-        if None in steps:
+        inner = segment.reduction[level:] if level is not None else None
+        steps = [_reach(segment, axis) for axis in inner] if inner is not None else [None]
+        if None in steps or level is None or any(later is not None and later > level for later in rounds):
             return None
         reach = max(reach, 1 + sum(step for step in steps if step is not None))
-    return reach if reach <= PAGE_LIMIT else None
+    return reach
 
 
-def _clips(problem: Problem, bound: Bound) -> bool:
+def _clips(problem: Problem, segment: RowSegment, bound: Bound) -> bool:
     """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds nothing."""
-    access = problem.lhs.access
     tiled = problem.rows[-1].inner if problem.rows else None
-    return access is not None and access.pad == 0 and tiled not in bound.coordinate.terms
+    return segment.access.pad == 0 and tiled not in bound.coordinate.terms
 
 
 def _page_steps(problem: Problem) -> int:
     """The fewest reduction steps that follow the edge check of a tile's rows."""
     tiled = problem.rows[-1].inner if problem.rows else None
-    levels = [_level(problem, bound) for bound in problem.lhs.bounds if tiled in bound.coordinate.terms]
-    steps = [estimated(d.product(axis.extent for axis in problem.reduction[level:])) for level in levels if level is not None]
+    steps: list[int] = []
+    for segment in problem.segments:
+        levels = [_level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms]
+        steps += [estimated(d.product(axis.extent for axis in segment.reduction[level:])) for level in levels if level is not None]
     return min(steps, default=PAGE_LIMIT)
 
 
-def _level(problem: Problem, bound: Bound) -> int | None:
-    """The level of the reduction nest at which a bound is decided (one past its own axis); None where it cannot be."""
-    mine = [i for i, axis in enumerate(problem.reduction) if any(loop in bound.coordinate.terms for loop in axis.loops)]
+def _level(segment: RowSegment, form: Linear) -> int | None:
+    """The level of the reduction nest at which a coordinate is known (one past its own axis); None where it never is."""
+    mine = [i for i, axis in enumerate(segment.reduction) if any(loop in form.terms for loop in axis.loops)]
     if len(mine) > 1:
         return None
     for i in mine:
-        coefficient = bound.coordinate.terms[problem.reduction[i].inner]
-        if not isinstance(coefficient, int) or coefficient <= 0 or len(problem.reduction[i].loops) > 1:
+        coefficient = form.terms[segment.reduction[i].inner]
+        if not isinstance(coefficient, int) or coefficient <= 0 or len(segment.reduction[i].loops) > 1:
             return None
     return mine[0] + 1 if mine else 0
 
 
-def _reach(problem: Problem, axis: Axis) -> int | None:
-    stride, extent = problem.lhs.stride(axis), axis.extent
+def _reach(segment: RowSegment, axis: Axis) -> int | None:
+    stride, extent = segment.operand.stride(axis), axis.extent
     return stride * (extent - 1) if isinstance(stride, int) and isinstance(extent, int) and stride >= 0 else None
 
 
@@ -301,13 +311,10 @@ def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsM
 
 def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
     """Elements of the left operand behind `rows` rows: overlapping windows count once."""
-    access = problem.lhs.access
-    if access is None:
-        return rows * steps
-    total = 1
-    for size in problem.view.shapes.dims(access.argument):
-        total *= estimated(size)
-    return min(rows * steps, total)
+    total = 0
+    for source in {segment.access.source for segment in problem.segments}:
+        total += estimated(d.product(problem.view.shapes.dims(source)))
+    return min(rows * steps, total or rows * steps)
 
 
 def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:

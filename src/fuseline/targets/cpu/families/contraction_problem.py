@@ -16,11 +16,12 @@ from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of
-from fuseline.targets.cpu.families.contraction_access import Bound, LinearAccess, linear_access
+from fuseline.targets.cpu.families.contraction_access import access_segments, plain_access
 from fuseline.targets.cpu.tiles import DYNAMIC_EXTENT
 from fuseline.targets.target import Refusal
 
@@ -58,9 +59,15 @@ class Operand:
     access: LinearAccess | None
 
     def stride(self, axis: Axis) -> Dim:
-        """Elements between two steps of `axis`; only for an operand with an access."""
+        """Elements between two steps of `axis`, quotients aside; only for an operand with an access."""
         assert self.access is not None
         return self.access.stride(axis.inner)
+
+    def step(self, axis: Axis) -> float:
+        """About how far apart in memory two steps of `axis` are, in elements."""
+        assert self.access is not None
+        rounded = ((q.numerator.terms.get(axis.inner, 0), estimated(q.stride) / q.divisor) for q in self.access.quotients)
+        return abs(estimated(self.stride(axis)) + sum(estimated(c) * per for c, per in rounded))
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -68,9 +75,33 @@ class Operand:
         return self.access.bounds if self.access is not None else ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowSegment:
+    """A part of the reduction whose row elements lie in one binding.
+
+    `operand` is how they are read, `reduction` the axes, that of `loop` cut short: it counts from `start`. `loop` None: the whole reduction.
+    """
+
+    operand: Operand
+    reduction: tuple[Axis, ...]
+    extents: tuple[Dim, ...]
+    loop: int | None = None
+    start: Dim = 0
+
+    @property
+    def access(self) -> LinearAccess:
+        """Where the elements lie."""
+        assert self.operand.access is not None
+        return self.operand.access
+
+    def first(self, axis: Axis) -> Dim:
+        """Where the segment begins along an axis of the reduction."""
+        return self.start if axis.inner == self.loop else 0
+
+
 @dataclass(frozen=True)
 class Problem:
-    """The roles of a multiply-add root's loops and operands."""
+    """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is read; none: it is computed."""
 
     view: DispatchView
     root: StructuredOp
@@ -82,6 +113,7 @@ class Problem:
     rows: tuple[Axis, ...]
     column: Axis
     reduction: tuple[Axis, ...]
+    segments: tuple[RowSegment, ...]
 
     @property
     def steps(self) -> Dim:
@@ -193,50 +225,39 @@ def _problem(
     view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], sides: tuple[int, int], roles: _Roles, column: int
 ) -> Problem:
     dtype, extents = types
-    lhs, rhs = (_operand(view, root, side, extents) for side in sides)
+    lhs, rhs = (root.inputs[side] for side in sides)
+    lhs_map, rhs_map = (root.input_maps[side] for side in sides)
+    found = access_segments(view, lhs, lhs_map, extents)
+    parts = [Operand(lhs, lhs_map, segment.access) for segment in found]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     moving = [loop for loop in written if extents[loop] != 1]
     outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
-    rows = merged([axes[loop] for loop in moving if loop in roles.m], [lhs])
+    rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
-    if lhs.access is not None:
-        reduction.sort(key=lambda axis: -abs(estimated(lhs.stride(axis))))
-    return Problem(view, root, dtype, extents, lhs, rhs, outer, tuple(rows), axes[column], tuple(reduction))
+    if parts:
+        reduction.sort(key=lambda axis: -parts[0].step(axis))
+    return Problem(
+        view, root, dtype, extents, Operand(lhs, lhs_map, plain_access(found)),
+        Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows), axes[column], tuple(reduction),
+        _row_segments(found, parts, reduction, extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (),
+    )  # fmt: skip
 
 
-def _operand(view: DispatchView, root: StructuredOp, side: int, extents: Sequence[Dim]) -> Operand:
-    access = linear_access(view, root.inputs[side], root.input_maps[side])
-    if access is not None:
-        access = replace(access, bounds=tuple(b for b in access.bounds if not always_inside(b, extents)))
-    return Operand(root.inputs[side], root.input_maps[side], access)
-
-
-def coordinate_range(bound: Bound, extents: Sequence[Dim]) -> tuple[int, int] | None:
-    """The least and the greatest coordinate over all loops; None where they are not known."""
-    if not isinstance(bound.coordinate.constant, int):
-        return None
-    low = high = bound.coordinate.constant
-    for loop, coefficient in bound.coordinate.terms.items():
-        extent = extents[loop]
-        if not isinstance(coefficient, int) or not isinstance(extent, int):
-            return None
-        reach = coefficient * (extent - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high
-
-
-def always_inside(bound: Bound, extents: Sequence[Dim]) -> bool:
-    """Whether no point of the loops leaves the bound."""
-    found = coordinate_range(bound, extents)
-    return found is not None and isinstance(bound.size, int) and found[0] >= 0 and found[1] < bound.size
+def _row_segments(found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]) -> tuple[RowSegment, ...]:
+    out: list[RowSegment] = []
+    for segment, part in zip(found, parts, strict=True):
+        cut = tuple(Axis(axis.loops, (segment.size,)) if axis.inner == segment.loop else axis for axis in reduction)
+        inner = tuple(segment.size if loop == segment.loop else extent for loop, extent in enumerate(extents))
+        out.append(RowSegment(part, cut, inner, segment.loop, segment.start))
+    return tuple(out)
 
 
 def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
-    """Neighbours joined where, in every operand, stepping the outer one equals running through the inner one."""
+    """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the inner one."""
     out: list[Axis] = []
     for axis in axes:
-        if out and all(_joins(out[-1], axis, operand) for operand in operands):
+        if out and operands and all(_joins(out[-1], axis, operand) for operand in operands):
             out[-1] = Axis(out[-1].loops + axis.loops, out[-1].sizes + axis.sizes)
         else:
             out.append(axis)
@@ -250,7 +271,8 @@ def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
 
 
 def _bounded(axis: Axis, operand: Operand) -> bool:
-    return any(loop in bound.coordinate.terms for bound in operand.bounds for loop in axis.loops)
+    rounded = [q.numerator for q in operand.access.quotients] if operand.access is not None else []
+    return any(loop in form.terms for form in (*(bound.coordinate for bound in operand.bounds), *rounded) for loop in axis.loops)
 
 
 def is_packable_constant(view: DispatchView, operand: Operand) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.operand_access import Bound, Quotient
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index
 from fuseline.targets.cpu.evaluator import Evaluator
-from fuseline.targets.cpu.families.contraction_access import Bound
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand
-from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, Rows
+from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +67,17 @@ def place(frame: Frame, loops: list[AnyIndex], axis: Axis, value: Index) -> None
 
 
 class Edges:
-    """The edge checks of tiles, from the bounds of the padded operand."""
+    """The edge checks of tiles, from the bounds of a padded segment; and where its row addresses round."""
 
-    def __init__(self, plan: ContractionPlan, frame: Frame) -> None:
-        self.plan, self.frame = plan, frame
-        self.reduction = {axis.inner: axis for axis in plan.problem.reduction}
+    def __init__(self, plan: ContractionPlan, frame: Frame, segment: RowSegment) -> None:
+        self.plan, self.frame, self.segment = plan, frame, segment
+        self.reduction = {axis.inner: axis for axis in segment.reduction}
         self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None
 
     def meets(self, start: int, height: int) -> tuple[bool, bool]:
         """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
         low = high = False
-        for bound in self.plan.problem.lhs.bounds:
+        for bound in self.segment.access.bounds:
             if self.inner_tiled in bound.coordinate.terms:
                 low = low or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), 0)[0]
                 high = high or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), height - 1)[1]
@@ -86,21 +87,40 @@ class Edges:
         """The check of one bound for the rows of a tile; None where no row can leave it."""
         height = point.height
         moves = self.inner_tiled is not None and self.inner_tiled in bound.coordinate.terms
-        bases = tuple(self._base(bound, point, row) for row in range(height if moves else 1)) * (1 if moves else height)
+        bases = self._bases(bound.coordinate, point)
         flags = [self._crosses(bound, point, row) for row in range(height)]
         if not any(low or high for low, high in flags):
             return None
-        axis = next((loop for loop in bound.coordinate.terms if loop in self.reduction), None)
-        coefficient = bound.coordinate.terms[axis] if axis is not None else 0
-        assert isinstance(coefficient, int)
         size = self.frame.operand(bound.size)
+        coefficient = self._coefficient(bound.coordinate)
         return EdgeCheck(bases, coefficient, size, tuple(low for low, _ in flags), tuple(high for _, high in flags), not moves)
 
-    def _base(self, bound: Bound, point: Point, row: int) -> Operand:
+    def rounded(self, quotient: Quotient, point: Point) -> RoundedTerm:
+        """A quotient in the addresses of the rows of a tile."""
+        bases = self._bases(quotient.numerator, point)
+        return RoundedTerm(bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride))
+
+    def loop(self, form: Linear) -> int | None:
+        """The reduction loop in a coordinate; there is at most one."""
+        return next((atom for atom in form.terms if isinstance(atom, int) and atom in self.reduction), None)
+
+    def _coefficient(self, form: Linear) -> int:
+        loop = self.loop(form)
+        coefficient = form.terms[loop] if loop is not None else 0
+        assert isinstance(coefficient, int)
+        return coefficient
+
+    def _bases(self, form: Linear, point: Point) -> tuple[Operand, ...]:
+        """A coordinate of every row, the reduction aside."""
+        if self.inner_tiled is not None and self.inner_tiled in form.terms:
+            return tuple(self._base(form, point, row) for row in range(point.height))
+        return (self._base(form, point, 0),) * point.height
+
+    def _base(self, form: Linear, point: Point, row: int) -> Operand:
         kernel, frame = self.frame.kernel, self.frame
-        total = frame.operand(bound.coordinate.constant)
-        for loop, coefficient in bound.coordinate.terms.items():
-            if loop not in self.reduction:
+        total = frame.operand(form.constant)
+        for loop, coefficient in form.terms.items():
+            if isinstance(loop, int) and loop not in self.reduction:
                 total = kernel.add(total, kernel.mul(self._at(loop, point, row), frame.operand(coefficient)))
         return total
 
@@ -119,7 +139,7 @@ class Edges:
             return True, True
         low = high = constant
         for loop, coefficient in bound.coordinate.terms.items():
-            reach = self._reach(loop, point, row)
+            reach = self._reach(loop, point, row) if isinstance(loop, int) else None
             if reach is None or not isinstance(coefficient, int):
                 return True, True
             ends = (coefficient * reach[0], coefficient * reach[1])
@@ -129,5 +149,5 @@ class Edges:
     def _reach(self, loop: int, point: Point, row: int) -> tuple[int, int] | None:
         if loop == self.inner_tiled:
             return None if point.spread is None else (point.spread[0] + row, point.spread[1] + row)
-        extent = self.plan.problem.extents[loop]
+        extent = self.segment.extents[loop]
         return (0, extent - 1) if isinstance(extent, int) else None

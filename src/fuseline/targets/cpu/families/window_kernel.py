@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fuseline.analysis.operand_access import Bound
 from fuseline.analysis.structured import multiply_add_operands
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
-from fuseline.targets.cpu.families.contraction_access import Bound
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.window_plan import WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -50,7 +50,7 @@ class WindowKernel:
         self.frame = self.evaluator.frame
         access = self.problem.image.access
         assert access is not None
-        self.access, self.memory = access, self.frame.argument(access.argument)
+        self.access, self.memory = access, self.frame.argument(access.source)
         self.page = kernel.scratch(self.problem.dtype, plan.width) if access.bounds else None
         self.filter_memory = self._filter_memory()
         self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
@@ -69,7 +69,7 @@ class WindowKernel:
             position = plan.view.tensors.index(filter_.value)  # pyright: ignore[reportArgumentType]
             return self.kernel.binding(position, self.problem.dtype, plan.packed.elements)
         assert filter_.access is not None
-        return self.frame.argument(filter_.access.argument)
+        return self.frame.argument(filter_.access.source)
 
     def emit(self) -> None:
         """Fill the page of pad values, then run the workgroups."""
@@ -322,7 +322,7 @@ class WindowKernel:
         if problem.pixel is not None:
             places[problem.pixel.inner] = kernel.add(tile.start, pixel)
         total = self.frame.operand(bound.coordinate.constant)
-        for loop, coefficient in bound.coordinate.terms.items():
+        for loop, coefficient in bound.coordinate.loops.items():
             total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))
         return total
 
@@ -332,7 +332,7 @@ class WindowKernel:
         if not isinstance(constant, int) or not isinstance(size, int):
             return True, True
         low = high = constant
-        for loop, coefficient in bound.coordinate.terms.items():
+        for loop, coefficient in bound.coordinate.loops.items():
             reach = self._reach(tile, loop, pixel, tap)
             if reach is None or not isinstance(coefficient, int):
                 return True, True

@@ -17,13 +17,14 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.operand_access import Bound
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims, yielded
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of
-from fuseline.targets.cpu.families.contraction_access import Bound, linear_access
+from fuseline.targets.cpu.families.contraction_access import linear_access
 from fuseline.targets.cpu.families.contraction_plan import unsupported_members
-from fuseline.targets.cpu.families.contraction_problem import Axis, Operand, always_inside, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction_problem import Axis, Operand, estimated, is_packable_constant
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
@@ -153,10 +154,8 @@ def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
 
 
 def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Sequence[Dim]) -> Operand:
-    access = linear_access(view, root.inputs[position], root.input_maps[position])
-    if access is not None:
-        access = replace(access, bounds=tuple(b for b in access.bounds if not always_inside(b, extents)))
-    return Operand(root.inputs[position], root.input_maps[position], access)
+    value, map_ = root.inputs[position], root.input_maps[position]
+    return Operand(value, map_, linear_access(view, value, map_, extents))
 
 
 def _filter_readable(view: DispatchView, filter_: Operand, channel: int) -> bool:

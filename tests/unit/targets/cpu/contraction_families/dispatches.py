@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, StringAttr, TensorType, UnitAttr, f32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
@@ -104,6 +104,37 @@ class Dispatch:
         block.add_op(tensor.YieldOp(number))
         return self.emit.add(tensor.PadOp(x, [], [], Region(block), low, high, TensorType(self.element, shape))).result
 
+    def concat(self, axis: int, *parts: SSAValue) -> SSAValue:
+        """`parts` one after the other along `axis`."""
+        shape = list(_shape(parts[0]))
+        sizes = [_shape(part)[axis] for part in parts]
+        shape[axis] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
+        return self.emit.add(
+            tensor.ConcatOp.create(operands=parts, result_types=[TensorType(self.element, shape)], properties={"dim": IntegerAttr(axis, i64)})
+        ).results[0]
+
+    def slice(self, x: SSAValue, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None = None) -> SSAValue:
+        """A part of `x`."""
+        steps = list(strides or [1] * len(offsets))
+        op = tensor.ExtractSliceOp.from_static_parameters(x, list(offsets), list(sizes), steps)
+        return self.emit.add(op).result
+
+    def moved(self, x: SSAValue, loops: Sequence[int], *shape: int | str) -> SSAValue:
+        """A copy of shape `shape` whose dimension `loops[i]` is dimension `i` of `x`: a transpose, a broadcast."""
+        rank = len(shape)
+        return self.elementwise([x], self.empty(*shape), lambda b: b.args[0], [dims_map(rank, list(loops)), identity_map(rank)])
+
+    def repeated(self, x: SSAValue, factors: Sequence[int]) -> SSAValue:
+        """Every element `factors[i]` times along dimension `i`: upsampling by whole factors, as the frontend writes it."""
+        shape = _shape(x)
+        groups = [[2 * i, 2 * i + 1] for i in range(len(shape))]
+        opened = self.expand(x, groups, *(n for size in shape for n in (size, 1)))
+        wide = [n for size, factor in zip(shape, factors, strict=True) for n in (size, factor)]
+        rank = len(wide)
+        read = AffineMap(rank, 0, tuple(AffineExpr.dimension(i) if i % 2 == 0 else AffineExpr.constant(0) for i in range(rank)))
+        copied = self.elementwise([opened], self.empty(*wide), lambda b: b.args[0], [read, identity_map(rank)])
+        return self.collapse(copied, groups, *(size * factor for size, factor in zip(shape, factors, strict=True)))
+
     def collapse(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
         """`x` with neighbouring dimensions joined."""
         type_ = TensorType(self.element, list(shape))
@@ -121,6 +152,11 @@ class Dispatch:
         entry = func.FuncOp("entry", types, Region(self.block), arg_attrs=ArrayAttr(self.attributes))
         entry.verify()
         return DispatchView(entry)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    assert isinstance(value.type, TensorType)
+    return tuple(value.type.get_shape())
 
 
 def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[Any]:

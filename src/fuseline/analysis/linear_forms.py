@@ -1,0 +1,150 @@
+"""Coordinates as linear forms of loops, with rounded quotients as terms of their own: what addresses are made of.
+
+`at // 2 * 2 + at % 2` is `at` again: a quotient is a term like a loop, a remainder is `at - 2 * (at // 2)`, and what cancels is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """`floor((constant + sum(coefficient * loop)) / divisor)`; the terms are loops, sorted."""
+
+    terms: tuple[tuple[int, Dim], ...]
+    constant: Dim
+    divisor: Dim
+
+    @property
+    def numerator(self) -> Linear:
+        """What is divided."""
+        return Linear(dict(self.terms), self.constant)
+
+
+Atom: TypeAlias = "int | Floor"
+"""A loop by its number, or a rounded quotient of loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`constant + sum(coefficient * atom)`."""
+
+    terms: Mapping[Atom, Dim]
+    constant: Dim = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is linear in the loops themselves."""
+        return all(isinstance(atom, int) for atom in self.terms)
+
+    @property
+    def loops(self) -> dict[int, Dim]:
+        """The coefficients of the loops themselves."""
+        return {atom: coefficient for atom, coefficient in self.terms.items() if isinstance(atom, int)}
+
+    def plus(self, other: Linear, factor: Dim = 1) -> Linear:
+        """`self + factor * other`; terms that cancel are gone."""
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms.items():
+            total = d.add(terms.get(atom, 0), d.mul(coefficient, factor))
+            if total == 0:
+                terms.pop(atom, None)
+            else:
+                terms[atom] = total
+        return Linear(terms, d.add(self.constant, d.mul(other.constant, factor)))
+
+    def times(self, factor: Dim) -> Linear:
+        """The product with a size."""
+        return Linear({}).plus(self, factor)
+
+    def with_loops(self, place: Callable[[int], Linear]) -> Linear | None:
+        """The form with every loop replaced by another form; None where that puts a quotient inside a quotient."""
+        total = Linear({}, self.constant)
+        for atom, coefficient in self.terms.items():
+            new = place(atom) if isinstance(atom, int) else _moved(atom, place)
+            if new is None:
+                return None
+            total = total.plus(new, coefficient)
+        return total
+
+
+def _moved(atom: Floor, place: Callable[[int], Linear]) -> Linear | None:
+    numerator = atom.numerator.with_loops(place)
+    return floor_of(numerator, atom.divisor) if numerator is not None else None
+
+
+def constant(value: Dim) -> Linear:
+    """The form that is `value` everywhere."""
+    return Linear({}, value)
+
+
+def floor_of(form: Linear, divisor: Dim) -> Linear | None:
+    """`floor(form / divisor)` as a term; None where `form` has a quotient in it."""
+    terms = sorted((atom, c) for atom, c in form.terms.items() if isinstance(atom, int))
+    if len(terms) != len(form.terms):
+        return None
+    if not terms:
+        return constant(d.floor_div(form.constant, divisor))
+    return Linear({Floor(tuple(terms), form.constant, divisor): 1})
+
+
+def range_of(form: Linear, extents: Sequence[Dim]) -> tuple[int, int] | None:
+    """The least and the greatest value over all loops; None where they are not known."""
+    if not isinstance(form.constant, int):
+        return None
+    low = high = form.constant
+    for atom, coefficient in form.terms.items():
+        extent = extents[atom] if isinstance(atom, int) else None
+        if not isinstance(coefficient, int) or not isinstance(extent, int):
+            return None
+        reach = coefficient * (extent - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def flatten(at: Sequence[Linear], dims: Sequence[Dim]) -> Linear:
+    """The row-major linear index of the coordinates `at` in a tensor of sizes `dims`."""
+    total = constant(0)
+    for coordinate, size in zip(at, dims, strict=True):
+        total = total.times(size).plus(coordinate)
+    return total
+
+
+def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[Linear] | None:
+    """The coordinates of linear index `whole` in a shape of `sizes`: what `flatten` undoes. None where a quotient would be divided again."""
+    moving = [i for i, size in enumerate(sizes) if size != 1]
+    out = [constant(0)] * len(sizes)
+    for i in reversed(moving[1:]):
+        parts = divided(whole, sizes[i], extents)
+        if parts is None:
+            return None
+        whole, out[i] = parts
+    if moving:
+        out[moving[0]] = whole
+    return out
+
+
+def divided(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear, Linear] | None:
+    """`whole` divided by `size`, rounded down, and the rest: loops that step by multiples of `size` stay out of the quotient."""
+    quotient, rest = _multiples(whole, size, extents) if isinstance(size, int) else (constant(0), whole)
+    found = range_of(rest, extents)
+    if found is not None and isinstance(size, int) and found[0] >= 0 and found[1] < size:
+        return quotient, rest
+    rounded = floor_of(rest, size)
+    return None if rounded is None else (quotient.plus(rounded), rest.plus(rounded, d.mul(size, -1)))
+
+
+def _multiples(whole: Linear, size: int, extents: Sequence[Dim]) -> tuple[Linear, Linear]:
+    terms = {atom: c // size for atom, c in whole.terms.items() if isinstance(c, int) and c % size == 0}
+    rest = Linear({atom: c for atom, c in whole.terms.items() if atom not in terms}, whole.constant)
+    low = range_of(rest, extents)
+    if low is None:
+        return Linear(terms), rest
+    steps = low[0] // size
+    return Linear(terms, steps), rest.plus(constant(-steps * size))

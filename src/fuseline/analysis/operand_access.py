@@ -1,0 +1,344 @@
+"""How a root op reads an operand: where its elements lie in stored tensors, seen through everything that only moves data.
+
+Pads, slices, reshapes, transposes, copies, broadcasts (nearest-neighbour upsampling is one) and concats are followed back to the tensors that are
+stored. A pad becomes a `Bound`: outside of it the element is the pad value, and nothing is read. A concat along a loop cuts that loop into
+`Segment`s, each with an access of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import linalg, tensor
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.linear_forms import Floor, Linear, constant, digits, flatten, range_of
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+
+MOST_SEGMENTS = 16
+"""More pieces than this are not told apart: each takes code of its own in a kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A coordinate that may leave its tensor: inside where `0 <= coordinate < size`. Linear in the loops themselves."""
+
+    coordinate: Linear
+    size: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A term of an address: `stride * floor(numerator / divisor)`."""
+
+    numerator: Linear
+    divisor: int
+    stride: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAccess:
+    """Element `flat` (plus the quotients) of the stored tensor `source`; the pad value where a bound does not hold."""
+
+    source: SSAValue
+    flat: Linear
+    bounds: tuple[Bound, ...] = ()
+    pad: float | int = 0
+    quotients: tuple[Quotient, ...] = ()
+
+    def stride(self, loop: int) -> Dim:
+        """Elements between two steps of `loop`, quotients aside."""
+        return self.flat.terms.get(loop, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The iterations `start` to `start + size` of `loop`, and the access for them, in which `loop` counts from `start`. `loop` None: all."""
+
+    loop: int | None
+    start: Dim
+    size: Dim
+    access: LinearAccess
+
+
+def always_inside(bound: Bound, extents: Sequence[Dim]) -> bool:
+    """Whether no point of the loops leaves the bound."""
+    found = range_of(bound.coordinate, extents)
+    return found is not None and isinstance(bound.size, int) and found[0] >= 0 and found[1] < bound.size
+
+
+def coordinates_of(map_: AffineMap) -> list[Linear] | None:
+    """The results of an indexing map as linear forms of its loops; None where one is not linear."""
+    found = [linear_terms(expr) for expr in map_.results]
+    return [Linear({**terms[0]}, terms[1]) for terms in found if terms is not None] if None not in found else None
+
+
+def segments(
+    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+) -> tuple[Segment, ...] | None:
+    """Where the elements that `map_` picks of `value` lie, in the order of the loop that concats cut; None where they are computed.
+
+    Args:
+        map_: from loops to coordinates of `value`.
+        extents: of the loops.
+        is_stored: whether a value lies in memory; ops before it are not looked at.
+    """
+    coordinates = coordinates_of(map_)
+    if coordinates is None:
+        return None
+    paths = _Tracer(shapes, tuple(extents), is_stored).follow(_Path(value, tuple(coordinates)))
+    return _segments_of(paths, shapes, extents) if paths is not None and len(paths) <= MOST_SEGMENTS else None
+
+
+# from paths to segments ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """`low <= coordinate < high`: the points that fall into one part of a concat."""
+
+    coordinate: Linear
+    low: Dim
+    high: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A value on the way back to memory, the coordinates at which it is read, and what was met."""
+
+    value: SSAValue
+    at: tuple[Linear, ...]
+    bounds: tuple[Bound, ...] = ()
+    pad: float | int | None = None
+    ranges: tuple[_Range, ...] = ()
+
+
+def _segments_of(paths: Sequence[_Path], shapes: ShapeAnalysis, extents: Sequence[Dim]) -> tuple[Segment, ...] | None:
+    loops = {loop for path in paths for range_ in path.ranges for loop in range_.coordinate.terms}
+    if len(loops) > 1 or len({path.pad for path in paths if path.pad is not None}) > 1:
+        return None
+    loop = next(iter(loops), None)
+    if not loops and len(paths) == 1:
+        access = _access(paths[0], shapes, extents)
+        return (Segment(None, 0, 1, access),) if access is not None else None
+    if not isinstance(loop, int):
+        return None
+    out: list[Segment] = []
+    for path in paths:
+        found = _segment(path, loop, shapes, extents)
+        if found is None:
+            return None
+        out += [found] if found.size != 0 else []
+    return tuple(out) if out and _covers(out, extents[loop]) else None
+
+
+def _covers(found: Sequence[Segment], extent: Dim) -> bool:
+    """Whether the segments, in order, are the whole loop: where padding lies beside a concat they are not."""
+    at: Dim = 0
+    for segment in found:
+        if segment.start != at:
+            return False
+        at = d.add(at, segment.size)
+    return at == extent
+
+
+def _segment(path: _Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> Segment | None:
+    start: Dim = 0
+    stop = extents[loop]
+    for range_ in path.ranges:
+        if range_.coordinate.terms.get(loop) != 1:
+            return None
+        start = d.maximum(start, d.sub(range_.low, range_.coordinate.constant))
+        stop = d.minimum(stop, d.sub(range_.high, range_.coordinate.constant))
+    size = d.maximum(d.sub(stop, start), 0)
+    shifted = _shifted(path, loop, start)
+    inner = [size if i == loop else extent for i, extent in enumerate(extents)]
+    access = _access(shifted, shapes, inner) if shifted is not None else None
+    return Segment(loop, start, size, access) if access is not None else None
+
+
+def _shifted(path: _Path, loop: int, start: Dim) -> _Path | None:
+    def place(i: int) -> Linear:
+        return Linear({i: 1}, start if i == loop else 0)
+
+    at = [coordinate.with_loops(place) for coordinate in path.at]
+    inside = [bound.coordinate.with_loops(place) for bound in path.bounds]
+    if None in at or None in inside:
+        return None
+    bounds = tuple(Bound(c, bound.size) for c, bound in zip(inside, path.bounds, strict=True) if c is not None)
+    return replace(path, at=tuple(c for c in at if c is not None), bounds=bounds)
+
+
+def _access(path: _Path, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> LinearAccess | None:
+    bounds = tuple(bound for bound in path.bounds if not always_inside(bound, extents))
+    flat = flatten(path.at, shapes.dims(path.value))
+    quotients = [_quotient(atom, stride) for atom, stride in flat.terms.items() if isinstance(atom, Floor)]
+    if None in quotients or not all(bound.coordinate.plain for bound in bounds):
+        return None
+    plain = Linear({atom: c for atom, c in flat.terms.items() if isinstance(atom, int)}, flat.constant)
+    return LinearAccess(_origin(path.value), plain, bounds, path.pad or 0, tuple(q for q in quotients if q is not None))
+
+
+def _quotient(atom: Floor, stride: Dim) -> Quotient | None:
+    return Quotient(atom.numerator, atom.divisor, stride) if isinstance(atom.divisor, int) else None
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """The tensor whose buffer `value` is: reshapes change nothing in memory."""
+    while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+        value = value.op.src
+    return value
+
+
+# following a value to memory -----------------------------------------------------------------------------------------------------------
+
+
+class _Tracer:
+    """Follows a value to the stored tensors it is made of, rewriting the coordinates on the way."""
+
+    def __init__(self, shapes: ShapeAnalysis, extents: tuple[Dim, ...], is_stored: Callable[[SSAValue], bool]) -> None:
+        self.shapes, self.extents, self.is_stored = shapes, extents, is_stored
+
+    def follow(self, path: _Path) -> list[_Path] | None:
+        """One path per piece; None where the value is computed."""
+        while not self._stored(path.value):
+            if not isinstance(path.value, OpResult):
+                return None
+            if isinstance(path.value.op, tensor.ConcatOp):
+                return self._pieces(path, path.value.op)
+            step = self._step(path, path.value.op)
+            if step is None:
+                return None
+            path = step
+        return [path]
+
+    def _stored(self, value: SSAValue) -> bool:
+        """Whether it lies in memory, or is a reshape of what does."""
+        while not self.is_stored(value):
+            if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+                return False
+            value = value.op.src
+        return True
+
+    def _pieces(self, path: _Path, op: tensor.ConcatOp) -> list[_Path] | None:
+        axis, offset = op.dim.value.data, 0
+        out: list[_Path] = []
+        coordinate = path.at[axis]
+        for part in op.inputs:
+            end = d.add(offset, self.shapes.dims(part)[axis])
+            inner = coordinate.plus(constant(d.mul(offset, -1)))
+            ranges = (*path.ranges, _Range(coordinate, offset, end)) if coordinate.terms else path.ranges
+            offset, low = end, offset
+            if not coordinate.terms and not _holds(coordinate.constant, low, end):
+                continue
+            found = self.follow(replace(path, value=part, at=(*path.at[:axis], inner, *path.at[axis + 1 :]), ranges=ranges))
+            if found is None or len(out) > MOST_SEGMENTS:
+                return None
+            out += found
+        return out or None
+
+    def _step(self, path: _Path, op: Operation) -> _Path | None:
+        if isinstance(op, tensor.PadOp):
+            return self._through_pad(path, op)
+        if isinstance(op, tensor.CastOp):
+            return replace(path, value=op.operands[0])
+        if isinstance(op, tensor.ExpandShapeOp):
+            return self._through_expand(path, op)
+        moved = self._moved(path, op)
+        return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
+
+    def _moved(self, path: _Path, op: Operation) -> tuple[SSAValue, Sequence[Linear]] | None:
+        if isinstance(op, tensor.ExtractSliceOp):
+            return self._through_slice(op, path.at)
+        if isinstance(op, tensor.CollapseShapeOp):
+            return self._through_collapse(op, path.at)
+        if isinstance(op, linalg.ops.TransposeOp):
+            return _through_transpose(op, path.at)
+        if isinstance(op, linalg.ops.BroadcastOp):
+            added = set(op.dimensions.get_values())
+            return op.input, [c for axis, c in enumerate(path.at) if axis not in added]
+        if is_generic(op) and kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST):
+            return _through_copy(StructuredOp(op), path.at)
+        return None
+
+    def _through_pad(self, path: _Path, op: tensor.PadOp) -> _Path | None:
+        last = op.region.block.last_op
+        pad = splat_value(last.operands[0]) if last is not None else None
+        if pad is None or (path.pad is not None and pad != path.pad):
+            return None
+        lows, highs = self.shapes.mixed(_numbers(op, "static_low"), op.low), self.shapes.mixed(_numbers(op, "static_high"), op.high)
+        at, bounds = list(path.at), list(path.bounds)
+        for axis, (low, high, size) in enumerate(zip(lows, highs, self.shapes.dims(op.source), strict=True)):
+            at[axis] = at[axis].plus(constant(d.mul(low, -1)))
+            if low != 0 or high != 0:
+                bounds.append(Bound(at[axis], size))
+        return replace(path, value=op.source, at=tuple(at), bounds=tuple(bounds), pad=pad)
+
+    def _through_expand(self, path: _Path, op: tensor.ExpandShapeOp) -> _Path:
+        dims = self.shapes.dims(op.result)
+        return replace(path, value=op.src, at=tuple(flatten([path.at[a] for a in group], [dims[a] for a in group]) for group in _groups(op)))
+
+    def _through_collapse(self, op: tensor.CollapseShapeOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
+        dims = self.shapes.dims(op.src)
+        source: list[Linear] = []
+        for group, coordinate in zip(_groups(op), at, strict=True):
+            found = digits(coordinate, [dims[axis] for axis in group], self.extents)
+            if found is None:
+                return None
+            source += found
+        return op.src, source if at else [constant(0)] * len(dims)
+
+    def _through_slice(self, op: tensor.ExtractSliceOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
+        offsets = self.shapes.mixed(_numbers(op, "static_offsets"), op.offsets)
+        strides = self.shapes.mixed(_numbers(op, "static_strides"), op.strides)
+        sizes = self.shapes.mixed(_numbers(op, "static_sizes"), op.sizes)
+        full = len(at) == len(sizes)
+        rest = iter(at)
+        if not full and len(at) != sum(size != 1 for size in sizes):
+            return None
+        coordinates = [next(rest) if full or size != 1 else constant(0) for size in sizes]
+        return op.source, [constant(offset).plus(c, stride) for c, offset, stride in zip(coordinates, offsets, strides, strict=True)]
+
+
+def _holds(value: Dim, low: Dim, high: Dim) -> bool:
+    """Whether a fixed coordinate may lie in `[low, high)`."""
+    below, above = d.upper_bound(d.sub(value, low)), d.lower_bound(d.sub(value, high))
+    return not ((below is not None and below < 0) or (above is not None and above >= 0))
+
+
+def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
+    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+
+
+def _through_transpose(op: linalg.ops.TransposeOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]]:
+    out = list(at)
+    for axis, coordinate in zip(op.permutation.get_values(), at, strict=True):
+        out[int(axis)] = coordinate
+    return op.inputs[0], out
+
+
+def _through_copy(view: StructuredOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
+    """Through a generic that yields an input unchanged."""
+    loops: dict[int, Linear] = {}
+    for expr, coordinate in zip(view.output_maps[0].results, at, strict=True):
+        if not isinstance(expr, AffineDimExpr):
+            return None
+        loops[expr.position] = coordinate
+    last = view.body.last_op
+    source = last.operands[0] if last is not None else None
+    if not isinstance(source, BlockArgument) or source.index >= len(view.inputs) or len(loops) != view.rank:
+        return None
+    inner = [form.with_loops(loops.__getitem__) for form in coordinates_of(view.input_maps[source.index]) or ()]
+    found = [form for form in inner if form is not None]
+    return (view.inputs[source.index], found) if len(found) == len(view.input_maps[source.index].results) else None
+
+
+def _numbers(op: Operation, name: str) -> list[int]:
+    values = op.properties[name].get_values()  # pyright: ignore[reportAttributeAccessIssue]
+    return [int(v) for v in values]

@@ -5,12 +5,11 @@ adds or drops unit dimensions is looked through: a `Read` speaks of the dimensio
 
     node conv ──value──> [expand_shape] ──> node relu        Read(producer=conv, coordinates=(d0, d1, d2, d3))
 
-The ids are canonical: a hash of what a node is, what it reads and who reads it; names, weights and the order of ops do not enter.
+The ids are canonical (`node_ids.py`): names, weights and the order of ops do not enter.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,8 +21,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind
-from fuseline.ir.dim import Dim, product, to_text
+from fuseline.ir.dim import Dim, product
 from fuseline.ir.provenance import provenance
+from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.plain_reads import Coordinate, plain_reads
 
 FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
@@ -119,7 +119,7 @@ class FusionGraph:
             self._add(op)
         for node in self.nodes:
             self._connect(node)
-        _assign_ids(self.nodes)
+        self._fingerprint = assign_ids(self.nodes)
 
     def node_of(self, op: Operation) -> Node | None:
         """The node of `op`, None for a free op, a reshape or a terminator."""
@@ -127,7 +127,7 @@ class FusionGraph:
 
     def fingerprint(self) -> str:
         """A hash of the whole graph; equal for equal graphs however they are ordered, named or weighted."""
-        return _digest("graph", *sorted(node.id for node in self.nodes))
+        return self._fingerprint
 
     def is_constant(self, value: SSAValue) -> bool:
         """Whether the value is known at compile time."""
@@ -253,32 +253,3 @@ def _through_collapse(
         for axis in group:
             out[axis] = AffineConstantExpr(0) if wide[axis] == 1 else coordinates[narrow] if len(real) == 1 else None
     return tuple(out), mixed
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
-
-
-def _local_key(node: Node) -> str:
-    """What a node is by itself: kind, loops, maps, body; constants by shape only."""
-    parts = [node.kind.value, node.op.name, ",".join(to_text(dim) for dim in node.loops), ",".join(node.iterators)]
-    parts += [",".join(map(str, axes)) for axes in node.written]
-    parts += [",".join(str(c) for c in read.coordinates) + str(read.value.type) + ("" if read.producer else "x") for read in node.reads]
-    parts += [inner.name + "".join(str(result.type) for result in inner.results) for inner in node.op.walk()]
-    parts += [f"{name}={attribute}" for name, attribute in sorted(node.op.properties.items()) if "segment" not in name.lower()]
-    return _digest(*parts)
-
-
-def _assign_ids(nodes: Sequence[Node]) -> None:
-    """Hash downwards (what is read), then upwards (who reads), then number the nodes that are still alike in program order."""
-    down: dict[Node, str] = {}
-    for node in nodes:
-        down[node] = _digest(_local_key(node), *(down[read.producer] if read.producer else "-" for read in node.reads))
-    up: dict[Node, str] = {}
-    for node in reversed(nodes):
-        up[node] = _digest(down[node], *sorted(up[read.consumer] for read in node.readers), str(node.escapes))
-    seen: dict[str, int] = {}
-    for node in nodes:
-        digest = up[node][:8]
-        count = seen[digest] = seen.get(digest, -1) + 1
-        node.id = digest if count == 0 else f"{digest}-{count}"

@@ -1,0 +1,259 @@
+"""Canonical identities of the nodes of a fusion graph: what decides them is structure; names, weights and the order of the program do not enter.
+
+    place     a digest of a node and of what lies within two edges of it, with a number where several nodes look alike that far
+    order     a total order by depth, then by a digest of all that a node reads and all that reads it
+    id        the place: a change elsewhere in the model leaves it as it is, so that plans match group by group
+
+Nodes that no digest tells apart are interchangeable by all that the digests see. One of them is singled out, which settles its neighbours, until
+all are told apart (colour refinement with individualisation: McKay and Piperno, Practical graph isomorphism II, 2014).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
+
+if TYPE_CHECKING:
+    from fuseline.passes.fusion.graph import Node, Read
+
+RADIUS = 2
+"""How many edges around a node its id looks at."""
+
+SWEEPS = 3
+"""How often digests travel from inputs to outputs and back before ties are broken one by one."""
+
+COMPANY = 16
+"""Readers of one input or constant that are looked at to tell them apart; what more of them share says little."""
+
+ID_DIGITS = 8
+
+Colours: TypeAlias = "dict[Node, str]"
+
+_CALL_NUMBER = re.compile(r"\.\d+$")
+
+
+def assign_ids(nodes: Sequence[Node]) -> str:
+    """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph."""
+    labels = _Reads(nodes)
+    local = {node: local_digest(node) for node in nodes}
+    colours = _refined(nodes, local, labels)
+    fingerprint = digest("graph", *sorted(colours.values()))
+    depth = _depths(nodes)
+    _break_ties(nodes, colours, depth, labels)
+    order = sorted(nodes, key=lambda node: (depth[node], colours[node]))
+    seen: dict[str, int] = {}
+    places = _places(nodes, local)
+    for node in order:
+        place = places[node][:ID_DIGITS]
+        count = seen[place] = seen.get(place, 0) + 1
+        node.id = place if count == 1 else f"{place}-{count}"
+    return fingerprint
+
+
+def digest(*parts: str) -> str:
+    """A short hash of texts."""
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
+
+
+# one node ------------------------------------------------------------------------------------------------------------------------------
+
+
+def local_digest(node: Node) -> str:
+    """What a node is by itself: kind, loops, maps and body. Constants enter by type, symbols by their bounds and where they occur in the op."""
+    names = _SymbolNames()
+    parts = [node.kind.value, node.op.name, ",".join(names.text(dim) for dim in node.loops), ",".join(node.iterators), str(node.escapes)]
+    parts += [",".join(map(str, axes)) for axes in node.written]
+    parts += [_read_text(read) + str(read.value.type) for read in node.reads]
+    parts += _code(node.op)
+    return digest(*parts)
+
+
+def _read_text(read: Read) -> str:
+    return ",".join(str(coordinate) for coordinate in read.coordinates) + ("r" if read.regrouped else "")
+
+
+class _SymbolNames:
+    """Numbers symbols in the order in which one node mentions them."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Symbol, Dim] = {}
+
+    def text(self, dim: Dim) -> str:
+        if isinstance(dim, int):
+            return str(dim)
+        for found in sorted(symbols(dim), key=lambda known: (known.lo, known.hi or 0, known.name)):
+            self.seen.setdefault(found, symbol(f"s{len(self.seen)}_{found.lo}_{found.hi}", found.lo, found.hi))
+        return to_text(substitute(dim, {known.name: new for known, new in self.seen.items()}))
+
+
+def _code(op: Operation) -> Iterable[str]:
+    """The op and its body: names, types, attributes, and which value each op reads; not the values of constants."""
+    numbers: dict[SSAValue, int] = {}
+    for inner in op.walk():
+        for region in inner.regions:
+            for block in region.blocks:
+                _number(block, numbers)
+        reads = ",".join(str(numbers.get(value, "-")) for value in inner.operands) if inner is not op else ""
+        for result in inner.results:
+            numbers[result] = len(numbers)
+        types = " ".join(str(result.type) for result in inner.results)
+        yield f"{inner.name}({reads}){types}{'' if isinstance(inner, ConstantOp) else _attributes(inner.properties)}"
+
+
+def _number(block: Block, numbers: dict[SSAValue, int]) -> None:
+    for argument in block.args:
+        numbers[argument] = len(numbers)
+
+
+def _attributes(properties: Mapping[str, Attribute]) -> str:
+    return "".join(f"{name}={_attribute(value)};" for name, value in sorted(properties.items()) if "segment" not in name.lower())
+
+
+def _attribute(value: Attribute) -> str:
+    """A function on the host is called by its operator and a number, which is the order of the program."""
+    return _CALL_NUMBER.sub("", value.string_value()) if isinstance(value, SymbolRefAttr) else str(value)
+
+
+# the graph -----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Reads:
+    """How a node reads: the position of the read among its reads, and, for a value from outside the graph, who else reads it."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.position: dict[int, int] = {id(read): i for node in nodes for i, read in enumerate(node.reads)}
+        self.outside: dict[SSAValue, list[Read]] = defaultdict(list)
+        for node in nodes:
+            for read in node.reads:
+                if read.producer is None:
+                    self.outside[read.value].append(read)
+
+    def of(self, read: Read) -> str:
+        """Which read of its node, of which result of its producer."""
+        result = read.producer.result_index(read.value) if read.producer is not None else 0
+        return f"{self.position[id(read)]}.{result}"
+
+    def company(self, read: Read) -> list[Read]:
+        """The reads of a value from outside the graph that few read; of one that many read none."""
+        found = self.outside[read.value]
+        return found if len(found) <= COMPANY else []
+
+
+def _places(nodes: Sequence[Node], local: Mapping[Node, str]) -> dict[Node, str]:
+    """Digests of the neighbourhoods within `RADIUS`."""
+    places = dict(local)
+    for _ in range(RADIUS):
+        places = {node: _surroundings(node, places) for node in nodes}
+    return places
+
+
+def _surroundings(node: Node, of: Mapping[Node, str]) -> str:
+    before = [of[read.producer] if read.producer is not None else "-" for read in node.reads]
+    return digest(of[node], *before, "|", *sorted(of[read.consumer] for read in node.readers))
+
+
+def _refined(nodes: Sequence[Node], local: Mapping[Node, str], labels: _Reads) -> Colours:
+    """Digests that have seen the whole graph: down to the outputs and up again, until no more nodes are told apart."""
+    colours: Colours = dict(local)
+    classes = len(set(colours.values()))
+    for _ in range(SWEEPS):
+        outside = {value: digest(*sorted(f"{labels.of(read)}:{colours[read.consumer]}" for read in reads)) for value, reads in labels.outside.items()}
+        for node in nodes:
+            colours[node] = digest(colours[node], *_before(node, colours, outside, labels))
+        for node in reversed(nodes):
+            colours[node] = digest(colours[node], *_after(node, colours, labels))
+        found = len(set(colours.values()))
+        if found in (classes, len(nodes)):
+            break
+        classes = found
+    return colours
+
+
+def _before(node: Node, colours: Colours, outside: Mapping[SSAValue, str], labels: _Reads) -> Iterable[str]:
+    for read in node.reads:
+        yield f"{labels.of(read)}:{colours[read.producer] if read.producer is not None else outside[read.value]}"
+
+
+def _after(node: Node, colours: Colours, labels: _Reads) -> list[str]:
+    return sorted(f"{labels.of(read)}:{colours[read.consumer]}" for read in node.readers)
+
+
+def _depths(nodes: Sequence[Node]) -> dict[Node, int]:
+    """The longest path from the inputs to each node."""
+    depth: dict[Node, int] = {}
+    for node in nodes:
+        depth[node] = 1 + max((depth[read.producer] for read in node.reads if read.producer is not None), default=-1)
+    return depth
+
+
+def _break_ties(nodes: Sequence[Node], colours: Colours, depth: Mapping[Node, int], labels: _Reads) -> None:
+    """Give the nodes that share a colour colours of their own: single one out, let that settle its neighbours, go on with the next."""
+    alike = _Alike(nodes, colours, labels)
+    for colour in sorted(alike.members, key=lambda c: (depth[alike.members[c][0]], c)):
+        while len(alike.members.get(colour, ())) > 1:
+            alike.single_out(alike.members[colour][0])
+
+
+class _Alike:
+    """The nodes of each colour, in program order, while colours split."""
+
+    def __init__(self, nodes: Sequence[Node], colours: Colours, labels: _Reads) -> None:
+        self.colours, self.labels = colours, labels
+        self.members: dict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            self.members[colours[node]].append(node)
+
+    def single_out(self, node: Node) -> None:
+        """Recolour `node`, then in rounds the neighbours of what was recoloured that still look like others."""
+        changed = [node]
+        self._recolour({node: digest(self.colours[node], "first")})
+        while changed:
+            new = self._settled(changed)
+            self._recolour(new)
+            changed = list(new)
+
+    def _settled(self, changed: Iterable[Node]) -> Colours:
+        """New colours of the nodes next to `changed`, where they tell members of a class apart."""
+        touched = {other: None for node in changed for other in self._neighbours(node) if len(self.members[self.colours[other]]) > 1}
+        signs = {node: self._sign(node) for node in touched}
+        by_class: dict[str, set[str]] = defaultdict(set)
+        counts: dict[str, int] = defaultdict(int)
+        for node, sign in signs.items():
+            by_class[self.colours[node]].add(sign)
+            counts[self.colours[node]] += 1
+        return {node: sign for node, sign in signs.items() if self._splits(self.colours[node], by_class, counts)}
+
+    def _splits(self, colour: str, signs: Mapping[str, set[str]], counts: Mapping[str, int]) -> bool:
+        return len(signs[colour]) > 1 or counts[colour] < len(self.members[colour])
+
+    def _sign(self, node: Node) -> str:
+        before = [self.colours[read.producer] if read.producer is not None else self._company(read) for read in node.reads]
+        after = sorted(f"{self.labels.of(read)}:{self.colours[read.consumer]}" for read in node.readers)
+        return digest(self.colours[node], *before, "|", *after)
+
+    def _company(self, read: Read) -> str:
+        """Who else reads a value from outside the graph."""
+        return digest(*sorted(f"{self.labels.of(other)}:{self.colours[other.consumer]}" for other in self.labels.company(read)))
+
+    def _neighbours(self, node: Node) -> Iterable[Node]:
+        for read in node.reads:
+            if read.producer is not None:
+                yield read.producer
+            else:
+                yield from (other.consumer for other in self.labels.company(read))
+        yield from (read.consumer for read in node.readers)
+
+    def _recolour(self, new: Colours) -> None:
+        for node, colour in new.items():
+            self.members[self.colours[node]].remove(node)
+            self.colours[node] = colour
+            self.members[colour].append(node)

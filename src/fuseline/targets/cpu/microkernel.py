@@ -25,7 +25,8 @@ STEPS_PER_ITERATION = 2
 class EdgeCheck:
     """A padded coordinate of the rows: row `r` is at `bases[r] + coefficient * i` for reduction index `i`, inside where `0 <= . < size`.
 
-    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same coordinate.
+    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same coordinate; `ordered`: none
+    is at a smaller one than the row before.
     """
 
     bases: tuple[Operand, ...]
@@ -34,6 +35,17 @@ class EdgeCheck:
     low: tuple[bool, ...]
     high: tuple[bool, ...]
     shared: bool
+    ordered: bool
+
+    @property
+    def all_low(self) -> bool:
+        """Whether all rows can be below 0 together: the last one can, and the others are not above it."""
+        return self.ordered and self.low[-1]
+
+    @property
+    def all_high(self) -> bool:
+        """Whether all rows can be at or above `size` together."""
+        return self.ordered and self.high[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ class TileReduction:
         def point(i: Operand, carried: tuple[Value, ...]) -> tuple[Value, ...]:
             moved = self._moved(addresses, axis, i)
             for check in axis.checks:
-                if not self._clips(check):
+                if not (check.shared and self._cuts(check)):
                     moved = self._selected(moved, check, i)
             step = self.kernel.add(i, axis.first)
             inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
@@ -149,7 +161,7 @@ class TileReduction:
         """How many steps the loops from `level` on are; more than the budget where one is not known."""
         steps = 1
         for axis in self.axes[level:]:
-            clipped = any(self._clips(check) for check in axis.checks)
+            clipped = any(self._cuts(check) for check in axis.checks)
             if clipped or not isinstance(axis.extent, int):
                 return UNROLLED_STEPS + 1
             steps *= axis.extent
@@ -169,22 +181,20 @@ class TileReduction:
 
     # edges ---------------------------------------------------------------------------------------------------------------------------
 
-    def _clips(self, check: EdgeCheck) -> bool:
-        """Whether a check shortens its loop: all rows are in the padding together, and padding adds nothing."""
-        return check.shared and self.skips_padding
+    def _cuts(self, check: EdgeCheck) -> bool:
+        """Whether a check shortens its loop: all rows can be in the padding together, and padding adds nothing."""
+        return self.skips_padding and (check.all_low or check.all_high)
 
     def _range(self, axis: ReductionAxis) -> tuple[Operand, Operand]:
-        """The iterations of `axis` that are not padding for every row."""
+        """The iterations of `axis` that are not padding for every row: from where the last row enters to where the first one leaves."""
         kernel = self.kernel
         lo, hi = 0, axis.extent
-        for check in axis.checks:
-            if not self._clips(check):
-                continue
-            base, step = check.bases[0], check.coefficient
-            if any(check.low):
-                lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
-            if any(check.high):
-                hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(check.size, base), 0), step))
+        for check in axis.checks if self.skips_padding else ():
+            step = check.coefficient
+            if check.all_low:
+                lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, check.bases[-1]), 0), step))
+            if check.all_high:
+                hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(check.size, check.bases[0]), 0), step))
         return lo, hi
 
     def _moved(self, addresses: Sequence[Address] | None, axis: ReductionAxis, i: Operand) -> Sequence[Address] | None:

@@ -93,7 +93,13 @@ class Edges:
             return None
         size = self.frame.operand(bound.size)
         coefficient = self._coefficient(bound.coordinate)
-        return EdgeCheck(bases, coefficient, size, tuple(low for low, _ in flags), tuple(high for _, high in flags), not moves)
+        low, high = tuple(low for low, _ in flags), tuple(high for _, high in flags)
+        return EdgeCheck(bases, coefficient, size, low, high, shared=not moves, ordered=self._is_ordered(bound))
+
+    def _is_ordered(self, bound: Bound) -> bool:
+        """Whether no row of a tile is at a smaller coordinate than the one before."""
+        step = bound.coordinate.terms.get(self.inner_tiled, 0) if self.inner_tiled is not None else 0
+        return isinstance(step, int) and step >= 0
 
     def rounded(self, quotient: Quotient, point: Point) -> RoundedTerm:
         """A quotient in the addresses of the rows of a tile."""

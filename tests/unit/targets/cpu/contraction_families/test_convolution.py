@@ -100,6 +100,9 @@ CASES = {
     "7x7 stride 2 of three channels": Case((38, 38), (7, 7), (3, 64), pad=(3, 3), stride=2),
     "dilated": Case((20, 20), (3, 3), (8, 16), pad=(4, 4), dilation=4),
     "dilated beyond the image": Case((5, 5), (3, 3), (8, 16), pad=(6, 6), dilation=6),
+    "dilated so far that tiles lie in the padding": Case((17, 17), (3, 3), (7, 20), pad=(12, 12), dilation=12),
+    "dilated so far that tiles lie in other padding": Case((19, 18), (3, 3), (6, 17), pad=(11, 9), dilation=10, value=-1.5),
+    "dilated with strides": Case((21, 23), (3, 4), (5, 9), pad=(13, 12), dilation=7, stride=2),
     "padding wider than the window": Case((4, 4), (2, 2), (5, 9), pad=(3, 3)),
     "padding that is not zero": Case((9, 9), (3, 3), (6, 11), pad=(1, 1), value=2.5),
     "1x1": Case((9, 7), (1, 1), (20, 30)),
@@ -124,6 +127,21 @@ def test_a_window_wider_than_the_page_of_pad_values(value: float):
     case = Case((4, 20), (3, 3), (700, 8), pad=(12, 12), dilation=12, value=value, epilogue=False)
     assert plan_of(FAMILY, case.view, machine()).notes["lhs"] == ("linear" if value == 0 else "pulled")
     case.check()
+
+
+def test_taps_that_a_tile_meets_in_the_padding_are_left_out():
+    """They would add zero times the filter: what is there does not matter."""
+    case = Case((5, 13), (3, 3), (4, 8), pad=(9, 9), dilation=9, epilogue=False)
+    x, w = random(case.image, 1), random(case.filter, 2)
+    expected = convolve(np.pad(x, [(0, 0), (9, 9), (9, 9), (0, 0)]), w, case.stride, case.dilation)
+    w[0], w[2] = np.nan, np.nan  # rows of the window
+    bias, residual = random(case.out[-1:], 3), random(case.out, 4)
+    assert_close(Runner(FAMILY, case.view)(x, w, bias, residual)[0], expected)
+    narrow = Case((13, 5), (3, 3), (4, 8), pad=(9, 9), dilation=9, epilogue=False)
+    x, w = random(narrow.image, 1), random(narrow.filter, 2)
+    expected = convolve(np.pad(x, [(0, 0), (9, 9), (9, 9), (0, 0)]), w, narrow.stride, narrow.dilation)
+    w[:, 0], w[:, 2] = np.nan, np.nan  # its columns, along which tiles lie
+    assert_close(Runner(FAMILY, narrow.view)(x, w, bias, random(narrow.out, 4))[0], expected)
 
 
 @settings(max_examples=25, deadline=None)

@@ -7,9 +7,8 @@ is asked here, so that they agree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 from xdsl.dialects import arith, linalg, tensor
@@ -19,6 +18,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
+
+_ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}
 
 
 class Kind(Enum):
@@ -45,24 +46,22 @@ class Kind(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
 class StructuredOp:
-    """A view of a `linalg.generic`: loops, iterator kinds and the map of each operand (inputs, then outputs).
+    """A view of a `linalg.generic` (on tensors): loops, iterator kinds and the map of each operand (inputs, then outputs).
 
-    `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`.
+    `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`. Make a new view after a rewrite.
     """
 
-    op: linalg.ops.GenericOp
+    __slots__ = ("input_count", "iterators", "maps", "op")
 
-    @cached_property
-    def iterators(self) -> tuple[str, ...]:
-        """`"parallel"` or `"reduction"` per loop."""
-        return tuple(str(it.data.value) for it in self.op.iterator_types)
-
-    @cached_property
-    def maps(self) -> tuple[AffineMap, ...]:
+    def __init__(self, op: linalg.ops.GenericOp) -> None:
+        self.op = op
+        self.maps: tuple[AffineMap, ...] = tuple([attr.data for attr in op.indexing_maps.data])
         """All operand maps in operand order."""
-        return tuple(attr.data for attr in self.op.indexing_maps)
+        self.iterators: tuple[str, ...] = tuple([_ITERATORS[attr.data] for attr in op.iterator_types.data])
+        """`"parallel"` or `"reduction"` per loop."""
+        self.input_count = input_count(op)
+        """How many of the operands are read."""
 
     @property
     def rank(self) -> int:
@@ -72,32 +71,37 @@ class StructuredOp:
     @property
     def inputs(self) -> tuple[SSAValue, ...]:
         """The tensors that are read."""
-        return tuple(self.op.inputs)
+        return tuple(self.op.operands[: self.input_count])
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
         """The tensors that results start from (inits)."""
-        return tuple(self.op.outputs)
+        return tuple(self.op.operands[self.input_count :])
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        """The inputs, then the outputs."""
+        return tuple(self.op.operands)
 
     @property
     def input_maps(self) -> tuple[AffineMap, ...]:
         """Maps of the inputs."""
-        return self.maps[: len(self.op.inputs)]
+        return self.maps[: self.input_count]
 
     @property
     def output_maps(self) -> tuple[AffineMap, ...]:
         """Maps of the results."""
-        return self.maps[len(self.op.inputs) :]
+        return self.maps[self.input_count :]
 
-    @cached_property
+    @property
     def parallel(self) -> tuple[int, ...]:
         """The parallel loops, in order."""
-        return tuple(i for i, kind in enumerate(self.iterators) if kind == "parallel")
+        return tuple([i for i, kind in enumerate(self.iterators) if kind == "parallel"])
 
-    @cached_property
+    @property
     def reduction(self) -> tuple[int, ...]:
         """The reduction loops, in order."""
-        return tuple(i for i, kind in enumerate(self.iterators) if kind == "reduction")
+        return tuple([i for i, kind in enumerate(self.iterators) if kind == "reduction"])
 
     @property
     def body(self) -> Block:
@@ -107,13 +111,19 @@ class StructuredOp:
     def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
         """The extent of every loop, read off the first operand that spells it as a plain dimension; raises ValueError if none does."""
         found: list[Dim | None] = [None] * self.rank
-        for value, map_ in zip((*self.inputs, *self.outputs), self.maps, strict=True):
+        for value, map_ in zip(self.op.operands, self.maps, strict=True):
             for expr, size in zip(map_.results, shapes.dims(value), strict=True):
                 if isinstance(expr, AffineDimExpr) and found[expr.position] is None:
                     found[expr.position] = size
         if None in found:
             raise ValueError(f"loop {found.index(None)} of {self.op.name} has no extent")
         return tuple(size for size in found if size is not None)
+
+
+def input_count(op: linalg.ops.GenericOp) -> int:
+    """How many operands of `op` are inputs: on tensors every other one has a result."""
+    results = len(op.results)
+    return len(op.operands) - results if results else len(op.inputs)
 
 
 def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
@@ -126,6 +136,7 @@ def producer_of(value: SSAValue) -> Operation | None:
     return value.op if isinstance(value, OpResult) else None
 
 
+@lru_cache(maxsize=4096)
 def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> bool:
     """Whether every result is a different loop (or, if allowed, the constant 0)."""
     seen: set[int] = set()
@@ -139,6 +150,7 @@ def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> boo
     return True
 
 
+@lru_cache(maxsize=4096)
 def is_identity(map_: AffineMap) -> bool:
     """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
     return len(map_.results) == map_.num_dims and all(isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map_.results))
@@ -165,26 +177,28 @@ def used_dims(map_: AffineMap) -> set[int]:
 
 def captured(op: Operation) -> list[SSAValue]:
     """Values defined outside `op` that its regions use, in first-use order (tensor.extract sources, scalar constants)."""
-    inside = {id(inner) for inner in op.walk()}
+    inner: list[Operation] = []
+    blocks: set[int] = set()
+    _collect(op, inner, blocks)
     found: dict[SSAValue, None] = {}
-    for region in op.regions:
-        for inner in region.walk():
-            for operand in inner.operands:
-                if not _defined_inside(operand, op, inside):
-                    found[operand] = None
+    for user in inner:
+        for value in user.operands:
+            if id(value.op.parent if isinstance(value, OpResult) else value.owner) not in blocks:
+                found[value] = None
     return list(found)
 
 
-def _defined_inside(value: SSAValue, op: Operation, inside: set[int]) -> bool:
-    if isinstance(value, OpResult):
-        return id(value.op) in inside
-    assert isinstance(value, BlockArgument)
-    parent = value.owner.parent_op()
-    while parent is not None:
-        if parent is op:
-            return True
-        parent = parent.parent_op()
-    return False
+def _collect(op: Operation, inner: list[Operation], blocks: set[int]) -> None:
+    """Every op inside `op`, and the identities of their blocks."""
+    for region in op.regions:
+        for block in region.blocks:
+            blocks.add(id(block))
+            current = block.first_op
+            while current is not None:
+                inner.append(current)
+                if current.regions:
+                    _collect(current, inner, blocks)
+                current = current.next_op
 
 
 def captured_tensors(op: Operation) -> list[SSAValue]:
@@ -208,7 +222,7 @@ def yielded(op: linalg.ops.GenericOp) -> tuple[SSAValue, ...]:
 
 def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
     """Whether the body reads the init of output `index`."""
-    return bool(op.body.block.args[len(op.inputs) + index].uses)
+    return op.body.block.args[input_count(op) + index].first_use is not None
 
 
 def body_ops(op: linalg.ops.GenericOp) -> Iterator[Operation]:
@@ -218,9 +232,13 @@ def body_ops(op: linalg.ops.GenericOp) -> Iterator[Operation]:
             yield inner
 
 
+_SUMS = (arith.AddfOp, arith.AddiOp)
+_PRODUCTS = (arith.MulfOp, arith.MuliOp)
+_CASTS = (arith.ExtSIOp, arith.ExtUIOp, arith.ExtFOp, arith.SIToFPOp, arith.UIToFPOp)
+
+
 def _strip_casts(value: SSAValue) -> SSAValue:
-    casts = (arith.ExtSIOp, arith.ExtUIOp, arith.ExtFOp, arith.SIToFPOp, arith.UIToFPOp)
-    while isinstance(value, OpResult) and isinstance(value.op, casts):
+    while isinstance(value, OpResult) and type(value.op) in _CASTS:
         value = value.op.operands[0]
     return value
 
@@ -228,20 +246,21 @@ def _strip_casts(value: SSAValue) -> SSAValue:
 def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
     """The positions of the two inputs in a body `out + a * b` (either order, widening casts and zero-point subtractions of
     inputs looked through); None for any other body."""
-    if len(op.outputs) != 1 or len(op.res) != 1:
+    if len(op.results) != 1:
         return None
     total = yielded(op)[0]
-    if not isinstance(total, OpResult) or not isinstance(total.op, arith.AddfOp | arith.AddiOp):
+    if not isinstance(total, OpResult) or type(total.op) not in _SUMS:
         return None
-    accumulator = op.body.block.args[-1]
+    block = op.body.block
+    accumulator = block.args[-1]
     terms = list(total.op.operands)
     if accumulator not in terms:
         return None
     term = terms[1] if terms[0] is accumulator else terms[0]
-    if not isinstance(term, OpResult) or not isinstance(term.op, arith.MulfOp | arith.MuliOp):
+    if not isinstance(term, OpResult) or type(term.op) not in _PRODUCTS:
         return None
     sides = [_strip_casts(side) for side in term.op.operands]
-    if all(isinstance(side, BlockArgument) and side.owner is op.body.block and side.index < len(op.inputs) for side in sides):
+    if all(isinstance(side, BlockArgument) and side.owner is block and side.index < len(op.operands) - 1 for side in sides):
         first, second = (side.index for side in sides if isinstance(side, BlockArgument))
         return first, second
     return None
@@ -250,37 +269,36 @@ def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
 def _reduction_kind(view: StructuredOp) -> Kind:
     sides = multiply_add_operands(view.op)
     windowed = any(not is_projected_permutation(map_) for map_ in view.input_maps)
-    if sides is not None and sides[0] != sides[1] and len(view.op.inputs) == 2:
-        if not windowed:
-            return Kind.CONTRACTION if _shares_reduction(view) else Kind.REDUCTION
-        return _convolution_kind(view)
+    if sides is not None and sides[0] != sides[1] and view.input_count == 2:
+        return _product_kind(*view.maps, view.iterators)
     if windowed or _has_window_operand(view):
         return Kind.POOLING
     return Kind.REDUCTION
 
 
-def _shares_reduction(view: StructuredOp) -> bool:
-    first, second = (used_dims(map_) for map_ in view.input_maps)
-    return any(loop in first and loop in second for loop in view.reduction)
-
-
 def _has_window_operand(view: StructuredOp) -> bool:
-    return any(not view.body.args[i].uses and isinstance(producer_of(v), tensor.EmptyOp) for i, v in enumerate(view.inputs))
+    args = view.body.args
+    return any(args[i].first_use is None and isinstance(producer_of(v), tensor.EmptyOp) for i, v in enumerate(view.inputs))
 
 
-def _convolution_kind(view: StructuredOp) -> Kind:
-    image, filter_ = sorted(view.input_maps, key=is_projected_permutation)
-    out = used_dims(view.output_maps[0])
-    only_filter = (used_dims(filter_) & out) - used_dims(image)
-    channels = {loop for loop in view.reduction if any(isinstance(e, AffineDimExpr) and e.position == loop for e in image.results)}
+@lru_cache(maxsize=1024)
+def _product_kind(first: AffineMap, second: AffineMap, written: AffineMap, iterators: tuple[str, ...]) -> Kind:
+    """The kind of a sum of products of two inputs read through `first` and `second`."""
+    reduced = [loop for loop, kind in enumerate(iterators) if kind == "reduction"]
+    image, filter_ = sorted((first, second), key=is_projected_permutation)
+    if is_projected_permutation(image):
+        return Kind.CONTRACTION if used_dims(first) & used_dims(second) & set(reduced) else Kind.REDUCTION
+    only_filter = (used_dims(filter_) & used_dims(written)) - used_dims(image)
+    channels = any(isinstance(expr, AffineDimExpr) and expr.position in reduced for expr in image.results)
     return Kind.CONVOLUTION if only_filter or channels else Kind.DEPTHWISE
 
 
 def _parallel_kind(view: StructuredOp) -> Kind:
-    if any(isinstance(inner, tensor.ExtractOp) for inner in view.body.ops):
+    body = view.body
+    if any(type(inner) is tensor.ExtractOp for inner in body.ops):
         return Kind.GATHER
     results = yielded(view.op)
-    if len(results) == 1 and isinstance(results[0], BlockArgument) and results[0].index < len(view.op.inputs) and results[0].owner is view.body:
+    if len(results) == 1 and isinstance(results[0], BlockArgument) and results[0].index < view.input_count and results[0].owner is body:
         read, written = view.input_maps[results[0].index], view.output_maps[0]
         if len(read.results) < len(written.results) or not is_projected_permutation(read, allow_zero=False):
             return Kind.BROADCAST
@@ -308,9 +326,9 @@ def kind(op: Operation) -> Kind:
     """What `op` does."""
     if is_generic(op):
         view = StructuredOp(op)
-        return _reduction_kind(view) if view.reduction else _parallel_kind(view)
+        return _reduction_kind(view) if "reduction" in view.iterators else _parallel_kind(view)
     if isinstance(op, arith.ConstantOp):
-        return Kind.CONSTANT if isinstance(op.result.type, TensorType) else Kind.SCALAR
+        return Kind.CONSTANT if isinstance(op.results[0].type, TensorType) else Kind.SCALAR
     found = _BY_TYPE.get(type(op))
     if found is not None:
         return found

@@ -12,7 +12,6 @@ import numpy as np
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    AffineMapAttr,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     FloatAttr,
@@ -31,11 +30,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from fuseline.ir import attributes
+from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
 from fuseline.ir.provenance import location_of
 
 _FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
 PARALLEL, REDUCTION = "parallel", "reduction"
+
+_SCALAR_OPS = ScalarOps()
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -68,7 +71,7 @@ def numpy_dtype(type_: Attribute) -> np.dtype[Any]:
 
 def tensor_type(element: Attribute, dims: Iterable[Dim]) -> TensorType[Any]:
     """`tensor<dims x element>` with `?` for every size that is not a number."""
-    return TensorType(element, [dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims])
+    return attributes.tensor_type(element, tuple([dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims]))
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -123,19 +126,19 @@ class Emitter:
 
     def index(self, value: int) -> SSAValue:
         """An index constant."""
-        return self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
+        return self.add(create_constant(attributes.index(value), attributes.INDEX)).result
 
     def scalar(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant of `type_`."""
-        return self.add(arith.ConstantOp(scalar_attribute(value, type_))).result
+        return self.add(create_constant(scalar_attribute(value, type_), type_)).result
 
     def constant(self, array: np.ndarray[Any, Any], resources: Any, stem: str = "const") -> SSAValue:
         """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context (`add_resource`)."""
-        type_ = TensorType(element_type(array.dtype), list(array.shape))
+        type_ = attributes.tensor_type(element_type(array.dtype), array.shape)
         if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
             attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [array.reshape(-1)[0].item()])
-            return self.add(arith.ConstantOp(attribute, type_)).result
-        return self.add(arith.ConstantOp(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)).result
+            return self.add(create_constant(attribute, type_)).result
+        return self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)).result
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
         """The size of `value` along `axis` as an index value."""
@@ -173,7 +176,7 @@ class Emitter:
     def empty(self, element: Attribute, dims: Sequence[Dim], sizes: Callable[[int], SSAValue] | None = None) -> SSAValue:
         """`tensor.empty`; `sizes(axis)` supplies the index value of each size that is not a number."""
         dynamic = [sizes(axis) for axis, dim in enumerate(dims) if not isinstance(dim, int)] if sizes is not None else []
-        return self.add(tensor.EmptyOp(dynamic, tensor_type(element, dims))).tensor
+        return self.add(create_empty(tensor_type(element, dims), dynamic)).tensor
 
     def empty_like(self, value: SSAValue, element: Attribute | None = None) -> SSAValue:
         """An empty tensor of the same sizes as `value`."""
@@ -184,12 +187,12 @@ class Emitter:
         axes = list(axes)
         shape = [shape_of(value)[axis] for axis in axes]
         dynamic = [self.dim(value, axis) for axis, size in zip(axes, shape, strict=True) if size == DYNAMIC_INDEX]
-        return self.add(tensor.EmptyOp(dynamic, TensorType(element or element_of(value), shape))).tensor
+        return self.add(create_empty(attributes.tensor_type(element or element_of(value), tuple(shape)), dynamic)).tensor
 
     def fill(self, value: float | int | bool, into: SSAValue) -> SSAValue:
         """`into` (an empty tensor) filled with one value."""
         scalar = self.scalar(value, element_of(into))
-        return self.add(linalg.ops.FillOp([scalar], [into], [into.type])).results[0]
+        return self.add(create_fill(scalar, into)).results[0]
 
     def generic(
         self,
@@ -202,16 +205,8 @@ class Emitter:
         """`linalg.generic` over `inputs` into `outputs`; `body(b)` sees the elements as `b.args` and answers what to yield."""
         block = Block(arg_types=[element_of(value) for value in (*inputs, *outputs)])
         builder = Body(block, self.location)
-        builder.add(linalg.ops.YieldOp(*body(builder)))
-        op = linalg.ops.GenericOp(
-            list(inputs),
-            list(outputs),
-            Region(block),
-            [AffineMapAttr(map_) for map_ in maps],
-            [linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind)) for kind in iterators],
-            [value.type for value in outputs],
-        )
-        return self.add(op)
+        builder.add(create_yield(body(builder)))
+        return self.add(create_generic(inputs, outputs, Region(block), maps, iterators))
 
     def elementwise(
         self, inputs: Sequence[SSAValue], output: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap] | None = None
@@ -238,18 +233,20 @@ class Body:
 
     def op(self, kind: Callable[..., Operation], *operands: Any, **options: Any) -> SSAValue:
         """Append `kind(*operands)` and answer its result."""
-        return self.add(kind(*operands, **options)).results[0]
+        op = _SCALAR_OPS.make(kind, operands, options, self.location)
+        self.block.add_op(op)
+        return op.results[0]
 
     def constant(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant inside the body."""
-        return self.add(arith.ConstantOp(scalar_attribute(value, type_))).result
+        return self.add(create_constant(scalar_attribute(value, type_), type_)).result
 
 
 def scalar_attribute(value: float | int | bool, type_: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
     """The attribute of a scalar constant; integers wrap to the width of the type."""
     if isinstance(type_, IntegerType | IndexType):
-        return IntegerAttr(_wrapped(int(value), type_), type_)
-    return FloatAttr(float(value), type_)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        return attributes.integer(_wrapped(int(value), type_), type_)
+    return attributes.floating(float(value), type_)
 
 
 def _wrapped(value: int, type_: IntegerType | IndexType) -> int:

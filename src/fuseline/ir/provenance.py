@@ -7,6 +7,7 @@ replaces ops goes through `replace` (or calls `carry`), which unions it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -15,16 +16,27 @@ from xdsl.rewriter import Rewriter
 
 def location_of(nodes: Iterable[str]) -> LocationAttr:
     """The location that names `nodes`, sorted and without repeats; unknown for none."""
-    names = [NameLoc(StringAttr(node), NoneAttr()) for node in sorted(set(nodes))]
-    if not names:
+    return _location(tuple(sorted(set(nodes))))
+
+
+@lru_cache(maxsize=1 << 14)
+def _location(nodes: tuple[str, ...]) -> LocationAttr:
+    if not nodes:
         return UNKNOWN_LOC
-    return names[0] if len(names) == 1 else FusedLoc(ArrayAttr[Attribute](names), NoneAttr())
+    return _name(nodes[0]) if len(nodes) == 1 else FusedLoc(ArrayAttr[Attribute]([_name(node) for node in nodes]), NoneAttr())
+
+
+@lru_cache(maxsize=1 << 14)
+def _name(node: str) -> NameLoc:
+    return NameLoc(StringAttr(node), NoneAttr())
 
 
 def nodes_in(location: Attribute) -> tuple[str, ...]:
     """The source nodes (or `file:line` places) that `location` names, sorted."""
     if isinstance(location, NameLoc):
         return (location.desc.data,)
+    if location is UNKNOWN_LOC:
+        return ()
     if isinstance(location, FileLineColLoc):
         return (f"{location.filename.data}:{location.line.data}",)
     if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
@@ -39,10 +51,13 @@ def provenance(op: Operation) -> tuple[str, ...]:
 
 def carry(sources: Iterable[Operation], targets: Iterable[Operation]) -> None:
     """Add the provenance of all `sources` to each of `targets` (and to none nested inside them)."""
-    nodes = {node for source in sources for node in provenance(source)}
+    # Most ops that replace one another come from the same nodes, and equal locations are mostly one object.
+    found = {id(source.location): source.location for source in sources}
+    found.pop(id(UNKNOWN_LOC), None)
+    nodes = {node for location in found.values() for node in nodes_in(location)}
     for target in targets:
-        union = nodes | set(provenance(target))
-        target.location = location_of(union)
+        if found and not (len(found) == 1 and id(target.location) in found):
+            target.location = location_of(nodes.union(nodes_in(target.location)))
 
 
 def replace(old: Operation, new: Sequence[Operation], results: Sequence[SSAValue | None] | None = None, *, also: Iterable[Operation] = ()) -> None:

@@ -17,6 +17,7 @@ from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, symbol, upper_bound
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
@@ -95,7 +96,7 @@ class Program:
     def empty(self, dims: Sequence[Dim], dtype: np.dtype[Any], emit: Emitter) -> SSAValue:
         """An uninitialised tensor."""
         dynamic = [self.index(dim, emit) for dim in dims if not isinstance(dim, int)]
-        return emit.add(tensor.EmptyOp(dynamic, tensor_type(mlir_element(dtype), dims))).tensor
+        return emit.add(create_empty(tensor_type(mlir_element(dtype), dims), dynamic)).tensor
 
     # -- tensors ---------------------------------------------------------------------------------------------------------------
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.ir import Block, Region
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir.build import Body, tensor_type
+from fuseline.ir.build import tensor_type
+from fuseline.ir.create import create_pad
 from fuseline.ir.dim import Dim, add, floor_div, sub
 
 
@@ -92,16 +90,9 @@ def pad(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int], valu
     if not any(low) and not any(high):
         return x
     emit = node.emit
-    block = Block(arg_types=[node.index(0).type] * x.rank)
     scalar = emit.scalar(value, mlir_element(x.dtype))
-    Body(block, emit.location).add(tensor.YieldOp(scalar))
     dims = tuple(add(size, a + b) for size, a, b in zip(x.dims, low, high, strict=True))
-    op = tensor.PadOp.build(
-        operands=[node.ssa(x), [], []],
-        result_types=[tensor_type(mlir_element(x.dtype), dims)],
-        properties={"static_low": DenseArrayBase.from_list(i64, list(low)), "static_high": DenseArrayBase.from_list(i64, list(high))},
-        regions=[Region(block)],
-    )
+    op = create_pad(node.ssa(x), low, high, scalar, tensor_type(mlir_element(x.dtype), dims), emit.location)
     return result(emit.add(op).result, dims, x.dtype)
 
 

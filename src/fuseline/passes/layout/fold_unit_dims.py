@@ -18,8 +18,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.structured import is_generic
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_concat
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import transpose
@@ -115,8 +117,8 @@ def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
         return None
     at = Emitter.before(op)
     pieces = [squeezer.keep(piece, kept) for piece in op.inputs]
-    type_ = TensorType(element_of(op.result), [shape[i] for i in kept])
-    return at.add(tensor.ConcatOp(pieces, kept.index(axis), type_)).result
+    type_ = attributes.tensor_type(element_of(op.result), tuple([shape[i] for i in kept]))
+    return at.add(create_concat(pieces, kept.index(axis), type_)).result
 
 
 def _reshape(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:

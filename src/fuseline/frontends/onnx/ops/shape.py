@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import i64
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.broadcasting import broadcast_dims
@@ -17,6 +17,7 @@ from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import Tensor, known
 from fuseline.ir.build import tensor_type
+from fuseline.ir.create import create_concat
 from fuseline.ir.dim import Dim, add, floor_div, mul, product
 
 
@@ -108,11 +109,7 @@ def concat(node: OnnxNode) -> Tensor:
         total = add(total, t.dims[axis])
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
     values = [node.ssa(t) for t in parts if 0 not in t.dims]
-    op = tensor.ConcatOp.build(
-        operands=[values],
-        result_types=[tensor_type(mlir_element(parts[0].dtype), dims)],
-        properties={"dim": IntegerAttr(axis, i64)},
-    )
+    op = create_concat(values, axis, tensor_type(mlir_element(parts[0].dtype), dims))
     return result(node.emit.add(op).result, dims, parts[0].dtype)
 
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, i64
 from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
+from fuseline.ir.create import create_generic
 
 Iterators = Sequence[str]
-
-
-def iterator_attributes(kinds: Iterators) -> list[linalg.attrs.IteratorTypeAttr]:
-    """`"parallel"`/`"reduction"` as attributes."""
-    return [_iterator(kind) for kind in kinds]
-
-
-@lru_cache(maxsize=8)
-def _iterator(kind: str) -> linalg.attrs.IteratorTypeAttr:
-    return linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType(kind))
 
 
 def rebuilt(
@@ -36,16 +26,7 @@ def rebuilt(
     """A generic that takes over the body, attributes and provenance of `op`, inserted before it; `op` keeps an empty body until erased."""
     region = Region()
     op.body.move_blocks(region)
-    new = linalg.ops.GenericOp(
-        list(inputs),
-        list(outputs),
-        region,
-        [AffineMapAttr(map_) for map_ in maps],
-        iterator_attributes(iterators),
-        [value.type for value in outputs],
-        op.doc,
-        op.library_call,
-    )
+    new = create_generic(inputs, outputs, region, maps, iterators, doc=op.doc, library_call=op.library_call)
     new.attributes.update(op.attributes)
     for old_result, new_result in zip(op.results, new.results, strict=True):
         new_result.name_hint = old_result.name_hint
@@ -63,9 +44,9 @@ def finish(old: linalg.ops.GenericOp, results: Sequence[SSAValue]) -> None:
 def set_input(op: linalg.ops.GenericOp, index: int, value: SSAValue, map_: AffineMap) -> None:
     """Read `value` through `map_` as input `index`, in place."""
     op.operands[index] = value
-    maps = list(op.indexing_maps)
-    maps[index] = AffineMapAttr(map_)
-    op.properties["indexing_maps"] = type(op.indexing_maps)(maps)
+    maps = [attr.data for attr in op.indexing_maps]
+    maps[index] = map_
+    op.properties["indexing_maps"] = attributes.affine_maps(tuple(maps))
 
 
 def permuted_results(map_: AffineMap, permutation: Sequence[int]) -> AffineMap:
@@ -82,17 +63,16 @@ def order_loops(op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
     """Reorder the loops of `op` in place: new loop `i` is old loop `order[i]`."""
     position = {loop: i for i, loop in enumerate(order)}
     names = [AffineDimExpr(position[loop]) for loop in range(len(order))]
-    maps = [AffineMapAttr(renamed(attr.data, names, len(order))) for attr in op.indexing_maps]
-    kinds = list(op.iterator_types)
-    op.properties["indexing_maps"] = type(op.indexing_maps)(maps)
-    op.properties["iterator_types"] = type(op.iterator_types)([kinds[loop] for loop in order])
+    view = StructuredOp(op)
+    op.properties["indexing_maps"] = attributes.affine_maps(tuple([renamed(map_, names, len(order)) for map_ in view.maps]))
+    op.properties["iterator_types"] = attributes.iterators(tuple([view.iterators[loop] for loop in order]))
     rename_indices(op, lambda loop: position[loop])
 
 
 def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None:
     """Point every `linalg.index` of the body at the loop `name(old loop)`."""
     for index in index_ops(op):
-        index.properties["dim"] = IntegerAttr(name(index.dim.value.data), i64)
+        index.properties["dim"] = attributes.integer64(name(index.dim.value.data))
 
 
 def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:

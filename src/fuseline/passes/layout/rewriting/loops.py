@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.structured import StructuredOp, dims_of
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
@@ -93,7 +93,7 @@ def _split_indices(scope: Scope, op: linalg.ops.GenericOp, first: Sequence[int],
         loop = index.dim.value.data
         sizes = splits.get(loop)
         if sizes is None:
-            index.properties["dim"] = IntegerAttr(first[loop], i64)
+            index.properties["dim"] = attributes.integer64(first[loop])
             continue
         at = Emitter(InsertPoint.before(index), location=index.location)
         total = at.add(linalg.ops.IndexOp(first[loop])).result
@@ -161,5 +161,5 @@ def collapse_loops(scope: Scope, op: linalg.ops.GenericOp, group: Sequence[int])
         exprs = [expr for expr in map_.results if not (isinstance(expr, AffineDimExpr) and expr.position in gone)]
         maps.append(AffineMap(len(position), 0, tuple(expr.replace_dims_and_symbols(names, []) for expr in exprs)))
     for index in index_ops(op):
-        index.properties["dim"] = IntegerAttr(position[index.dim.value.data], i64)
+        index.properties["dim"] = attributes.integer64(position[index.dim.value.data])
     return _replaced(scope, op, values, maps, [kind for loop, kind in enumerate(view.iterators) if loop not in gone])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import IndexType, TensorType
-from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir import OpResult, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of
-from fuseline.passes.layout.rewriting.mixed import Mixed, dynamic_part, joined, static_part
+from fuseline.ir.create import create_pad
+from fuseline.passes.layout.rewriting.mixed import Mixed, joined
 
 
 def low_of(op: tensor.PadOp) -> Mixed:
@@ -43,9 +44,4 @@ def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
 
 def pad(at: Emitter, source: SSAValue, low: Mixed, high: Mixed, value: SSAValue, shape: Sequence[int]) -> tensor.PadOp:
     """A `tensor.pad` of `source` with one scalar to `shape`."""
-    block = Block(arg_types=[IndexType()] * len(low))
-    end = tensor.YieldOp(value)
-    end.location = at.location
-    block.add_op(end)
-    type_ = TensorType(element_of(source), list(shape))
-    return at.add(tensor.PadOp(source, dynamic_part(low), dynamic_part(high), Region(block), static_part(low), static_part(high), type_))
+    return at.add(create_pad(source, low, high, value, attributes.tensor_type(element_of(source), tuple(shape)), at.location))

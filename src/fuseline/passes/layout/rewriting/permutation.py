@@ -13,15 +13,16 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from fuseline.analysis.structured import producer_of
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -81,16 +82,11 @@ def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> 
     """What the constructor makes, without its checks: transposes are made by the thousand while they move, and most cancel."""
     element = element_of(value)
     block = Block(arg_types=[element, element])
-    block.add_op(linalg.ops.YieldOp.create(operands=[block.args[0]]))
-    properties: dict[str, Attribute] = {"permutation": _attribute(permutation)}
+    block.add_op(create_yield([block.args[0]]))
+    properties: dict[str, Attribute] = {"permutation": attributes.dense(permutation)}
     op = linalg.ops.TransposeOp.create(operands=[value, init], result_types=[init.type], properties=properties, regions=[Region(block)])
     assert isinstance(op, linalg.ops.TransposeOp)
     return op
-
-
-@lru_cache(maxsize=4096)
-def _attribute(permutation: Permutation) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i64, permutation)
 
 
 def is_init(value: SSAValue) -> bool:
@@ -110,12 +106,12 @@ def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> 
     at = Emitter.after(op)
     if isinstance(op, linalg.ops.FillOp):
         into = permuted_init(scope, op.outputs[0], permutation)
-        return at.add(linalg.ops.FillOp([op.inputs[0]], [into], [into.type])).results[0]
+        return at.add(create_fill(op.inputs[0], into)).results[0]
     if isinstance(op, arith.ConstantOp):
         return _permuted_splat(at, op, permutation)
     assert isinstance(op, tensor.EmptyOp)
     if not op.dynamic_sizes:
-        return scope.static_empty(at, TensorType(element_of(value), apply(permutation, shape_of(value))))
+        return scope.static_empty(at, attributes.tensor_type(element_of(value), tuple(apply(permutation, shape_of(value)))))
     return at.add(_permuted_empty(op, permutation)).tensor
 
 
@@ -124,14 +120,14 @@ def _permuted_empty(op: tensor.EmptyOp, permutation: Sequence[int]) -> tensor.Em
     shape = shape_of(op.tensor)
     sizes = [next(rest) if size < 0 else None for size in shape]
     dynamic = [size for size in apply(permutation, sizes) if size is not None]
-    return tensor.EmptyOp(dynamic, TensorType(element_of(op.tensor), apply(permutation, shape)))
+    return create_empty(attributes.tensor_type(element_of(op.tensor), tuple(apply(permutation, shape))), dynamic)
 
 
 def _permuted_splat(at: Emitter, op: arith.ConstantOp, permutation: Sequence[int]) -> SSAValue:
     attribute = op.value
     assert isinstance(attribute, DenseIntOrFPElementsAttr)
-    type_ = TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
-    return at.add(arith.ConstantOp(DenseIntOrFPElementsAttr(cast(Any, type_), attribute.data), type_)).result
+    type_ = attributes.tensor_type(element_of(op.result), tuple(apply(permutation, shape_of(op.result))))
+    return at.add(create_constant(DenseIntOrFPElementsAttr(cast(Any, type_), attribute.data), type_)).result
 
 
 def init_like(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:

@@ -13,14 +13,16 @@ from typing import Any, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import producer_of
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.create import create_constant, create_fill
 from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -41,7 +43,7 @@ def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[Intege
 
 @lru_cache(maxsize=4096)
 def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
+    return ArrayAttr([ArrayAttr([attributes.integer64(axis) for axis in group]) for group in groups])
 
 
 def grouped(sizes: Sequence[int]) -> Groups:
@@ -145,23 +147,18 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     """`tensor.expand_shape` as it stands."""
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
     dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
-    properties: dict[str, Attribute] = {"reassociation": reassociation(groups), "static_output_shape": _sizes(tuple(static))}
+    properties: dict[str, Attribute] = {"reassociation": reassociation(groups), "static_output_shape": attributes.dense(tuple(static))}
     op = tensor.ExpandShapeOp.create(operands=[value, *dynamic], properties=properties, result_types=[scope.typed(value, dims)])
     return at.add(op).results[0]
-
-
-@lru_cache(maxsize=4096)
-def _sizes(static: tuple[int, ...]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i64, static)
 
 
 def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
     op = producer_of(value)
     if isinstance(op, linalg_ops.FillOp):
         into = scope.empty(at, element_of(value), dims)
-        return at.add(linalg_ops.FillOp([op.inputs[0]], [into], [into.type])).results[0]
+        return at.add(create_fill(op.inputs[0], into)).results[0]
     if isinstance(op, ConstantOp):
         assert isinstance(op.value, DenseIntOrFPElementsAttr)
         type_ = scope.typed(value, dims)
-        return at.add(ConstantOp(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result
+        return at.add(create_constant(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result
     return scope.empty(at, element_of(value), dims)

@@ -10,9 +10,11 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
 from fuseline.ir.provenance import nodes_in
 
@@ -39,7 +41,6 @@ class Scope:
         self.shapes = ShapeAnalysis(ctx.symbols)
         self._symbols = self._symbol_sources()
         self._values: dict[Dim, SSAValue] = {}
-        self._types: dict[tuple[Attribute, tuple[int, ...]], TensorType[Attribute]] = {}
         self._empties: dict[Attribute, tensor.EmptyOp] = {}
         self._last: Operation | None = None
 
@@ -103,7 +104,7 @@ class Scope:
         """The empty tensor of a static type, made once at the entry of the function."""
         found = self._empties.get(type_)
         if found is None or found.parent is None:
-            found = self._empties[type_] = self._entry().add(tensor.EmptyOp([], type_))
+            found = self._empties[type_] = self._entry().add(create_empty(type_))
             found.location = at.location
         return found.tensor
 
@@ -111,19 +112,16 @@ class Scope:
         """`tensor.empty` with the sizes of `value` in another order; unknown sizes are read off `value` itself."""
         dims, shape = self.dims(value), shape_of(value)
         if DYNAMIC_INDEX not in shape:
-            return self.static_empty(at, TensorType(element_of(value), [shape[axis] for axis in permutation]))
+            return self.static_empty(at, attributes.tensor_type(element_of(value), tuple([shape[axis] for axis in permutation])))
         dynamic = [
             self.size_value(dims[axis]) if self.knows(dims[axis]) else at.dim(value, axis) for axis in permutation if shape[axis] == DYNAMIC_INDEX
         ]
-        return at.add(tensor.EmptyOp(dynamic, TensorType(element_of(value), [shape[axis] for axis in permutation]))).tensor
+        type_ = attributes.tensor_type(element_of(value), tuple([shape[axis] for axis in permutation]))
+        return at.add(create_empty(type_, dynamic)).tensor
 
     def typed(self, value: SSAValue, dims: Sequence[Dim]) -> TensorType[Attribute]:
         """The type of a tensor like `value` with other sizes."""
-        key = (element_of(value), tuple(size if isinstance(size, int) else DYNAMIC_INDEX for size in dims))
-        found = self._types.get(key)
-        if found is None:
-            found = self._types[key] = tensor_type(key[0], dims)
-        return found
+        return tensor_type(element_of(value), dims)
 
     def lift_sizes(self) -> None:
         """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import producer_of
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.create import create_concat
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, transpose, transposed_input
@@ -66,7 +67,7 @@ def permuted_slice(op: tensor.ExtractSliceOp, source: SSAValue, permutation: Per
     sizes = apply(permutation, joined(op.static_sizes, op.sizes))
     strides = apply(permutation, joined(op.static_strides, op.strides))
     shape = apply(permutation, shape_of(op.result))
-    return tensor.ExtractSliceOp(source, offsets, sizes, strides, TensorType(element_of(op.result), shape))
+    return tensor.ExtractSliceOp(source, offsets, sizes, strides, attributes.tensor_type(element_of(op.result), tuple(shape)))
 
 
 def _expand(scope: Scope, op: Operation) -> SSAValue | None:
@@ -148,8 +149,8 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
     back = inverse(best)
     pieces = [transpose(scope, moved, piece, back) for piece in op.inputs]
     axis = best[op.dim.value.data]
-    type_ = TensorType(element_of(op.result), apply(back, shape_of(op.result)))
-    return transpose(scope, moved, at.add(tensor.ConcatOp(pieces, axis, type_)).result, best)
+    type_ = attributes.tensor_type(element_of(op.result), tuple(apply(back, shape_of(op.result))))
+    return transpose(scope, moved, at.add(create_concat(pieces, axis, type_)).result, best)
 
 
 def _weight(scope: Scope, value: SSAValue) -> int:

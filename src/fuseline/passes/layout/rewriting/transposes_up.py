@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.create import create_concat
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, transpose
 from fuseline.passes.layout.rewriting.reshapes import Groups, can_reshape, collapse, expand, groups_of
@@ -104,8 +105,8 @@ def _concat(scope: Scope, op: Operation, permutation: Permutation, moved: Emitte
     assert isinstance(op, tensor.ConcatOp)
     pieces = [transpose(scope, moved, piece, permutation) for piece in op.inputs]
     axis = permutation.index(op.dim.value.data)
-    type_ = TensorType(element_of(op.result), apply(permutation, shape_of(op.result)))
-    return Emitter.before(op).add(tensor.ConcatOp(pieces, axis, type_)).result
+    type_ = attributes.tensor_type(element_of(op.result), tuple(apply(permutation, shape_of(op.result))))
+    return Emitter.before(op).add(create_concat(pieces, axis, type_)).result
 
 
 _RULES: dict[type[Operation], Callable[[Scope, Operation, Permutation, Emitter], SSAValue | None]] = {

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -18,7 +17,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, producer_of
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, shape_of
+from fuseline.ir.create import create_constant
 from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.generics import extracts_of, finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -151,10 +152,9 @@ def _rename_indices(op: linalg.ops.GenericOp, loops: Sequence[int]) -> None:
     for index in index_ops(op):
         loop = index.dim.value.data
         if loop in position:
-            index.properties["dim"] = linalg.ops.IndexOp(position[loop]).dim
+            index.properties["dim"] = attributes.integer64(position[loop])
         else:
-            zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-            zero.location = index.location
+            zero = create_constant(attributes.index(0), attributes.INDEX, index.location)
             Rewriter.replace_op(index, zero)
 
 

@@ -1,0 +1,98 @@
+"""Attributes made once: asked for again, an equal attribute is the same object.
+
+xDSL checks every attribute that it constructs against its definition (10 us); a compile asks for the same few hundred a hundred thousand
+times. The tables are bounded, so that a process that compiles for ever keeps a bounded number of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineMap
+
+_MANY = 1 << 14
+_SOME = 1 << 10
+
+INDEX = IndexType()
+"""`index`."""
+
+UNIT = UnitAttr()
+"""`unit`."""
+
+
+@lru_cache(maxsize=_MANY)
+def tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Any]:
+    """`tensor<shape x element>`; `DYNAMIC_INDEX` for sizes that are no numbers."""
+    return TensorType(element, shape)
+
+
+@lru_cache(maxsize=_MANY)
+def integer(value: int, type_: IntegerType | IndexType) -> IntegerAttr[Any]:
+    """`value : type_`. Raises VerifyException for a value that the type cannot hold."""
+    return IntegerAttr(value, type_)
+
+
+def index(value: int) -> IntegerAttr[Any]:
+    """`value : index`."""
+    return integer(value, INDEX)
+
+
+def integer64(value: int) -> IntegerAttr[Any]:
+    """`value : i64`, as ops hold their axes."""
+    return integer(value, i64)
+
+
+def floating(value: float, type_: Attribute) -> FloatAttr[Any]:
+    """`value : type_` (a float type)."""
+    return _floating(value.hex(), type_)
+
+
+@lru_cache(maxsize=_MANY)
+def _floating(digits: str, type_: Attribute) -> FloatAttr[Any]:
+    # By digits: 0.0 and -0.0 are equal numbers, but not equal attributes.
+    return FloatAttr(float.fromhex(digits), type_)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+@lru_cache(maxsize=_MANY)
+def dense(values: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
+    """`array<i64: values>`."""
+    return DenseArrayBase.from_list(i64, values)
+
+
+@lru_cache(maxsize=_SOME)
+def segments(sizes: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
+    """`array<i32: sizes>`: how many operands belong to each group."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+@lru_cache(maxsize=_SOME)
+def iterators(kinds: tuple[str, ...]) -> ArrayAttr[IteratorTypeAttr]:
+    """The iterator types of a structured op from `"parallel"` and `"reduction"`."""
+    return ArrayAttr([_iterator(kind) for kind in kinds])
+
+
+@lru_cache(maxsize=8)
+def _iterator(kind: str) -> IteratorTypeAttr:
+    return IteratorTypeAttr(IteratorType(kind))
+
+
+@lru_cache(maxsize=_MANY)
+def affine_maps(maps: tuple[AffineMap, ...]) -> ArrayAttr[AffineMapAttr]:
+    """The indexing maps of a structured op."""
+    return ArrayAttr([AffineMapAttr(map_) for map_ in maps])

@@ -57,14 +57,17 @@ class Driver:
         """Merge to the fixed point."""
         for node in self.graph.nodes:
             self._examine_consumers(self.group_of[node])
-        while self.queue:
-            *_, pair, outcome = heapq.heappop(self.queue)
-            if pair[0] in self.alive and pair[1] in self.alive:
-                self._apply(pair, outcome)
+        self._drain()
         if self.rules:
             self._join_arms()
         groups = sorted(self.alive, key=lambda group: group.key)
         return Partition(groups, self.group_of, self._records())
+
+    def _drain(self) -> None:
+        while self.queue:
+            *_, pair, outcome = heapq.heappop(self.queue)
+            if pair[0] in self.alive and pair[1] in self.alive:
+                self._apply(pair, outcome)
 
     def _examine_consumers(self, group: Group) -> None:
         for other in self._neighbours(group, consumers=True):
@@ -86,8 +89,12 @@ class Driver:
             self.edge_words[read.producer, read.consumer] = outcome
         if outcome.group is not None:
             self.ticket += 1
-            order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
-            heapq.heappush(self.queue, (-outcome.bytes_saved, order, producer.key, consumer.key, self.ticket, (producer, consumer), outcome))
+            heapq.heappush(self.queue, (*self._priority(producer, consumer, outcome), self.ticket, (producer, consumer), outcome))
+
+    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, str, str]:
+        """Less comes first: what saves more bytes, then the rule that comes first, then canonical order."""
+        order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
+        return -outcome.bytes_saved, order, producer.key, consumer.key
 
     def _judge(self, merge: Merge) -> Outcome:
         """The first rule that finds the merge legal, structure and target permitting; else the most telling refusal."""
@@ -110,14 +117,13 @@ class Driver:
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
         group = merge.pulled if rule.shape is Shape.PULLED else merge.shared
         saved = weigh(merge, self.graph).bytes_saved
-        refusal = (
-            loses_parallelism(group, merge, self.target)
-            or self._too_many_bindings(group)
-            or unprofitable(group, merge, self.graph, saved, self.level)
-        )
+        refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved)
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
+
+    def _costs_time(self, group: Group, merge: Merge, bytes_saved: int) -> WhyNot | None:
+        return loses_parallelism(group, merge, self.target) or unprofitable(group, merge, self.graph, bytes_saved, self.level)
 
     def _too_many_bindings(self, group: Group) -> WhyNot | None:
         count, limit = group.bindings(), self.target.binding_limit
@@ -172,8 +178,8 @@ class Driver:
 
     def _join_arms(self) -> None:
         """Groups that do not depend on each other become arms: first those that write into one concat, then level by level."""
-        for group in sorted(self.alive, key=lambda group: group.key):
-            join = concat_join(group, self.group_of) if group in self.alive else None
+        for group in self._joinable():
+            join = self._restricted(concat_join(group, self.group_of)) if group in self.alive else None
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
@@ -182,8 +188,18 @@ class Driver:
                     self._join(join)
                 else:
                     self._tell(group, Outcome(CONCAT_SLICES, refusal))
-        for join in level_joins(sorted(self.alive, key=lambda group: group.key), self.group_of, self.target):
-            self._join(join)
+        for join in level_joins(self._joinable(), self.group_of, self.target):
+            kept = self._restricted(join)
+            if isinstance(kept, Join):
+                self._join(kept)
+
+    def _joinable(self) -> list[Group]:
+        """The groups that may become arms, in canonical order."""
+        return sorted(self.alive, key=lambda group: group.key)
+
+    def _restricted(self, join: Join | WhyNot | None) -> Join | WhyNot | None:
+        """What of a join a plan permits: all of it where there is none."""
+        return join
 
     def _too_many_arms(self, join: Join) -> WhyNot | None:
         count, limit = len(join.groups) - 1, self.target.arms_limit

@@ -16,10 +16,12 @@ TRANSCENDENTAL_OPS = 10
 
 def flops(op: Operation, shapes: ShapeAnalysis) -> Dim:
     """Arithmetic operations of a structured op (a multiply-add is two); 0 for anything that only moves data."""
-    if not is_generic(op):
-        return 0
-    per_point = sum(_weight(inner) for inner in body_ops(op))
-    return mul(product(StructuredOp(op).loops(shapes)), per_point)
+    return mul(product(StructuredOp(op).loops(shapes)), operations(op)) if is_generic(op) else 0
+
+
+def operations(op: Operation) -> int:
+    """Arithmetic operations per point of a structured op; 0 for anything that only moves data."""
+    return sum(_weight(inner) for inner in body_ops(op)) if is_generic(op) else 0
 
 
 def _weight(op: Operation) -> int:

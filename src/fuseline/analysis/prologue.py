@@ -1,0 +1,179 @@
+"""What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
+
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Three ways to read through
+producers keep that cheap, in this order:
+
+    addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing is evaluated
+    segmented   a concat along one loop of the root (the reduction; the channels of a window) is that loop cut into pieces: likewise
+    packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read the scratch
+
+A block spans `BLOCK_USES` rows or columns of the other operand where there are as many, so each evaluation is paid for by as many multiply-adds.
+What overlapping windows share is evaluated once per window position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.cost import operations
+from fuseline.analysis.operand_access import Segment, segments
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands, used_dims
+from fuseline.ir.dim import Dim, product, upper_bound
+
+PrologueKind = Literal["addressed", "segmented", "packed"]
+
+BLOCK_USES = 64
+"""Rows or columns, at least, that one evaluation of an element into scratch serves (where the root has so many)."""
+
+LONGEST_PACKED = 4096
+"""Reduction steps up to which a block of rows fits the scratch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prologue:
+    """How an operand is read through its producers.
+
+    Attributes:
+        kind: None where reading through them is not cheap; `reason` then says why.
+        recompute: how often each element is evaluated in all, at most; 1 where nothing is evaluated. Infinite where it is not bounded.
+        operations: arithmetic operations per evaluation.
+        pieces: how many stored tensors the operand is read from, as segments.
+    """
+
+    kind: PrologueKind | None
+    recompute: float = 1.0
+    operations: int = 0
+    pieces: int = 1
+    reason: str = ""
+
+
+def prologue(root: StructuredOp, position: int, members: Collection[Operation], shapes: ShapeAnalysis) -> Prologue:
+    """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
+
+    Args:
+        members: the producers to be read through; what they read is stored. Ops that cost nothing to repeat (reshapes, fills, constants,
+            index arithmetic) are looked through whether they are in it or not.
+        shapes: of the function that holds them.
+    """
+    chain = list(_chain(root.inputs[position], members))
+    found = segments(shapes, root.inputs[position], root.input_maps[position], root.loops(shapes), lambda value: _is_stored(value, members))
+    if kind(root.op) in (Kind.CONTRACTION, Kind.CONVOLUTION):
+        sides = multiply_add_operands(root.op)
+        if sides is None or position not in sides:
+            return Prologue(None, reason="the operand is no side of the product")
+        return _of_product(root, position, chain, found or (), shapes)
+    if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
+        return _of_window(root, found or (), shapes)
+    return Prologue(None, reason="the root reads each element in a way of its own")
+
+
+def _is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
+    if not isinstance(value, OpResult):
+        return True
+    return value.op not in members and kind(value.op) not in (Kind.RESHAPE, Kind.FILL, Kind.EMPTY)
+
+
+def _chain(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
+    """The members that make `value`, each once."""
+    seen: set[Operation] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if _is_stored(value, members) or not isinstance(value, OpResult) or value.op in seen:
+            continue
+        seen.add(value.op)
+        yield value.op
+        todo += [operand for operand in value.op.operands if isinstance(operand.type, TensorType)]
+        todo += captured_tensors(value.op)
+
+
+# products ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
+    reduction = set(root.reduction)
+    readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
+    if readable and len(found) == 1:
+        return Prologue("addressed")
+    if readable and found[0].loop in reduction and not _runs_along_columns(root, position, shapes):
+        return Prologue("segmented", pieces=len(found))
+    return _packed(root, position, chain, shapes)
+
+
+def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
+    """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and not by the innermost."""
+    access = segment.access
+    innermost = min(reduction, key=lambda loop: _distance(access.stride(loop)), default=None)
+    if any(innermost in q.numerator.terms or len(reduction & q.numerator.terms.keys()) > 1 for q in access.quotients):  # pyright: ignore
+        return False
+    return all(len([loop for loop in bound.coordinate.loops if loop in reduction]) <= 1 for bound in access.bounds)
+
+
+def _distance(stride: Dim) -> float:
+    """How far a step goes; a loop that only quotients move goes far."""
+    bound = upper_bound(stride)
+    return abs(bound) if bound else float("inf")
+
+
+def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
+    """Whether the operand is the one that vectors run along: the innermost loop of the result is one of its own. An image never is."""
+    if kind(root.op) is Kind.CONVOLUTION:
+        return all(isinstance(expr, AffineDimExpr) for expr in root.input_maps[position].results)
+    extents = root.loops(shapes)
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+    return bool(written) and written[-1] in used_dims(root.input_maps[position])
+
+
+def _packed(root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis) -> Prologue:
+    reducing = next((op for op in chain if is_generic(op) and StructuredOp(op).reduction), None)
+    if reducing is not None:
+        return Prologue(None, reason="a reduction would be repeated for every block")
+    steps = upper_bound(_extent(root, set(root.reduction), shapes))
+    if steps is None or steps > LONGEST_PACKED:
+        return Prologue(None, reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the scratch")
+    total = sum(operations(op) for op in chain)
+    return Prologue("packed", _evaluations(root, position, shapes), total)
+
+
+def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> float:
+    """How often each element of the operand is evaluated: once per block of what it is reused over, and per window position."""
+    mine = used_dims(root.input_maps[position])
+    reuse = upper_bound(_extent(root, used_dims(root.output_maps[0]) - mine, shapes))
+    iterations = upper_bound(_extent(root, mine, shapes))
+    elements = upper_bound(product(shapes.dims(root.inputs[position])))
+    if reuse is None or iterations is None or not elements:
+        return float("inf")
+    return max(1.0, iterations / elements) * -(-reuse // BLOCK_USES)
+
+
+def _extent(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -> Dim:
+    return product(extent for loop, extent in enumerate(root.loops(shapes)) if loop in loops)
+
+
+# windows -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
+    if not found:
+        return Prologue(None, reason="a window reads its image from stored tensors")
+    extents = root.loops(shapes)
+    channels = [loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)]
+    if not channels or any(segment.access.quotients for segment in found):
+        return Prologue(None, reason="no loop walks the image element by element")
+    if found[0].loop is None:
+        return Prologue("addressed")
+    if found[0].loop in channels:
+        return Prologue("segmented", pieces=len(found))
+    return Prologue(None, reason="a window reads the parts of a concat along its channels only")
+
+
+def _is_lane(segment: Segment, loop: int) -> bool:
+    """Whether `loop` steps to the next element, and never into padding."""
+    return segment.access.stride(loop) == 1 and not any(loop in bound.coordinate.terms for bound in segment.access.bounds)

@@ -6,26 +6,32 @@ Passes and analyses import this module and never a target.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.schedule import PackedConstants, Schedule
-from fuseline.ir.dim import Dim
+from fuseline.analysis.schedule import DispatchStep, Operand, PackedConstants, Schedule
+from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import STACK_LIMIT_BYTES, TargetDescription
 
-__all__ = ["STACK_LIMIT_BYTES", "CompiledKernel", "PackedLayout", "Refusal", "Target", "TargetDescription"]
+__all__ = ["STACK_LIMIT_BYTES", "CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
+__all__ += ["TargetDescription", "joined_kernel", "launches"]
 
 
 @dataclass(frozen=True, slots=True)
 class PackedLayout:
-    """How a constant is laid out for a kernel: zero-pad each dimension to `pad_to`, reshape, permute, store contiguously."""
+    """How a constant is laid out for a kernel: transform, zero-pad each dimension to `pad_to`, reshape, permute, store contiguously.
+
+    `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is replaced by the
+    matrix times it, all in float64, rounded once at the end.
+    """
 
     pad_to: tuple[int, ...]
     reshape: tuple[int, ...]
     permutation: tuple[int, ...]
+    matrices: tuple[tuple[tuple[float, ...], ...] | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class CompiledKernel:
 
     `workgroups` counts the grid in terms of the executable's size names; `constant_layouts` maps the position of a constant tensor operand to
     the layout its bytes must have; `extra_constants` are further read-only bindings after the results (bytes); `scratch_bytes` per thread.
+    An executable of several `arms` has no code of its own: each arm is launched on its part of the operands and results (`launches`).
     """
 
     symbol: str
@@ -55,6 +62,82 @@ class CompiledKernel:
     bytes_read: Dim = 0
     bytes_written: Dim = 0
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arms: Sequence[KernelArm] = ()
+
+    @property
+    def bodies(self) -> Sequence[CompiledKernel]:
+        """The pieces of code that a launch runs: itself, or those of its arms."""
+        return [arm.kernel for arm in self.arms] or [self]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArm:
+    """One arm of an executable: code, and what of the executable it works on.
+
+    `operands[i]` is the executable's tensor operand behind operand `i` of `kernel`; `results[i]` its result and the elements from there to
+    where the arm's begins; `sizes` are the arm's size names, each in terms of the executable's.
+    """
+
+    kernel: CompiledKernel
+    operands: tuple[int, ...]
+    results: tuple[tuple[int, Dim], ...]
+    sizes: tuple[tuple[str, Dim], ...]
+
+
+def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:
+    """The kernel of an executable that consists of `arms`: what they do is added up, their own constants follow each other."""
+    bodies = [arm.kernel for arm in arms]
+    local = [dict(arm.sizes) for arm in arms]
+
+    def total(field_: str) -> Dim:
+        return _sum(substitute(getattr(body, field_), sizes) for body, sizes in zip(bodies, local, strict=True))
+
+    return CompiledKernel(
+        symbol=symbol,
+        object_code=b"",
+        family="+".join(sorted({body.family for body in bodies})),
+        workgroups=total("workgroups"),
+        scratch_bytes=max(body.scratch_bytes for body in bodies),
+        extra_constants=tuple(block for body in bodies for block in body.extra_constants),
+        flops=total("flops"),
+        bytes_read=total("bytes_read"),
+        bytes_written=total("bytes_written"),
+        arms=tuple(arms),
+    )
+
+
+def _sum(sizes: Iterable[Dim]) -> Dim:
+    total: Dim = 0
+    for size in sizes:
+        total = add(total, size)
+    return total
+
+
+class Launch(NamedTuple):
+    """One arm of a dispatch as a dispatch of its own; its extra constants are those of the executable from number `first_extra` on."""
+
+    kernel: CompiledKernel
+    step: DispatchStep
+    first_extra: int = 0
+
+
+def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
+    """What a dispatch launches: its kernel, or each of its kernel's arms, on the operands, results and sizes of that arm."""
+    if not kernel.arms:
+        yield Launch(kernel, step)
+        return
+    sizes, extra = dict(step.sizes), 0
+    for arm in kernel.arms:
+        operands = tuple(step.operands[i] for i in arm.operands)
+        results = tuple(_moved(step.results[i], substitute(offset, sizes)) for i, offset in arm.results)
+        own = tuple((name, substitute(size, sizes)) for name, size in arm.sizes)
+        yield Launch(arm.kernel, replace(step, operands=operands, results=results, sizes=own), extra)
+        extra += len(arm.kernel.extra_constants)
+
+
+def _moved(result: Operand, elements: Dim) -> Operand:
+    slot = result.slot
+    return replace(result, slot=replace(slot, offset=add(slot.offset, mul(elements, result.element_bytes))))
 
 
 class Target(ABC):

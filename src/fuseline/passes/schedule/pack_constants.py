@@ -5,7 +5,7 @@ One block of memory takes all of them; a layout is applied straight into it, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, SizesStep
+from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule
 from fuseline.errors import FuselineError
-from fuseline.targets.target import CompiledKernel, PackedLayout
+from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
 Bytes = NDArray[np.uint8]
 
 _SAMPLE = 4096
 """Bytes from either end that tell most different constants apart before they are compared whole."""
+
+_SLICE = 1 << 20
+"""Elements that are transformed in float64 at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,7 @@ def layout_key(kernel: CompiledKernel | None, position: int, operand: Operand) -
     return LayoutKey(tuple(int(size) for size in operand.dims if isinstance(size, int)), layout)
 
 
-def pack_constants(
-    schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None
-) -> PackedConstants:
+def pack_constants(schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None) -> PackedConstants:
     """All constants of `schedule` under the layouts of `kernels` (by executable), and the kernels' own.
 
     `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). Raises FuselineError (E0901) for a layout that does not
@@ -59,13 +60,20 @@ def pack_constants(
 
 def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
     for step in schedule.steps:
-        if isinstance(step, CopyStep | SizesStep):
-            operands, kernel = (step.source,) if isinstance(step, CopyStep) else (), None
-        else:
-            operands, kernel = step.operands, kernels.get(step.executable) if isinstance(step, DispatchStep) else None
-        for position, operand in enumerate(operands):
-            if operand.slot.segment == "constant":
-                yield operand.slot.index, None if isinstance(step, HostStep) else layout_key(kernel, position, operand)
+        kernel = kernels.get(step.executable) if isinstance(step, DispatchStep) else None
+        if kernel is not None and isinstance(step, DispatchStep):
+            for launch in launches(step, kernel):
+                yield from _constant_operands(launch.step.operands, launch.kernel)
+        elif isinstance(step, CopyStep):
+            yield from _constant_operands((step.source,))
+        elif isinstance(step, HostStep | DispatchStep):
+            yield from _constant_operands(step.operands)
+
+
+def _constant_operands(operands: Sequence[Operand], kernel: CompiledKernel | None = None) -> Iterator[tuple[int, LayoutKey | None]]:
+    for position, operand in enumerate(operands):
+        if operand.slot.segment == "constant":
+            yield operand.slot.index, layout_key(kernel, position, operand)
 
 
 def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:
@@ -121,14 +129,41 @@ class _Packer:
 
 
 def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
-    """Pad with zeros, reshape, permute, written once. The source, cut at the real sizes, goes into the permuted view of `target`."""
+    """Apply a layout, written once. The source, cut at the real sizes, goes into the permuted view of `target`."""
     layout = key.layout
     dims = key.dims if prod(key.dims) == array.size and len(key.dims) == len(layout.pad_to) else array.shape
-    fits = len(dims) == len(layout.pad_to) and all(size <= padded for size, padded in zip(dims, layout.pad_to, strict=True))
-    if not fits or prod(layout.reshape) != prod(layout.pad_to) or sorted(layout.permutation) != list(range(len(layout.reshape))):
+    if not _fits(dims, layout):
         raise FuselineError("E0901", f"layout {layout} does not fit a constant of shape {dims}")
-    source = array.reshape(dims)
-    if tuple(dims) != layout.pad_to:
-        source = np.pad(source, [(0, padded - size) for size, padded in zip(dims, layout.pad_to, strict=True)])
+    source = transformed(array.reshape(dims), layout)
+    if source.shape != layout.pad_to:
+        source = np.pad(source, [(0, padded - size) for size, padded in zip(source.shape, layout.pad_to, strict=True)])
     permuted = source.reshape(layout.reshape).transpose(layout.permutation)
     np.copyto(target.view(array.dtype).reshape(permuted.shape), permuted)
+
+
+def _fits(dims: tuple[int, ...], layout: PackedLayout) -> bool:
+    matrices = layout.matrices or (None,) * len(dims)
+    if len(dims) != len(layout.pad_to) or len(dims) != len(matrices):
+        return False
+    if any(m is not None and len(m[0]) != size for m, size in zip(matrices, dims, strict=True)):
+        return False
+    sizes = [size if m is None else len(m) for m, size in zip(matrices, dims, strict=True)]
+    padded = all(size <= to for size, to in zip(sizes, layout.pad_to, strict=True))
+    return padded and prod(layout.reshape) == prod(layout.pad_to) and sorted(layout.permutation) == list(range(len(layout.reshape)))
+
+
+def transformed(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
+    """`array` times the layout's matrices, computed in float64 a slice at a time: the whole in float64 would be several times the result."""
+    along = {axis: np.array(matrix, np.float64) for axis, matrix in enumerate(layout.matrices) if matrix is not None}
+    if not along or not array.size:
+        return array
+    out = np.empty([len(along[axis]) if axis in along else size for axis, size in enumerate(array.shape)], array.dtype)
+    cut = max((axis for axis in range(array.ndim) if axis not in along), key=lambda axis: array.shape[axis], default=None)
+    step = max(1, _SLICE * array.shape[cut] // out.size) if cut is not None else 1
+    for start in range(0, array.shape[cut] if cut is not None else 1, step):
+        where = tuple(slice(start, start + step) if axis == cut else slice(None) for axis in range(array.ndim))
+        part = array[where].astype(np.float64)
+        for axis, matrix in along.items():
+            part = np.moveaxis(np.tensordot(matrix, part, (1, axis)), 0, axis)
+        out[where] = part
+    return out

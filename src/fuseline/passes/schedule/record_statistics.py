@@ -22,18 +22,19 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
     for dispatch in record.dispatches:
         _complete(dispatch, kernels.get(dispatch.executable))
     threads = record.threads
+    bodies = [body for kernel in kernels.values() for body in kernel.bodies]
     scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
     figures = schedule.statistics
     moving = Counter(dispatch.root for dispatch in record.dispatches if _only_moves(dispatch))
     record.statistics = {
         "dispatches": len(steps),
-        "executables": len({kernel.object_code or kernel.symbol for kernel in kernels.values()}),
+        "executables": len({body.object_code or body.symbol for body in bodies}),
         "barriers": figures.barriers,
         "host_ops": sum(isinstance(step, HostStep) for step in schedule.steps),
         "fills": sum(moving[kind] for kind in FILLS),
         "copies": sum(isinstance(step, CopyStep) for step in schedule.steps) + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
-        "code_bytes": sum(len(code) for code in {kernel.object_code for kernel in kernels.values()}),
+        "code_bytes": sum(len(code) for code in {body.object_code for body in bodies}),
         "bytes_moved": _number(_total(_moved(step, kernels) for step in steps)),
         "transient_bytes": (_number(figures.transient_bytes) or 0) + scratch * threads,
         "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},

@@ -16,7 +16,7 @@ from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BY
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
-from fuseline.targets.target import CompiledKernel
+from fuseline.targets.target import CompiledKernel, Launch, launches
 
 FLOPS_PER_NS = 32
 """Rough speed of one thread for estimates of what is worth sharing; good AVX2 kernels reach twice that, AVX-512 up to eight times."""
@@ -86,24 +86,25 @@ def assemble(
     )
 
 
-def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Image, dict[str, int]]:
-    """The image (scheduler first, equal objects once) and each executable's entry in it."""
+def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Image, dict[tuple[bytes, str], int]]:
+    """The image (scheduler first, equal objects once) and where the code of each kernel begins in it."""
     objects: dict[bytes, int] = {scheduler_object(machine): 0}
-    for kernel in kernels.values():
-        objects.setdefault(kernel.object_code, len(objects))
+    bodies = [(executable, body) for executable, kernel in kernels.items() for body in kernel.bodies]
+    for _, body in bodies:
+        objects.setdefault(body.object_code, len(objects))
     image = link_image(list(objects))
-    places: dict[str, int] = {}
-    for executable, kernel in kernels.items():
-        symbols = image.symbols[objects[kernel.object_code]]
-        if kernel.symbol not in symbols:
-            raise FuselineError("E0404", f"the object of @{executable} does not define {kernel.symbol}")
-        places[executable] = symbols[kernel.symbol]
+    places: dict[tuple[bytes, str], int] = {}
+    for executable, body in bodies:
+        symbols = image.symbols[objects[body.object_code]]
+        if body.symbol not in symbols:
+            raise FuselineError("E0404", f"the object of @{executable} does not define {body.symbol}")
+        places[body.object_code, body.symbol] = symbols[body.symbol]
     return image, places
 
 
 class _ProgramBuilder:
     def __init__(
-        self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[str, int], built_in: Mapping[str, int]
+        self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[tuple[bytes, str], int], built_in: Mapping[str, int]
     ) -> None:
         self.kernels, self.constants, self.places, self.built_in = kernels, constants, places, built_in
         self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
@@ -128,19 +129,22 @@ class _ProgramBuilder:
         kernel = self.kernels.get(step.executable)
         if kernel is None:
             raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
+        return p.Command(tuple(self._arm(launch) for launch in launches(step, kernel)), barrier, label=step.label)
+
+    def _arm(self, launch: Launch) -> p.Arm:
+        kernel, step = launch.kernel, launch.step
         sizes = dict(step.sizes)
         bindings = [self._operand(operand, kernel, position) for position, operand in enumerate(step.operands)]
         bindings += [self._operand(operand) for operand in step.results]
-        bindings += [p.Place("constant", self.constants.extras[step.executable, i]) for i in range(len(kernel.extra_constants))]
+        bindings += [p.Place("constant", self.constants.extras[step.executable, launch.first_extra + i]) for i in range(len(kernel.extra_constants))]
         flops, moved = (d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written)))
-        arm = p.Arm(
-            kernel=self.places[step.executable],
+        return p.Arm(
+            kernel=self.places[kernel.object_code, kernel.symbol],
             bindings=tuple(bindings),
             sizes=tuple(_size(size) for _, size in step.sizes),
             workgroups=_size(d.substitute(kernel.workgroups, sizes)),
             cost_ns=_size(d.add(d.floor_div(flops, FLOPS_PER_NS), d.floor_div(moved, BYTES_PER_NS))),
         )
-        return p.Command((arm,), barrier, label=step.label)
 
     def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
         count = step.source.bytes

@@ -10,6 +10,7 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.arm_entries import Arm, split_arms
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.errors import FuselineError
@@ -23,7 +24,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
-from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+from fuseline.targets.target import CompiledKernel, KernelArm, Target, TargetDescription, joined_kernel
 
 _PLACEHOLDER = "fuseline_kernel"
 
@@ -59,8 +60,13 @@ class CpuTarget(Target):
         )
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
-        """Code for each entry function, in order; kernels whose code is equal share a symbol and an object."""
+        """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a symbol and an object."""
         del resources  # constants arrive as operands, packed by the schedule
+        split = [split_arms(entry) for entry in entries]
+        kernels = iter(self._compile([arm.entry for arms in split for arm in arms]))
+        return [_assembled(entry, [(arm, next(kernels)) for arm in arms]) for entry, arms in zip(entries, split, strict=True)]
+
+    def _compile(self, entries: Sequence[FuncOp]) -> list[CompiledKernel]:
         built = [self.build(entry) for entry in entries]
         texts = [print_llvm([one.kernel], self.machine) for one in built]
         symbols = [f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts]
@@ -90,6 +96,15 @@ class CpuTarget(Target):
 
         threads = self.description.threads
         return assemble(schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata)
+
+
+def _assembled(entry: FuncOp, arms: Sequence[tuple[Arm, CompiledKernel]]) -> CompiledKernel:
+    """The kernel of an executable: that of its only arm, or all of them."""
+    if len(arms) == 1:
+        return arms[0][1]
+    results = [tuple((result.position, result.offset) for result in arm.results) for arm, _ in arms]
+    parts = [KernelArm(kernel, arm.operands, places, arm.sizes) for (arm, kernel), places in zip(arms, results, strict=True)]
+    return joined_kernel(entry.sym_name.data, parts)
 
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:

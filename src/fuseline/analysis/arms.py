@@ -1,0 +1,225 @@
+"""The arms of a dispatch: parts of it that share no value made inside, so that each is a grid of its own in the one launch.
+
+    %a = matmul(%x, %p)      an arm                           %a = conv1x1(%x)     an arm: writes channels 0.. of the result
+    %b = matmul(%x, %q)      another, with the same code      %b = conv3x3(%x)     an arm: writes the channels behind
+    return %a, %b                                             return concat(%a, %b)
+
+A returned concat joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies. What
+only rearranges or reduces one large argument stays together, so that it is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from fuseline.analysis.cost import flops, num_bytes
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import Kind, captured, is_generic, kind
+from fuseline.ir.dim import Dim, add, evaluate, symbols
+
+NOMINAL_SIZE = 128
+"""What an unbounded size is taken for where arms are put in order; it decides nothing else."""
+
+_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+_ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a dispatch stores in its result `position`: all of it, or the box of a tensor of `dims` that begins at `offsets`."""
+
+    position: int
+    value: SSAValue
+    dims: tuple[Dim, ...] = ()
+    offsets: tuple[Dim, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """Outputs that are made together, and the ops of the dispatch that make them (none: what is stored is an argument or a constant)."""
+
+    outputs: tuple[Output, ...]
+    members: tuple[Operation, ...]
+
+
+def components(view: DispatchView) -> list[Component]:
+    """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one where it is of a piece."""
+    outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
+    links = _Links(view)
+    for output in outputs:
+        links.reach(output.value)
+    homes: dict[Hashable, list[Output]] = {}
+    for output in outputs:
+        homes.setdefault(links.root(links.key(output.value)), []).append(output)
+    found = _joined(view, _ranked(view, [_component(view, links, root, mine) for root, mine in homes.items()]))
+    if len(found) < 2:
+        whole = tuple(Output(position, result) for position, result in enumerate(view.results))
+        return [Component(whole, view.members)]
+    return _ranked(view, found)
+
+
+def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Component:
+    members = tuple(op for op in view.members if op in links.reached and links.root(op) == root)
+    return Component(tuple(outputs), members)
+
+
+# what is stored ------------------------------------------------------------------------------------------------------------------------
+
+
+def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Output]:
+    """The parts of a returned concat, reshaped or not; anything else is stored as it is."""
+    value = result
+    while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
+        value = value.op.operands[0]
+    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+        yield Output(position, result)
+        return
+    dims = view.shapes.dims(value)
+    yield from (Output(position, part, dims, offsets) for part, offsets in _parts(view, value, (0,) * len(dims)))
+
+
+def _parts(view: DispatchView, value: SSAValue, at: tuple[Dim, ...]) -> Iterator[tuple[SSAValue, tuple[Dim, ...]]]:
+    """The parts of a concat, and of concats among them, with where each begins."""
+    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+        yield value, at
+        return
+    axis = value.op.dim.value.data
+    for part in value.op.inputs:
+        yield from _parts(view, part, at)
+        at = (*at[:axis], add(at[axis], view.shapes.dims(part)[axis]), *at[axis + 1 :])
+
+
+# components ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Links:
+    """Which ops and outputs hang together through values made inside the dispatch. Sizes link nothing: every arm computes its own."""
+
+    def __init__(self, view: DispatchView) -> None:
+        self.view = view
+        self.reached: set[Operation] = set()
+        self._parent: dict[Hashable, Hashable] = {}
+
+    def key(self, value: SSAValue) -> Hashable:
+        """What stands for a stored value: the op that makes it, or the value itself where it is an argument."""
+        return value.op if isinstance(value, OpResult) else value
+
+    def root(self, key: Hashable) -> Hashable:
+        """The representative of what hangs together with `key`."""
+        while (parent := self._parent.get(key, key)) != key:
+            self._parent[key] = self._parent.get(parent, parent)
+            key = parent
+        return key
+
+    def reach(self, value: SSAValue) -> None:
+        """Link the ops that `value` depends on."""
+        pending = [value.op] if isinstance(value, OpResult) else []
+        while pending:
+            op = pending.pop()
+            if op in self.reached:
+                continue
+            self.reached.add(op)
+            for source in _sources(self.view, op):
+                if not is_constant_like(source):
+                    self._parent[self.root(source)] = self.root(op)
+                pending.append(source)
+
+
+def _sources(view: DispatchView, op: Operation) -> Iterator[Operation]:
+    """The ops that make what `op` reads, sizes that follow from the dispatch's own left out."""
+    for value in operands_of(op):
+        if isinstance(value, OpResult) and not is_size(view, value):
+            yield value.op
+
+
+def operands_of(op: Operation) -> list[SSAValue]:
+    """What an op reads: its operands, then what its regions use of outside, each once."""
+    return list(dict.fromkeys((*op.operands, *(captured(op) if op.regions else ()))))
+
+
+def is_size(view: DispatchView, value: SSAValue) -> bool:
+    """Whether an index value follows from the dispatch's size arguments."""
+    return isinstance(value.type, IndexType) and all(symbol.name in view.size_names for symbol in symbols(view.shapes.index(value)))
+
+
+def is_constant_like(op: Operation) -> bool:
+    """Whether every arm may have a copy of `op`: it reads nothing but other such ops, and costs nothing."""
+    read = [value for value in operands_of(op) if not isinstance(value.type, IndexType)]
+    free = kind(op) in (Kind.EMPTY, Kind.CONSTANT, Kind.FILL, Kind.SCALAR)
+    return free and all(isinstance(value, OpResult) and is_constant_like(value.op) for value in read)
+
+
+# components that are better off together -------------------------------------------------------------------------------------------------
+
+
+def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
+    """Components that stream one large argument over the same space become one: it is read once."""
+    groups: list[list[Component]] = []
+    for component in found:
+        group = next((g for g in groups if _stream_together(view, g[0], component)), None)
+        if group is None:
+            groups.append([component])
+        else:
+            group.append(component)
+    return [group[0] if len(group) == 1 else _union(view, group) for group in groups]
+
+
+def _union(view: DispatchView, group: Sequence[Component]) -> Component:
+    inside = {op for component in group for op in component.members}
+    outputs = sorted((output for component in group for output in component.outputs), key=_place)
+    return Component(tuple(outputs), tuple(op for op in view.members if op in inside))
+
+
+def _place(output: Output) -> tuple[int, str]:
+    return output.position, str(output.offsets)
+
+
+def _stream_together(view: DispatchView, one: Component, other: Component) -> bool:
+    largest = [_streamed(view, component) for component in (one, other)]
+    if largest[0] is None or largest[0] is not largest[1]:
+        return False
+    spaces = sorted((_space(view, component) for component in (one, other)), key=len)
+    return spaces[1][: len(spaces[0])] == spaces[0]
+
+
+def _streamed(view: DispatchView, component: Component) -> SSAValue | None:
+    """The largest argument of a component that only moves, transforms or reduces; None for any other."""
+    if any(kind(op) in _ROOTS for op in component.members):
+        return None
+    read = [value for op in component.members for value in operands_of(op)] + [output.value for output in component.outputs]
+    arguments = [value for value in view.tensors if value in read]
+    return max(arguments, key=lambda value: _nominal(num_bytes(value, view.shapes)), default=None)
+
+
+def _space(view: DispatchView, component: Component) -> tuple[Dim, ...]:
+    """The sizes longer than 1 of what a component stores (of its largest output)."""
+    spaces = [tuple(size for size in view.shapes.dims(output.value) if size != 1) for output in component.outputs]
+    return max(spaces, key=len)
+
+
+# order ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:
+    return sorted(found, key=lambda one: _rank(view, one))
+
+
+def _rank(view: DispatchView, component: Component) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
+    work = sum(_nominal(flops(op, view.shapes)) for op in component.members)
+    moved = sum(_nominal(num_bytes(output.value, view.shapes)) for output in component.outputs)
+    return -work, -moved, tuple(_names(component.members)), tuple(_place(output) for output in component.outputs)
+
+
+def _names(members: Iterable[Operation]) -> list[str]:
+    return sorted(inner.name for op in members for inner in (op.walk() if is_generic(op) else (op,)))
+
+
+def _nominal(size: Dim) -> int:
+    if isinstance(size, int):
+        return size
+    return evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in symbols(size)})

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute, SSAValue
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import Place
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, Extreme, Quotient, Symbol, upper_bound
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -186,6 +187,16 @@ class Frame:
             flat = self.plus(self.scaled(flat, self.product(sizes), lanes), part, lanes)
             at += count
         return flat
+
+    def placed(self, place: Place, index: Sequence[AnyIndex], lanes: int) -> Index:
+        """The linear index, in the tensor that holds it, of element `index` of what lies at `place`."""
+        if not place.sliced:
+            return self.linear(index, place.dims, lanes)
+        shifted: list[AnyIndex] = []
+        for coordinate, offset in zip(index, place.offsets, strict=True):
+            moved = self.plus(self.resolve(coordinate, lanes), Index(self.operand(offset)), lanes) if offset != 0 else coordinate
+            shifted.append(moved)
+        return self.linear(shifted, place.dims, lanes)
 
     def split(self, whole: AnyIndex, sizes: tuple[Dim, ...]) -> list[AnyIndex]:
         """The coordinates of linear index `whole` in a shape of `sizes`."""

@@ -222,8 +222,7 @@ class ContractionKernel:
             for path in self.plan.paths:
                 index = path.index(self.frame, loops, self.plan.lanes)
                 value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
-                flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
-                self.frame.store(self.frame.result(path.position), flat, value, active)
+                path.store(self.frame, index, value, active)
 
 
 def _number(operand: Operand) -> int:

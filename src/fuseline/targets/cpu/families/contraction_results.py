@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import tensor
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import Place, place_of
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.target import Refusal
 
 
@@ -47,15 +49,24 @@ Coordinates: TypeAlias = tuple[Coordinate, ...]
 
 @dataclass(frozen=True, slots=True)
 class ResultPath:
-    """Result `position` of the dispatch: the value to evaluate and its coordinates."""
+    """Result `position` of the dispatch: the value to evaluate, its coordinates, and where in the result it lies."""
 
     position: int
-    value: SSAValue
+    place: Place
     coordinates: Coordinates
+
+    @property
+    def value(self) -> SSAValue:
+        """What is evaluated."""
+        return self.place.value
 
     def index(self, frame: Frame, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates where the root's loops are at `loops`."""
         return [_index(frame, coordinate, loops, lanes) for coordinate in self.coordinates]
+
+    def store(self, frame: Frame, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+        """Write the elements at `index`."""
+        frame.store(frame.result(self.position), frame.placed(self.place, index, value.type.lanes), value, active)
 
 
 def _index(frame: Frame, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
@@ -76,17 +87,11 @@ def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
     found = _coordinates(view, root)
     paths: list[ResultPath] = []
     for position, result in enumerate(view.results):
-        value = _before_reshapes(result)
-        if value not in found:
+        place = place_of(view.shapes, result)
+        if place.value not in found:
             return Refusal("result-beside-root", f"result {position} does not follow from the root point by point")
-        paths.append(ResultPath(position, value, found[value]))
+        paths.append(ResultPath(position, place, found[place.value]))
     return paths
-
-
-def _before_reshapes(value: SSAValue) -> SSAValue:
-    while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
-        value = value.op.operands[0]
-    return value
 
 
 def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coordinates]:

@@ -248,7 +248,14 @@ def _loose_in_generic(op: linalg.ops.GenericOp, loose: dict[SSAValue, set[int]],
         loose.setdefault(value, set()).update(range(len(_shape(value))))
 
 
+def _only_places(op: Operation) -> bool:
+    """Whether an op says where a result lies and computes nothing."""
+    return isinstance(op, tensor.InsertSliceOp) and all(isinstance(use.operation, func.ReturnOp) for use in op.result.uses)
+
+
 def _loose_in_move(view: DispatchView, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
+    if _only_places(op):
+        return
     pairs = list(plain_pairs(view, op))
     through: set[int] = set()
     if op.results and op.results[0] not in kept:

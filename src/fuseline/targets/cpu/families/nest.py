@@ -148,12 +148,8 @@ class NestEmitter:
             self.e.frame.store(storage.memory, flat, result, active)
 
     def _write(self, destination: Destination, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
-        frame, lanes = self.e.frame, value.type.lanes
-        shifted = list(index)
-        if destination.axis is not None:
-            inner = frame.resolve(shifted[destination.axis], lanes)
-            shifted[destination.axis] = frame.plus(inner, Index(frame.operand(destination.offset)), lanes)
-        frame.store(frame.result(destination.position), frame.linear(shifted, destination.dims, lanes), value, active)
+        frame = self.e.frame
+        frame.store(frame.result(destination.position), frame.placed(destination.place, index, value.type.lanes), value, active)
 
     def _storage(self, value: SSAValue) -> Storage:
         found = self.scratch.get(value)
@@ -210,11 +206,8 @@ class NestEmitter:
                 self.e.known[value] = lambda index, lanes, active, v=value: self._read_scratch(v, index, lanes, active)
 
     def _read(self, destination: Destination, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-        frame, shifted = self.e.frame, list(index)
-        if destination.axis is not None:
-            inner = frame.resolve(shifted[destination.axis], lanes)
-            shifted[destination.axis] = frame.plus(inner, Index(frame.operand(destination.offset)), lanes)
-        return frame.load(frame.result(destination.position), frame.linear(shifted, destination.dims, lanes), lanes, active)
+        frame = self.e.frame
+        return frame.load(frame.result(destination.position), frame.placed(destination.place, index, lanes), lanes, active)
 
     def _read_scratch(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         storage = self.scratch[value]

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.result_places import Place
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.targets.cpu.access import dtype_of
@@ -329,13 +330,15 @@ def _written(staging: Staging) -> list[list[Node | None]]:
     for stage in staging.stages:
         for value in stage.values:
             orders.append([axis for axis in staging.axes.of_value(value) if axis is not None])
-            orders += [[axis, None] for d in stage.destinations.get(value, ()) if d.axis is not None for axis in _cut(staging, value, d.axis)]
+            orders += [[axis, None] for d in stage.destinations.get(value, ()) if d.place.sliced for axis in _cut(staging, value, d.place)]
     return orders
 
 
-def _cut(staging: Staging, value: SSAValue, axis: int) -> list[Node]:
-    """Axes that may not be walked together with the one a concat runs along."""
-    return [a for a in staging.axes.of_value(value)[: axis + 1] if a is not None]
+def _cut(staging: Staging, value: SSAValue, place: Place) -> list[Node]:
+    """Axes that may not be walked together with one along which the value is a part of where it lies."""
+    sizes = staging.view.shapes.dims(value)
+    cut = [i for i, (size, whole) in enumerate(zip(sizes, place.dims, strict=True)) if size != whole]
+    return [a for a in staging.axes.of_value(value)[: max(cut, default=-1) + 1] if a is not None]
 
 
 def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:

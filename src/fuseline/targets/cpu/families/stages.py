@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import Place, place_of
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
 from fuseline.ir.dim import Dim, add
 from fuseline.targets.cpu.access import dtype_of, static_upper_bound
@@ -29,12 +30,10 @@ DEAR = 8
 
 @dataclass(frozen=True)
 class Destination:
-    """A place in the `position`-th result of the dispatch: the whole of it, or the slice of a concat from `offset` along `axis` on."""
+    """A place in the `position`-th result of the dispatch."""
 
     position: int
-    dims: tuple[Dim, ...]
-    axis: int | None = None
-    offset: Dim = 0
+    place: Place
 
 
 @dataclass(eq=False)
@@ -223,24 +222,18 @@ def _op_cost(op: Operation) -> int:
 def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
     found: dict[SSAValue, list[Destination]] = {}
     for position, result in enumerate(view.results):
-        value = _unreshaped(result)
-        parts = _concat_parts(view, value)
+        place = place_of(view.shapes, result)
+        parts = _concat_parts(view, place.value) if not place.sliced else None
         if parts is None:
-            found.setdefault(value, []).append(Destination(position, view.shapes.dims(value)))
+            found.setdefault(place.value, []).append(Destination(position, place))
             continue
-        axis, dims = parts.dim.value.data, view.shapes.dims(value)
+        axis, dims = parts.dim.value.data, place.dims
         offset: Dim = 0
         for part in parts.inputs:
-            found.setdefault(part, []).append(Destination(position, dims, axis, offset))
+            offsets = tuple(offset if i == axis else 0 for i in range(len(dims)))
+            found.setdefault(part, []).append(Destination(position, Place(part, dims, offsets)))
             offset = add(offset, view.shapes.dims(part)[axis])
     return found
-
-
-def _unreshaped(value: SSAValue) -> SSAValue:
-    """What a result is before reshapes: the same elements in the same order."""
-    while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
-        value = value.op.operands[0]
-    return value
 
 
 def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None:

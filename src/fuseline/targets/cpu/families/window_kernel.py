@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fuseline.analysis.operand_access import Bound
+from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.analysis.structured import multiply_add_operands
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.contraction_problem import Axis
-from fuseline.targets.cpu.families.window_plan import WindowPlan
+from fuseline.targets.cpu.families.window_plan import Image, WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The place of a tile: outer axes and line, first pixel, number of pixels, the panel and the live lanes of its vectors.
+    """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the live lanes of its vectors.
 
     `spread` bounds the first pixel over all tiles that this code serves; None where it is not known.
     """
@@ -27,6 +27,7 @@ class Tile:
     start: Operand
     pixels: int
     spread: tuple[int, int] | None
+    image: Image
     panel: Operand
     actives: Sequence[Operand | None]
 
@@ -48,10 +49,9 @@ class WindowKernel:
         self.plan, self.problem, self.kernel = plan, plan.problem, kernel
         self.evaluator = Evaluator(kernel, plan.view, {self.problem.root.op.results[0]: self._held})
         self.frame = self.evaluator.frame
-        access = self.problem.image.access
-        assert access is not None
-        self.access, self.memory = access, self.frame.argument(access.source)
-        self.page = kernel.scratch(self.problem.dtype, plan.width) if access.bounds else None
+        padded = [image.access for image in self.problem.images if image.access.bounds]
+        self.pad = padded[0].pad if padded else 0
+        self.page = kernel.scratch(self.problem.dtype, plan.width) if padded else None
         self.filter_memory = self._filter_memory()
         self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
         self.accumulator: Value | None = None
@@ -74,7 +74,7 @@ class WindowKernel:
     def emit(self) -> None:
         """Fill the page of pad values, then run the workgroups."""
         if self.page is not None:
-            value = self.kernel.const(self.access.pad, self.problem.dtype, self.plan.lanes)
+            value = self.kernel.const(self.pad, self.problem.dtype, self.plan.lanes)
             for v in range(self.plan.vectors):
                 self.kernel.store(self.page, v * self.plan.lanes, value)
         self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
@@ -128,32 +128,41 @@ class WindowKernel:
     def _panels(
         self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]
     ) -> None:
-        """Whole panels of channels in a loop, then the narrower one at the end."""
-        plan, kernel = self.plan, self.kernel
-        channels = self.problem.channel.extent
+        """The panels of every part of the image: whole ones in a loop, then the narrower one at the end."""
+        kernel = self.kernel
+        for part, image in enumerate(self.problem.images):
+
+            def at(panel: Operand, actives: Sequence[Operand | None], image: Image = image) -> tuple[Operand, ...]:
+                self._tile(Tile(outer, start, pixels, spread, image, panel, actives))
+                return ()
+
+            before = self.frame.operand(self.plan.panels_before(part))
+            first, last = (kernel.sub(end, before) if part else end for end in panels)
+            self._part(image, (kernel.max(first, 0) if part else first, last), at)
+
+    def _part(self, image: Image, panels: tuple[Operand, Operand], at: Callable[[Operand, Sequence[Operand | None]], tuple[Operand, ...]]) -> None:
+        """The panels of one part of the image that lie in the range `panels`, which may begin and end beyond it."""
+        plan, kernel, channels = self.plan, self.kernel, image.channels
         whole = self.frame.operand(d.floor_div(channels, plan.width))
         first, last = panels
-
-        def at(panel: Operand, actives: Sequence[Operand | None]) -> tuple[Operand, ...]:
-            self._tile(Tile(outer, start, pixels, spread, panel, actives))
-            return ()
-
         kernel.loop(first, kernel.min(last, whole), 1, lambda panel: at(panel, [None] * plan.vectors))
+        here = kernel.compare("gt", last, whole)
+        if len(self.problem.images) > 1:
+            here = kernel.bitand(here, kernel.compare("le", first, whole))
         if not isinstance(channels, int):
             rest = kernel.sub(self.frame.operand(channels), kernel.mul(whole, plan.width))
             actives: list[Operand | None] = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.vectors)]
-            some = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
-            kernel.when(some, lambda: at(whole, actives))
+            kernel.when(kernel.bitand(kernel.compare("gt", rest, 0), here), lambda: at(whole, actives))
         elif channels % plan.width:
             rest = channels % plan.width
             fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
-            kernel.when(kernel.compare("gt", last, whole), lambda: at(whole, fixed))
+            kernel.when(here, lambda: at(whole, fixed))
 
     # one tile ------------------------------------------------------------------------------------------------------------------------
 
     def _tile(self, tile: Tile) -> None:
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
-        rows = self._rows_inside(tile, [b for b in self.access.bounds if not self._moves(b) and self._axis(b) is None], {})
+        rows = self._rows_inside(tile, [b for b in tile.image.access.bounds if not self._moves(b) and self._axis(b) is None], {})
         totals = self._nest(tile, 0, Window(self._image_base(tile), self._filter_base(tile), {}, rows), starts)
         for p in range(tile.pixels):
             for v, active in enumerate(tile.actives):
@@ -171,6 +180,10 @@ class WindowKernel:
         return loops
 
     def _channel(self, tile: Tile, v: int) -> Operand:
+        """The first channel of a vector, in the whole image."""
+        return self.kernel.add(self.frame.operand(tile.image.start), self._channel_of_part(tile, v))
+
+    def _channel_of_part(self, tile: Tile, v: int) -> Operand:
         return self.kernel.add(self.kernel.mul(tile.panel, self.plan.width), v * self.plan.lanes)
 
     def _start(self, tile: Tile, pixel: int, v: int) -> Value:
@@ -184,8 +197,7 @@ class WindowKernel:
         for path in self.plan.paths:
             index = path.index(self.frame, loops, self.plan.lanes)
             result = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
-            flat = self.frame.linear(index, self.frame.dims(path.value), self.plan.lanes)
-            self.frame.store(self.frame.result(path.position), flat, result, active)
+            path.store(self.frame, index, result, active)
 
     # reduction -----------------------------------------------------------------------------------------------------------------------
 
@@ -193,13 +205,13 @@ class WindowKernel:
         if level == len(self.problem.down):
             return self._columns(tile, window, totals)
         axis, kernel = self.problem.down[level], self.kernel
-        bounds = [b for b in self.access.bounds if self._axis(b) is axis and not self._moves(b)]
+        bounds = [b for b in tile.image.access.bounds if self._axis(b) is axis and not self._moves(b)]
         lo, hi = self._clipped(tile, axis, bounds)
 
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
             at = {**window.at, axis: i}
             rows = () if self.problem.skips_padding else self._rows_inside(tile, bounds, at)
-            image = kernel.add(window.image, kernel.mul(i, self.frame.operand(self.access.stride(axis.inner))))
+            image = kernel.add(window.image, kernel.mul(i, self.frame.operand(tile.image.access.stride(axis.inner))))
             inner = Window(image, kernel.add(window.filter, kernel.mul(i, self._filter_stride(axis))), at, (*window.rows, *rows))
             return self._nest(tile, level + 1, inner, carried)
 
@@ -225,7 +237,7 @@ class WindowKernel:
         seen: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for pixel in range(tile.pixels):
             for tap in range(taps):
-                seen.setdefault(self._place(pixel, tap), []).append((pixel, tap))
+                seen.setdefault(self._place(tile.image.access, pixel, tap), []).append((pixel, tap))
         for v, active in enumerate(tile.actives):
             filters = [self._filter(tile, window, tap, v, active) for tap in range(taps)]
             for place, users in sorted(seen.items()):
@@ -235,18 +247,13 @@ class WindowKernel:
                     out[at] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[at]))
         return out
 
-    def _place(self, pixel: int, tap: int) -> tuple[int, ...]:
+    def _place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
         """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only in the latter)."""
         problem = self.problem
-        offset = pixel * self._int_stride(problem.pixel) + tap * self._int_stride(problem.across)
+        offset = pixel * _int_stride(access, problem.pixel) + tap * _int_stride(access, problem.across)
         moves = [(axis, i) for axis, i in ((problem.pixel, pixel), (problem.across, tap)) if axis is not None]
-        bounds = [b for b in self.access.bounds if self._moves(b)]
+        bounds = [b for b in access.bounds if self._moves(b)]
         return (offset, *(sum(i * b.coordinate.terms.get(axis.inner, 0) for axis, i in moves) for b in bounds))  # pyright: ignore
-
-    def _int_stride(self, axis: Axis | None) -> int:
-        stride = self.access.stride(axis.inner) if axis is not None else 0
-        assert isinstance(stride, int)
-        return stride
 
     def _combined(self, tile: Tile, window: Window, pixel: int, tap: int, v: int, values: tuple[Value, Value | None, Value]) -> Value:
         column, filter_, total = values
@@ -266,17 +273,18 @@ class WindowKernel:
 
     def _image_base(self, tile: Tile) -> Operand:
         kernel = self.kernel
-        total = kernel.add(self.frame.operand(self.access.flat.constant), self._channel(tile, 0))
+        access = tile.image.access
+        total = kernel.add(self.frame.operand(access.flat.constant), self._channel_of_part(tile, 0))
         for axis, value in tile.outer.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(self.access.stride(axis.inner))))
+            total = kernel.add(total, kernel.mul(value, self.frame.operand(access.stride(axis.inner))))
         if self.problem.pixel is not None:
-            total = kernel.add(total, kernel.mul(tile.start, self._int_stride(self.problem.pixel)))
+            total = kernel.add(total, kernel.mul(tile.start, _int_stride(access, self.problem.pixel)))
         return total
 
     def _column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
         """A vector of an image column, or of pad values outside the image."""
         kernel = self.kernel
-        address = kernel.address(self.memory, kernel.add(window.image, offset))
+        address = kernel.address(self.frame.argument(tile.image.access.source), kernel.add(window.image, offset))
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
             assert self.page is not None
             address = kernel.select_mem(inside, address, 0, self.page, 0)
@@ -287,7 +295,7 @@ class WindowKernel:
         across = self.problem.across
         at = {**window.at, **({across: tap} if across is not None else {})}
         found: list[Value] = []
-        for bound in self.access.bounds:
+        for bound in tile.image.access.bounds:
             if not self._moves(bound):
                 continue
             low, high = self._crosses(tile, bound, pixel, tap)
@@ -362,7 +370,9 @@ class WindowKernel:
         if filter_ is None:
             return 0
         if plan.packed is not None:
-            total: Operand = kernel.mul(tile.panel, plan.packed.panel_stride)
+            before = tile.image.start
+            assert isinstance(before, int)
+            total: Operand = kernel.mul(kernel.add(tile.panel, before // plan.width), plan.packed.panel_stride)
         else:
             assert filter_.access is not None
             total = kernel.add(self.frame.operand(filter_.access.flat.constant), self._channel(tile, 0))
@@ -377,3 +387,9 @@ class WindowKernel:
         step = self.kernel.mul(self._filter_stride(across), tap) if across is not None else 0
         index = self.kernel.add(self.kernel.add(window.filter, step), v * self.plan.lanes)
         return self.kernel.load(self.filter_memory, index, self.plan.lanes, active=None if self.plan.packed is not None else active)
+
+
+def _int_stride(access: LinearAccess, axis: Axis | None) -> int:
+    stride = access.stride(axis.inner) if axis is not None else 0
+    assert isinstance(stride, int)
+    return stride

@@ -1,0 +1,39 @@
+"""Results written into a box of a larger tensor, by every way of making them; what lies outside the box stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.elementwise import Elementwise
+from fuseline.targets.cpu.families.family import Family
+
+from .dispatches import Dispatch, Runner, assert_close, random
+
+M, N, K = 5, 13, 6
+BOXES = [((M, 40), (0, 9)), ((9, N), (3, 0)), ((8, 31), (2, 17))]
+
+
+def placed(p: Dispatch, value: SSAValue, dims: tuple[int, int], offsets: tuple[int, int]) -> SSAValue:
+    assert isinstance(value.type, TensorType)
+    op = tensor.InsertSliceOp.from_static_parameters(value, p.empty(*dims), list(offsets), list(value.type.get_shape()), [1, 1])
+    return p.emit.add(op).result
+
+
+@pytest.mark.parametrize(("dims", "offsets"), BOXES)
+@pytest.mark.parametrize("product", [True, False])
+def test_a_box_of_a_result_is_written_and_nothing_else(dims: tuple[int, int], offsets: tuple[int, int], product: bool):
+    family: Family = ContractionFamily() if product else Elementwise()
+    p = Dispatch((M, K), (K, N)) if product else Dispatch((M, N), (M, N))
+    value = p.relu(p.matmul(*p.x, M, N), M, N) if product else p.relu(p.add(*p.x, M, N), M, N)
+    run = Runner(family, p.done(placed(p, value, dims, offsets)))
+    a, b = (random((M, K), 1), random((K, N), 2)) if product else (random((M, N), 1), random((M, N), 2))
+    (found,) = run(a, b)
+    box = tuple(slice(offset, offset + size) for offset, size in zip(offsets, (M, N), strict=True))
+    assert_close(found[box], np.maximum(a.astype(np.float64) @ b if product else a + b, 0))
+    found[box] = np.nan
+    assert np.isnan(found).all()

@@ -17,6 +17,7 @@ from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, Split, dtype_of
 from fuseline.targets.cpu.evaluator import Evaluator, point_key
 from fuseline.targets.cpu.families.combining import combiners
+from fuseline.targets.cpu.families.crossed_tiles import CrossedTiles
 from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.reducing import LaneReduction, reduce_points, walk
@@ -107,9 +108,9 @@ class NestEmitter:
         self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
         return kernel.div(number, tiles) if schedule.runs else number
 
-    def tile_coordinates(self, at: Operand) -> Coordinates:
-        """The coordinates that a step along the tiled run sets."""
-        return self._along(self.schedule.tile_run, Index(at))
+    def tile_coordinates(self, at: Operand, stride: int = 0) -> Coordinates:
+        """The coordinates that a step along the tiled run sets; stride 1: lanes run along it."""
+        return self._along(self.schedule.tile_run, Index(at, stride))
 
     def _run_extent(self, run: Sequence[Node]) -> Operand:
         return self.e.frame.product([self.axes.extents[axis] for axis in run])
@@ -270,6 +271,9 @@ class GroupEmitter:
 
     def _along_lanes(self, axis: Node, at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
         lo, hi = self.nest.span(axis)
+        if self.nest.schedule.crossed:
+            CrossedTiles(self.nest, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
+            return carried
 
         def body(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> Sequence[Value]:
             stride = 1 if lanes > 1 else 0

@@ -19,9 +19,10 @@ from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
+from fuseline.targets.cpu.families.gathers import Gather, gathers
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal, plain_pairs
 from fuseline.targets.cpu.families.stages import SCRATCH_LIMIT_BYTES, Stage, Staging, cost, element_types
-from fuseline.targets.cpu.families.tiling import TILES_PER_WORKGROUP, tile_run
+from fuseline.targets.cpu.families.tiling import TILES_PER_WORKGROUP, crossed_run, tile_run
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BITS, BYTES
 
@@ -49,7 +50,8 @@ class Schedule:
     """Everything that emission needs.
 
     `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the lane axis when it is cut
-    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows.
+    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows;
+    `crossed`: values are made with lanes along it and transposed before they are written.
     """
 
     staging: Staging
@@ -60,6 +62,7 @@ class Schedule:
     groups: list[Group]
     tile_run: list[Node] = field(default_factory=list[Node])
     tile: int = 1
+    crossed: bool = False
 
     @property
     def tiles(self) -> Dim:
@@ -112,7 +115,9 @@ def _choose_tiles(schedule: Schedule) -> None:
         return
     if groups[0].lane_axis != schedule.chunked:
         return
-    run = tile_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    run = crossed_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    schedule.crossed = bool(run)
+    run = run or tile_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
     if run:
         schedule.runs = [other for other in schedule.runs if other is not run]
         schedule.tile_run, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
@@ -314,9 +319,15 @@ def _orders(staging: Staging) -> list[list[Node | None]]:
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not _uninitialised(value):
                     orders.append(_order(staging, value, map_, loops))
+            orders += [_gathered_order(staging, gather, loops) for gather in gathers(op)]
         else:
             orders += _moved(staging, op)
     return orders
+
+
+def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> list[Node | None]:
+    sizes = staging.view.shapes.dims(gather.source)
+    return [loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1]
 
 
 def _too_short(staging: Staging, axis: Node, lanes: int) -> bool:

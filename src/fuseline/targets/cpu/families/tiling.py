@@ -3,15 +3,23 @@
     lanes ->                      An op that writes rows and reads columns would gather one element per lane. Instead `lanes` rows of the
 t   . . . .                       output are made together: the operand is loaded in vectors along its own memory, and `lanes` such
 |   . . . .                       vectors, transposed, are what the rows need.
+
+A body that gathers is the other way round. Its places vary across the lanes, but at each place it may read along memory: then the *values* are
+made with lanes along that memory, one place after the other, and squares of them are transposed before they are written (`crossed_run`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.access import Index
+from fuseline.targets.cpu.families.gathers import Gather, gathers
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.stages import Staging, cost
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -44,6 +52,53 @@ def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[No
                 if axis == run[-1] and _long_enough(staging, run, lanes):
                     return run
     return []
+
+
+def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+    """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is none worth it."""
+    if lanes not in (4, 8, 16):
+        return []
+    for run in runs:
+        if _long_enough(staging, run, lanes) and _gathers_along(staging, run, lane_run):
+            return run
+    return []
+
+
+def _gathers_along(staging: Staging, run: Sequence[Node], lane_run: Sequence[Node]) -> bool:
+    """Whether some read is gathered across `lane_run` but lies along `run`, and no other input lies across `run`."""
+    found = False
+    for op in staging.live:
+        if not is_generic(op):
+            return False
+        loops = staging.axes.of_op(op)
+        for gather in gathers(op):
+            across = any(loops[i] in lane_run for i in gather.varies)
+            along = _last_moving(staging, gather, loops) == run[-1]
+            if across and not along:
+                return False
+            found = found or across
+        if any(_lies_across(staging, value, map_, loops, run) for value, map_ in _inputs(op)):
+            return False
+    return found
+
+
+def _inputs(op: linalg.ops.GenericOp) -> list[tuple[SSAValue, AffineMap]]:
+    structured = StructuredOp(op)
+    return [(v, m) for v, m in zip(structured.inputs, structured.input_maps, strict=True) if splat_value(v) is None and not is_internal(v)]
+
+
+def _lies_across(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None], run: Sequence[Node]) -> bool:
+    """Whether lanes along `run` would meet the elements of an input far apart."""
+    used = {loops[d] for d in map_.used_dims()}
+    return any(axis in used for axis in run) and contiguous_axis(staging.view, value, map_, loops) != run[-1]
+
+
+def _last_moving(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> Node | None:
+    """The axis along which what is gathered lies in memory."""
+    for loop, size in zip(reversed(gather.loops), reversed(staging.view.shapes.dims(gather.source)), strict=True):
+        if size != 1:
+            return loops[loop] if loop is not None else None
+    return None
 
 
 def _long_enough(staging: Staging, run: Sequence[Node], lanes: int) -> bool:

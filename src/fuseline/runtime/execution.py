@@ -41,13 +41,21 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(pages.base + offset)
 
 
+class Values(NamedTuple):
+    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot."""
+
+    inputs: Sequence[Array]
+    outputs: list[Array | None]
+    held: list[Any]
+
+
 class Runnable(Protocol):
     """A program bound to memory."""
 
     threads: int
 
-    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
-        """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
+    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
+        """Run on arrays of the right shapes and dtypes; answers fresh outputs: arrays, or values that were held."""
         ...
 
 
@@ -119,13 +127,13 @@ class Execution:
         if self._ranges is None:
             launch(self._table.address)
         else:
-            self._run_ranges(self._ranges, launch, inputs, outputs)
+            self._run_ranges(self._ranges, launch, Values(inputs, [*outputs], []))
         return outputs
 
-    def perform(self, launch: Launch, inputs: Sequence[Array], addresses: Sequence[int], outputs: Sequence[Array | None]) -> None:
+    def perform(self, launch: Launch, addresses: Sequence[int], values: Values) -> None:
         """Run a part of a program on inputs at `addresses`; outputs that no step of the part touches may be missing."""
-        self._table.set_segments(*addresses, *(0 if array is None else address_of(array) for array in outputs))
-        self._run_ranges(self._ranges if self._ranges is not None else [(0, self._rows)], launch, inputs, outputs)
+        self._table.set_segments(*addresses, *(0 if array is None else address_of(array) for array in values.outputs))
+        self._run_ranges(self._ranges if self._ranges is not None else [(0, self._rows)], launch, values)
 
     def input_addresses(self, inputs: Sequence[Array]) -> list[int]:
         """Where kernels read the inputs: in place, or in copies where they cannot."""
@@ -157,29 +165,38 @@ class Execution:
 
     # host calls ------------------------------------------------------------------------------------------------------------------------
 
-    def _run_ranges(
-        self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, inputs: Sequence[Array], outputs: Sequence[Array | None]
-    ) -> None:
+    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, values: Values) -> None:
         for item in ranges:
-            if not isinstance(item, HostCall):
-                self._table.set_range(*item)
-                launch(self._table.address)
+            if isinstance(item, HostCall):
+                self.keep(item, self.call(item, values), values)
                 continue
-            for target, answer in zip(item.outputs, self.call(item, inputs, outputs), strict=False):
-                if target is not None:
-                    host.store(item.label, self.view(target, inputs, outputs), answer)
+            self._table.set_range(*item)
+            launch(self._table.address)
 
-    def call(self, step: HostCall, inputs: Sequence[Array], outputs: Sequence[Array | None]) -> list[Array]:
+    def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
-        return host.call(step, [tensor and self.view(tensor, inputs, outputs) for tensor in step.inputs])
+        return host.call(step, [tensor and self._operand(tensor, values) for tensor in step.inputs])
 
-    def view(self, tensor: HostTensor, inputs: Sequence[Array], outputs: Sequence[Array | None]) -> Array:
+    def keep(self, step: HostCall, answers: Sequence[Any], values: Values) -> None:
+        """Put the answers of a host call where they were planned to be."""
+        for target, answer in zip(step.outputs, answers, strict=False):
+            if target is None:
+                continue
+            if target.place.segment == "held":
+                values.held[target.place.number] = answer
+            else:
+                host.store(step.label, self._view(target, values), answer)
+
+    def _operand(self, tensor: HostTensor, values: Values) -> Any:
+        return values.held[tensor.place.number] if tensor.place.segment == "held" else self._view(tensor, values)
+
+    def _view(self, tensor: HostTensor, values: Values) -> Array:
         """The memory of a host call's operand or result as an array."""
         place, shape, dtype = tensor.place, tuple(self._evaluate(size) for size in tensor.dims), dtype_named(tensor.dtype)
         if place.segment == "input":
-            return np.ascontiguousarray(inputs[place.number]).reshape(shape)
+            return np.ascontiguousarray(values.inputs[place.number]).reshape(shape)
         if place.segment == "output":
-            output = outputs[place.number]
+            output = values.outputs[place.number]
             assert output is not None
             return output.reshape(shape)
         memory = self._arena if place.segment == "arena" else self._code.constants[place.number]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.held import admit_held, hold, is_tensor_type
 from fuseline.runtime.program import Program, TensorSpec
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
 
@@ -31,6 +32,9 @@ def admit(inputs: Sequence[TensorSpec], feeds: Mapping[str, Any]) -> list[Array]
 def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
     if spec.name not in feeds:
         raise FuselineError("E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.dims)}", node=spec.name)
+    if spec.slot is not None:
+        value = admit_held(spec.name, spec.type, feeds[spec.name])
+        return value if is_tensor_type(spec.type) else hold(value)
     array = as_array(feeds[spec.name], spec.name)
     wanted = dtype_named(spec.dtype)
     if array.dtype != wanted:

@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
-from fuseline.runtime.program import HostCall
+from fuseline.runtime.program import HostCall, HostTensor
 
 Array = NDArray[Any]
 
-Executor: TypeAlias = Callable[[bytes, Sequence[Array | None]], Sequence[Array]]
-"""Runs a serialised node on its inputs (None: left out; read-only for the executor) and answers all its outputs in order."""
+Executor: TypeAlias = Callable[[bytes, Sequence[Any]], Sequence[Any]]
+"""Runs a serialised node on its inputs (None: left out; read-only for the executor) and answers all its outputs in order.
+
+Values are arrays, or what `fuseline.runtime.held` keeps: lists, dicts, None.
+"""
 
 _executors: dict[str, Executor] = {}
 
@@ -34,15 +37,20 @@ def executor(name: str) -> Executor:
     return found
 
 
-def call(step: HostCall, operands: Sequence[Array | None]) -> list[Array]:
-    """What the executor answers for `step`, one array per result of the step.
+def call(step: HostCall, operands: Sequence[Any]) -> list[Any]:
+    """What the executor answers for `step`, one value per result of the step: an array, or anything where the result is held.
 
     Raises FuselineError: E0503 without the executor, E0107 where an answer is missing.
     """
     answers = executor(step.executor)(step.node, operands)
     if len(answers) < len(step.outputs):
         raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(step.outputs)}", node=step.label)
-    return [np.asarray(answer) for answer in answers]
+    return [answer if is_held(tensor) else np.asarray(answer) for answer, tensor in zip(answers, step.outputs, strict=False)]
+
+
+def is_held(tensor: HostTensor | None) -> bool:
+    """Whether an operand or result is passed by reference."""
+    return tensor is not None and tensor.place.segment == "held"
 
 
 def store(label: str, target: Array, answer: Array) -> None:

@@ -12,12 +12,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from fuseline.runtime.abi import ALIGNMENT
 from fuseline.runtime.sizes import Size, size_from_json
 
-Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
-SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output")
+Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
+SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
 
 
 class Place(NamedTuple):
-    """Where a tensor lies: `offset` bytes into the arena, constant, input or output number `number` (0 for the arena)."""
+    """Where a value lies: `offset` bytes into the arena, constant, input or output number `number` (0 for the arena).
+
+    In `held` it does not lie in memory: it is the Python value in slot `number` (see `fuseline.runtime.held`).
+    """
 
     segment: Segment
     number: int = 0
@@ -25,11 +28,17 @@ class Place(NamedTuple):
 
 
 class TensorSpec(NamedTuple):
-    """A tensor that crosses the border to Python: name, NumPy dtype name, sizes."""
+    """A tensor that crosses the border to Python: name, NumPy dtype name, sizes.
+
+    `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no tensor of known rank
+    has dtype `object` and no sizes.
+    """
 
     name: str
     dtype: str
     dims: tuple[Size, ...]
+    slot: int | None = None
+    type: str = ""
 
 
 class Arm(NamedTuple):
@@ -55,7 +64,7 @@ class Command(NamedTuple):
 
 
 class HostTensor(NamedTuple):
-    """An operand or result of a host call: where it lies and what it is."""
+    """An operand or result of a host call: where it lies and what it is (a held value: dtype `object`, no sizes)."""
 
     place: Place
     dtype: str
@@ -86,7 +95,7 @@ class Program(NamedTuple):
 
     `symbols` gives inclusive bounds by symbol name (None: unbounded). `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below
     `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of
-    two) is what kernels ask of the caller's inputs; those that are not so aligned are copied.
+    two) is what kernels ask of the caller's inputs; those that are not so aligned are copied. `slots` is how many values are held.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -99,6 +108,7 @@ class Program(NamedTuple):
     serial_below_ns: int = 0
     split_above_ns: int = 0
     input_alignment: int = ALIGNMENT
+    slots: int = 0
 
 
 def program_to_json(program: Program) -> dict[str, Any]:
@@ -114,6 +124,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
         "serial_below_ns": program.serial_below_ns,
         "split_above_ns": program.split_above_ns,
         "input_alignment": program.input_alignment,
+        "slots": program.slots,
     }
 
 
@@ -130,16 +141,17 @@ def program_from_json(data: Mapping[str, Any]) -> Program:
         serial_below_ns=int(data["serial_below_ns"]),
         split_above_ns=int(data["split_above_ns"]),
         input_alignment=int(data["input_alignment"]),
+        slots=int(data["slots"]),
     )
 
 
 def _spec_to_json(spec: TensorSpec) -> list[Any]:
-    return [spec.name, spec.dtype, spec.dims]
+    return [spec.name, spec.dtype, spec.dims, spec.slot, spec.type]
 
 
 def _spec_from_json(data: list[Any]) -> TensorSpec:
-    name, dtype, dims = data
-    return TensorSpec(str(name), str(dtype), _sizes(dims))
+    name, dtype, dims, slot, type_ = data
+    return TensorSpec(str(name), str(dtype), _sizes(dims), None if slot is None else int(slot), str(type_))
 
 
 def _place_to_json(place: Place) -> list[Any]:

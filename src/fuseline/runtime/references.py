@@ -19,7 +19,10 @@ def check_references(program: Program, code_bytes: int, entries: Mapping[str, in
     for offset in (*entries.values(), *kernels):
         if not 0 <= offset < code_bytes:
             raise ValueError(f"entry at {offset} lies outside the code")
-    counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs)}
+    counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs), "held": program.slots}
+    for spec in (*program.inputs, *program.outputs):
+        if spec.slot is not None and not 0 <= spec.slot < program.slots:
+            raise ValueError(f"slot {spec.slot} of {spec.name} does not exist")
     for place in (place for step in program.steps for place in _places(step)):
         if not 0 <= place.number < counts[place.segment]:
             raise ValueError(f"{place.segment} {place.number} does not exist")

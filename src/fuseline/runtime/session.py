@@ -47,7 +47,7 @@ class Session:
         if not 1 <= self.threads <= MAX_THREADS:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
         self._artifact, self._program, self._pin = artifact, artifact.program, pin
-        self._wanted = [(spec.name, dtype_named(spec.dtype)) for spec in self._program.inputs]
+        self._wanted = [(spec.name, None if spec.slot is not None else dtype_named(spec.dtype)) for spec in self._program.inputs]
         self._stages = split_stages(self._program)
         self._output_names = [spec.name for spec in self._program.outputs]
         self._reset()
@@ -79,11 +79,12 @@ class Session:
         """The artifact behind this session."""
         return self._artifact
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name for `feeds` by name: arrays, or anything that speaks DLPack.
 
         Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and as aligned as the
-        artifact asks (NumPy's own memory is), else copied.
+        artifact asks (NumPy's own memory is), else copied. Values that the program holds are taken and given as they are: object arrays of
+        strings, arrays of the small dtypes of ml_dtypes, lists for sequences, None for an empty optional.
         Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0403 another machine's code, E0405 memory,
         E0503 missing host executor.
         """
@@ -97,8 +98,8 @@ class Session:
             arrays = admit(self._program.inputs, feeds)
         return dict(zip(self._output_names, self.run_arrays(arrays)))  # noqa: B905 (`strict` doubles the time; the lengths are ours)
 
-    def run_arrays(self, arrays: Sequence[Array]) -> list[Array]:
-        """Outputs in order for inputs in order, whose dtypes must already be right (see `run` for what else may be raised)."""
+    def run_arrays(self, arrays: Sequence[Array]) -> list[Any]:
+        """Outputs in order for inputs in order, as `admit` gives them (see `run` for what else may be raised)."""
         shapes = tuple([array.shape for array in arrays])
         try:  # list operations are atomic, so that the usual case takes no lock
             workspace = self._idle.pop()
@@ -137,7 +138,7 @@ class Session:
     def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Runnable:
         values = bind_sizes(self._program, shapes)
         code = self.open()._code
-        if len(self._stages) == 1:
+        if len(self._stages) == 1 and not self._program.slots:
             execution: Runnable = Execution(self._program, code, workspace, values, self.threads)
         else:
             execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)

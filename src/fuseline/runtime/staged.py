@@ -1,18 +1,21 @@
 """Programs whose sizes are not all known before they run: a host operator tells some of them (how many elements are not zero, say).
 
 Such a program runs in stages. Each ends with a call that makes sizes known; then the arena grows, outputs of known size are allocated, and
-the next stage is bound.
+the next stage is bound. Programs that hold values (see `held`) run the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from fuseline.errors import FuselineError
-from fuseline.runtime import host
-from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Workspace, output_room
+from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
+from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.memory import aligned_empty
-from fuseline.runtime.program import HostCall, Program, Step
+from fuseline.runtime.program import HostCall, Program, Step, TensorSpec
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
 
 Stage = tuple[tuple[Step, ...], HostCall | None]
@@ -37,6 +40,14 @@ def _symbols(call: HostCall) -> set[str]:
     return {symbol for tensor in call.outputs if tensor for size in tensor.dims for symbol in symbols_of(size)}
 
 
+def _held_input(spec: TensorSpec, array: Array) -> Any:
+    return array if is_tensor_type(spec.type) else release(array)
+
+
+_IN_NO_MEMORY = np.empty(0, np.uint8)
+"""Stands for an input that is held, where kernels' inputs are listed."""
+
+
 class StagedExecution:
     """`program` for one combination of input shapes, whose `values` are known; the rest turns up as it runs."""
 
@@ -46,21 +57,39 @@ class StagedExecution:
         self.threads = threads
         self._program, self._stages, self._code, self._workspace, self._values = program, stages, code, workspace, dict(values)
 
-    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
-        """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
-        values = dict(self._values)
+    def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
+        """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held ones as they are."""
+        sizes = dict(self._values)
         arena: Size = self._program.arena_bytes
         outputs: list[Array | None] = [None] * len(self._program.outputs)
-        execution = self._bind((), arena, values)
-        addresses = execution.input_addresses(inputs)
+        values = Values(self._in_memory(inputs), outputs, self._held(inputs))
+        reader = self._bind((), arena, sizes)  # keeps the copies of inputs that kernels cannot read in place
+        addresses = reader.input_addresses(values.inputs)
         for steps, call in self._stages:
-            self._allocate(outputs, values)
-            execution_of_steps = self._bind(steps, arena, values)
-            execution_of_steps.perform(launch, inputs, addresses, outputs)
+            self._allocate(outputs, sizes)
+            execution = self._bind(steps, arena, sizes)
+            execution.perform(launch, addresses, values)
             if call is not None:
                 arena = call.arena_bytes or arena
-                self._call(call, execution_of_steps, arena, values, inputs, outputs)
-        return [array for array in outputs if array is not None]
+                self._call(call, execution, arena, sizes, values)
+        return [self._output(spec, array, values) for spec, array in zip(self._program.outputs, outputs, strict=True)]
+
+    def _in_memory(self, inputs: Sequence[Array]) -> list[Array]:
+        return [_IN_NO_MEMORY if spec.slot is not None else array for spec, array in zip(self._program.inputs, inputs, strict=True)]
+
+    def _held(self, inputs: Sequence[Array]) -> list[Any]:
+        """The slots, those of inputs filled."""
+        held: list[Any] = [None] * self._program.slots
+        for spec, array in zip(self._program.inputs, inputs, strict=True):
+            if spec.slot is not None:
+                held[spec.slot] = _held_input(spec, array)
+        return held
+
+    def _output(self, spec: TensorSpec, array: Array | None, values: Values) -> Any:
+        if spec.slot is not None:
+            return values.held[spec.slot]
+        assert array is not None
+        return array
 
     def _bind(self, steps: Sequence[Step], arena: Size, values: Mapping[str, int]) -> Execution:
         part = self._program._replace(steps=tuple(steps), arena_bytes=arena, serial_below_ns=0)
@@ -69,23 +98,18 @@ class StagedExecution:
     def _allocate(self, outputs: list[Array | None], values: Mapping[str, int]) -> None:
         evaluate = SizeEvaluator(values)
         for number, spec in enumerate(self._program.outputs):
-            if outputs[number] is None and all(symbols_of(size) <= values.keys() for size in spec.dims):
+            if outputs[number] is None and spec.slot is None and all(symbols_of(size) <= values.keys() for size in spec.dims):
                 shape, dtype, _ = output_room(spec, evaluate)
                 outputs[number] = aligned_empty(shape, dtype)
 
-    def _call(
-        self, call: HostCall, before: Execution, arena: Size, values: dict[str, int], inputs: Sequence[Array], outputs: list[Array | None]
-    ) -> None:
-        """Run the call, learn the sizes of what it answers, make room for it, store it."""
-        answers = before.call(call, inputs, outputs)
+    def _call(self, call: HostCall, before: Execution, arena: Size, sizes: dict[str, int], values: Values) -> None:
+        """Run the call, learn the sizes of what it answers, make room for it, keep it."""
+        answers = before.call(call, values)
         for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None:
-                self._learn(call.label, tensor.dims, answer.shape, values)
-        self._allocate(outputs, values)
-        after = self._bind((), arena, values)
-        for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None:
-                host.store(call.label, after.view(tensor, inputs, outputs), answer)
+            if tensor is not None and tensor.place.segment != "held":
+                self._learn(call.label, tensor.dims, answer.shape, sizes)
+        self._allocate(values.outputs, sizes)
+        self._bind((), arena, sizes).keep(call, answers, values)
 
     def _learn(self, label: str, dims: Sequence[Size], shape: Sequence[int], values: dict[str, int]) -> None:
         if len(dims) != len(shape):

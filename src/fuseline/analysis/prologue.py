@@ -62,7 +62,7 @@ def prologue(root: StructuredOp, position: int, members: Collection[Operation], 
             index arithmetic) are looked through whether they are in it or not.
         shapes: of the function that holds them.
     """
-    chain = list(_chain(root.inputs[position], members))
+    chain = list(producers_of(root.inputs[position], members))
     found = segments(shapes, root.inputs[position], root.input_maps[position], root.loops(shapes), lambda value: _is_stored(value, members))
     if kind(root.op) in (Kind.CONTRACTION, Kind.CONVOLUTION):
         sides = multiply_add_operands(root.op)
@@ -80,7 +80,7 @@ def _is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
     return value.op not in members and kind(value.op) not in (Kind.RESHAPE, Kind.FILL, Kind.EMPTY)
 
 
-def _chain(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
+def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
     """The members that make `value`, each once."""
     seen: set[Operation] = set()
     todo = [value]

@@ -1,6 +1,6 @@
 // RUN: fuseline opt %s -p cleanup,layout,padding,fusion,dispatch | filecheck %s
 
-// CHECK-COUNT-3: flow.dispatch @
+// CHECK-COUNT-2: flow.dispatch @
 
 // ESRGAN's dense block, shortened: leaky-relu results are concatenated, padded and convolved (iree#11049).
 // Want: 3 dispatches (two convolutions with their epilogues, and the one that reads the padded concat), 0 fills, at most 1 copy (of %x, an

@@ -1,7 +1,8 @@
 """The driver: starts with one group per node and merges until no candidate is both legal and profitable.
 
-Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the program. An answer stays valid
-until one of its groups changes; a merge re-examines the neighbours of the new group only. Every edge ends with one decision record.
+Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the program. Moved data that a root
+reads where it lies comes first: it costs nothing, and as the tail of another group it would have to be stored. An answer stays valid until one of
+its groups changes; a merge re-examines the neighbours of the new group only. Every edge ends with one decision record.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
-from fuseline.passes.fusion.profit import loses_parallelism, unprofitable, weigh
+from fuseline.passes.fusion.profit import EVALUATION_NS, loses_parallelism, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.report.records import Decision
 
@@ -49,7 +50,7 @@ class Driver:
         self.group_of = {node: Group.of(node) for node in graph.nodes}
         self.alive = set(self.group_of.values())
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
-        self.queue: list[tuple[int, int, str, str, int, Pair, Outcome]] = []
+        self.queue: list[tuple[int, int, int, str, str, int, Pair, Outcome]] = []
         self.ticket = 0
         self.side_by_side: list[tuple[str, Node, Node]] = []
 
@@ -91,10 +92,13 @@ class Driver:
             self.ticket += 1
             heapq.heappush(self.queue, (*self._priority(producer, consumer, outcome), self.ticket, (producer, consumer), outcome))
 
-    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, str, str]:
-        """Less comes first: what saves more bytes, then the rule that comes first, then canonical order."""
+    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, int, str, str]:
+        """Less comes first: moved data that a root reads in place, and last what it evaluates there; what saves more bytes; the earlier rule."""
+        moves = all(node.moves for node in producer.members)
+        into_root = consumer.heavy and outcome.group is not None and producer.members[0] in outcome.group.pulled
+        first = (0 if moves else 2) if into_root else 1
         order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
-        return -outcome.bytes_saved, order, producer.key, consumer.key
+        return first, -outcome.bytes_saved, order, producer.key, consumer.key
 
     def _judge(self, merge: Merge) -> Outcome:
         """The first rule that finds the merge legal, structure and target permitting; else the most telling refusal."""
@@ -117,13 +121,14 @@ class Driver:
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
         group = merge.pulled if rule.shape is Shape.PULLED else merge.shared
         saved = weigh(merge, self.graph).bytes_saved
-        refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved)
+        refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
 
-    def _costs_time(self, group: Group, merge: Merge, bytes_saved: int) -> WhyNot | None:
-        return loses_parallelism(group, merge, self.target) or unprofitable(group, merge, self.graph, bytes_saved, self.level)
+    def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
+        evaluated = answer.numbers.get(EVALUATION_NS, 0.0)
+        return loses_parallelism(group, merge, self.target) or unprofitable(group, merge, self.graph, bytes_saved, self.level, evaluated)
 
     def _too_many_bindings(self, group: Group) -> WhyNot | None:
         count, limit = group.bindings(), self.target.binding_limit

@@ -24,6 +24,9 @@ BYTES_PER_NS = 16.0
 LAUNCH_NS = 200.0
 """A dispatch less: its launch and its barrier."""
 
+EVALUATION_NS = "evaluation_ns"
+"""The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself, nanoseconds of one thread."""
+
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
 
@@ -52,16 +55,20 @@ def weigh(merge: Merge, graph: FusionGraph) -> Profit:
     return Profit(saved)
 
 
-def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str) -> WhyNot | None:
-    """The refusal of a merge that would read operands again for longer than it saves, None where it pays."""
+def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0) -> WhyNot | None:
+    """The refusal of a merge that would work longer than it saves, None where it pays.
+
+    Args:
+        evaluated_ns: what evaluating a producer in place takes beyond evaluating it once.
+    """
     target = merge.target
-    streams = stream_ns(group, graph, target) - stream_ns(merge.producer, graph, target) - stream_ns(merge.consumer, graph, target)
-    saved = bytes_saved / BYTES_PER_NS + LAUNCH_NS
-    if streams - saved <= SLACK[level] * compute_ns(group):
+    streamed = stream_ns(group, graph, target) - stream_ns(merge.producer, graph, target) - stream_ns(merge.consumer, graph, target)
+    more, saved = streamed + evaluated_ns, bytes_saved / BYTES_PER_NS + LAUNCH_NS
+    if more - saved <= SLACK[level] * compute_ns(group):
         return None
-    numbers = {"predicted_loss_ns": round(streams - saved), "saved_ns": round(saved), "streamed_ns": round(streams)}
-    detail = f"operands would be read again for each block of the grid: {streams / 1000:,.1f} us more for {saved / 1000:,.1f} us saved"
-    return WhyNot("unprofitable", detail, group.root.name, numbers)
+    numbers = {"predicted_loss_ns": round(more - saved), "saved_ns": round(saved), "streamed_ns": round(streamed), EVALUATION_NS: round(evaluated_ns)}
+    what = "operands would be read again for each block of the grid" if streamed > evaluated_ns else "the producer would be evaluated again"
+    return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
 
 
 def _values(merge: Merge) -> dict[SSAValue, list[Read]]:

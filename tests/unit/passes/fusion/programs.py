@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, func, math, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DictionaryAttr, ModuleOp, StringAttr, TensorType, f32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, f32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -85,6 +85,20 @@ class Program:
         )
         return e.add(op).result
 
+    def concat(self, *parts: SSAValue, axis: int = -1) -> SSAValue:
+        """The parts one after the other along `axis`."""
+        shape = list(shape_of(parts[0]))
+        axis %= len(shape)
+        shape[axis] = sum(shape_of(part)[axis] for part in parts)
+        properties = {"dim": IntegerAttr(axis, i64)}
+        return self.emitter().add(tensor.ConcatOp.build(operands=[parts], result_types=[TensorType(f32, shape)], properties=properties)).result
+
+    def columns(self, value: SSAValue, first: int, count: int) -> SSAValue:
+        """Columns `first` to `first + count` of a matrix."""
+        e = self.emitter()
+        op = tensor.ExtractSliceOp.from_static_parameters(value, [0, first], [shape_of(value)[0], count])
+        return e.add(op).result
+
     def depthwise(self, image: SSAValue, window: SSAValue) -> SSAValue:
         """A 1-D depthwise convolution: `out[w, c] = sum_k image[w + k, c] * window[k, c]`."""
         e = self.emitter()
@@ -105,6 +119,15 @@ class Program:
         type_ = TensorType(f32, [total])
         return e.add(tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": groups})).result
 
+    def expand(self, value: SSAValue, *sizes: int) -> SSAValue:
+        """A vector as a tensor of `sizes`."""
+        e = self.emitter()
+        properties = {
+            "reassociation": ArrayAttr([ArrayAttr([e_index(i) for i in range(len(sizes))])]),
+            "static_output_shape": DenseArrayBase.from_list(i64, sizes),
+        }
+        return e.add(tensor.ExpandShapeOp.build(operands=[value, []], result_types=[TensorType(f32, sizes)], properties=properties)).result
+
     def done(self, *results: SSAValue) -> Program:
         """Return `results` from the function."""
         self.emitter().add(func.ReturnOp(*results))
@@ -122,9 +145,7 @@ class Program:
         return {(d.producer_op, d.consumer_op): d for d in self.partition(target).decisions}
 
 
-def e_index(value: int):
-    from xdsl.dialects.builtin import IntegerAttr
-
+def e_index(value: int) -> IntegerAttr[Any]:
     return IntegerAttr(value, i64)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
-from fuseline.analysis.structured import Kind, dims_of
-from fuseline.ir.dim import product, upper_bound
+from fuseline.analysis.prologue import Prologue, producers_of, prologue
+from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_generic
+from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+
+OPERATION_NS, PACKING_NS = 0.06, 0.1
+"""What an operation on one element takes, and packing it into scratch, in vectors on one thread."""
 
 
 class ReadInPlace(FusionRule):
@@ -32,7 +37,7 @@ class ReadInPlace(FusionRule):
         at = consumer.root.name
         if merge.leaks:
             return WhyNot("multi-use", "other ops read the producer too, so it has to be stored", at)
-        if consumer.heavy and not all(node.kind is Kind.PAD for node in producer.members):
+        if consumer.heavy and not _beside_the_root(merge):
             return _into_root(merge, graph)
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
@@ -44,12 +49,37 @@ class ReadInPlace(FusionRule):
         return Legal({"recompute": factor})
 
 
+def _beside_the_root(merge: Merge) -> bool:
+    """Whether only epilogues read the producer: then it is evaluated once per point, as in any other group."""
+    return all(not read.consumer.heavy and read.consumer not in merge.consumer.pulled for read in merge.reads)
+
+
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
-    """A contraction reads each element of an operand once per tile of the other operand."""
-    del graph
-    factor = recompute_factor(merge.reads)
-    detail = f"the root reads each element {_times(factor)} times; storing it once is cheaper"
-    return WhyNot("recompute", detail, merge.consumer.root.name, _numbers(factor))
+    """A root reads moved data where it lies; what is computed is evaluated once per block of rows or columns, into scratch."""
+    read_through = {node.op for node in (*merge.producer.members, *merge.consumer.pulled)}
+    mine = {node.op for node in merge.producer.members}
+    total = 0.0
+    for node in merge.consumer.members:
+        if not node.heavy or not is_generic(node.op) or node in merge.consumer.pulled:
+            continue
+        view = StructuredOp(node.op)
+        for position, value in enumerate(view.inputs):
+            if mine.isdisjoint(producers_of(value, read_through)):
+                continue
+            found = prologue(view, position, read_through, graph.shapes)
+            if found.kind is None or not isfinite(found.recompute):
+                return WhyNot("recompute", found.reason or "each element would be computed an unknown number of times", node.name)
+            total += _evaluation_ns(found, graph.shapes.dims(value))
+    return Legal({EVALUATION_NS: total})
+
+
+def _evaluation_ns(found: Prologue, dims: Iterable[Dim]) -> float:
+    """How much longer the elements take in the root than by themselves."""
+    elements = upper_bound(product(dims))
+    if found.kind != "packed" or elements is None:
+        return 0.0
+    once = found.operations * OPERATION_NS
+    return elements * (found.recompute * (once + PACKING_NS) - once)
 
 
 def _times(factor: float) -> str:

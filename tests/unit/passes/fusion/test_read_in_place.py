@@ -1,0 +1,51 @@
+from dataclasses import replace
+
+from fuseline.report.records import Decision
+
+from .programs import TARGET, Program
+
+APART = replace(TARGET, chains_roots=False, arms_limit=1)
+
+
+def _edge(p: Program, producer: str, consumer: str) -> Decision:
+    return p.decisions(APART)[producer, consumer]
+
+
+def test_a_contraction_reads_the_parts_of_a_concat_where_they_lie():
+    p = Program((64, 32), (64, 48), (80, 16))
+    parts = p.unary(p.x[0]), p.unary(p.x[1])
+    decision = _edge(p.done(p.matmul(p.concat(*parts), p.x[2])), "concat", "contraction")
+    assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
+
+
+def test_a_contraction_reads_a_slice_of_a_larger_tensor():
+    p = Program((64, 96), (32, 16))
+    whole = p.unary(p.x[0])
+    decision = _edge(p.done(p.matmul(p.columns(whole, 32, 32), p.x[1]), whole), "slice", "contraction")
+    assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
+
+
+def test_moved_data_that_others_read_too_is_stored():
+    p = Program((64, 96), (32, 16))
+    part = p.columns(p.unary(p.x[0]), 32, 32)
+    decision = _edge(p.done(p.matmul(part, p.x[1]), part), "slice", "contraction")
+    assert (decision.verdict, decision.code) == ("missed", "multi-use")
+
+
+def test_a_contraction_evaluates_what_it_reads_once_per_block():
+    p = Program((512, 64), (64, 48))
+    decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
+    assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
+    assert decision.numbers["evaluation_ns"] > 0
+
+
+def test_what_is_evaluated_for_many_blocks_is_stored_instead():
+    p = Program((512, 64), (64, 4096))
+    decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
+    assert (decision.verdict, decision.code) == ("missed", "unprofitable")
+
+
+def test_rows_that_fit_no_block_are_stored():
+    p = Program((64, 8192), (8192, 48))
+    decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
+    assert (decision.verdict, decision.code) == ("missed", "recompute")

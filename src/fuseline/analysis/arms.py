@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.dispatch_view import DispatchView

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,14 +77,8 @@ class DispatchView:
 
     @cached_property
     def root(self) -> Operation | None:
-        """The op whose loops the dispatch tiles: the marked one, else the last that reduces, else the last generic, else the last op."""
-        marked = [op for op in self.members if ROOT_ATTRIBUTE in op.attributes]
-        computing = [op for op in self.members if kind(op) in _COMPUTE]
-        generics = [op for op in self.members if is_generic(op)]
-        for candidates in (marked, computing, generics, self.members):
-            if candidates:
-                return candidates[-1]
-        return None
+        """The op whose loops the dispatch tiles (see `root_of`)."""
+        return root_of(self.members)
 
     @cached_property
     def root_view(self) -> StructuredOp | None:
@@ -93,3 +88,14 @@ class DispatchView:
     def structured(self, op: Operation) -> StructuredOp | None:
         """A member as a structured op, None where it is not a generic."""
         return StructuredOp(op) if is_generic(op) else None
+
+
+def root_of(members: Sequence[Operation]) -> Operation | None:
+    """The op whose loops are tiled: the marked one, else the last that reduces, else the last generic, else the last op."""
+    marked = [op for op in members if ROOT_ATTRIBUTE in op.attributes]
+    computing = [op for op in members if kind(op) in _COMPUTE]
+    generics = [op for op in members if is_generic(op)]
+    for candidates in (marked, computing, generics, members):
+        if candidates:
+            return candidates[-1]
+    return None

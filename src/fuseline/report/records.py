@@ -55,8 +55,21 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
 
 
+class ArmRecord(msgspec.Struct, kw_only=True):
+    """One of the independent parts of a dispatch: its root's kind (`copy` or `fill` where it has no op of its own) and its members' ids."""
+
+    root: str
+    members: tuple[str, ...] = ()
+    family: str = ""
+    scratch_bytes: int = 0
+    workgroups: str = ""
+
+
 class DispatchRecord(msgspec.Struct, kw_only=True):
-    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes."""
+    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes.
+
+    `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`).
+    """
 
     name: str
     executable: str
@@ -69,6 +82,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     bytes_written: int = 0
     scratch_bytes: int = 0
     workgroups: str = ""
+    arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,15 +94,21 @@ class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompileRecord(msgspec.Struct, kw_only=True):
-    """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`."""
+    """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
+
+    `groups` is the partition: the members of every group by structural id. `pipeline` identifies the passes that ran.
+    """
 
     version: int = SCHEMA_VERSION
     model: str = ""
     target: str = ""
     threads: int = 1
+    fusion: str = ""
+    pipeline: str = ""
     dispatches: list[DispatchRecord] = msgspec.field(default_factory=list[DispatchRecord])
     fingerprint: str = ""
     fusion_nodes: dict[str, FusionNodeRecord] = msgspec.field(default_factory=dict[str, FusionNodeRecord])
+    groups: list[tuple[str, ...]] = msgspec.field(default_factory=list[tuple[str, ...]])
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
@@ -97,6 +117,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     eliminated: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     statistics: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     phase_seconds: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    warnings: list[str] = msgspec.field(default_factory=list[str])
     notes: list[str] = msgspec.field(default_factory=list[str])
 
 

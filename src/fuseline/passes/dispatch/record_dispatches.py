@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,16 +14,17 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.arms import Component, components
 from fuseline.analysis.cost import flops, num_bytes
-from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, DispatchView
+from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.report.records import Decision, DispatchRecord, FusionNodeRecord, MemberRecord
+from fuseline.report.records import ArmRecord, Decision, DispatchRecord, FusionNodeRecord, MemberRecord
 
 Role = Literal["root", "prologue", "epilogue", "member"]
 
@@ -62,32 +64,50 @@ def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
 
 
 def _record(ctx: CompilerContext, call: DispatchOp, view: DispatchView, shapes: ShapeAnalysis, number: int) -> DispatchRecord:
-    root = view.root
+    root, parts = view.root, components(view)
     members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
     extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
+    names = _names(call, members)
+    arms = [_arm(part, names) for part in parts] if len(parts) > 1 else []
     return DispatchRecord(
         name=f"{number:03d}_{kind(root).value if root is not None else 'empty'}",
         executable=call.executable,
-        root=kind(root).value if root is not None else "",
-        members=_members(ctx, call, members, root),
+        root=_label(arms) if arms else (kind(root).value if root is not None else ""),
+        members=_members(ctx, members, names, [root_of([op for op in part.members if op in names]) for part in parts]),
         loops=tuple(to_text(extent) for extent in extents),
         flops=_number(_sum(flops(op, view.shapes) for op in members)),
         bytes_read=_number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments))),
         bytes_written=_number(_sum(num_bytes(value, shapes) for value in call.res)),
+        arms=arms,
     )
 
 
-def _members(ctx: CompilerContext, call: DispatchOp, ops: list[Operation], root: Operation | None) -> list[MemberRecord]:
+def _names(call: DispatchOp, ops: list[Operation]) -> dict[Operation, str]:
+    """The fusion graph's id of each member; its kind where the dispatch was not formed by fusion."""
     attribute = call.attributes.get(MEMBERS_ATTRIBUTE)
     names = [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
-    if len(names) != len(ops):
-        names = [kind(op).value for op in ops]
-    at = ops.index(root) if root is not None and root in ops else len(ops)
+    return dict(zip(ops, names if len(names) == len(ops) else [kind(op).value for op in ops], strict=True))
+
+
+def _arm(part: Component, names: dict[Operation, str]) -> ArmRecord:
+    members = [op for op in part.members if op in names]
+    root = root_of(members)
+    stored = "fill" if splat_value(part.outputs[0].value) is not None else "copy"
+    return ArmRecord(root=kind(root).value if root is not None else stored, members=tuple(names[op] for op in members))
+
+
+def _label(arms: list[ArmRecord]) -> str:
+    counts = Counter(arm.root for arm in arms)
+    return " + ".join(root if count == 1 else f"{root} x{count}" for root, count in counts.items())
+
+
+def _members(ctx: CompilerContext, ops: list[Operation], names: dict[Operation, str], roots: Sequence[Operation | None]) -> list[MemberRecord]:
+    at = max((i for i, op in enumerate(ops) if op in roots), default=len(ops))
     records: list[MemberRecord] = []
-    for i, (name, op) in enumerate(zip(names, ops, strict=True)):
-        role: Role = "root" if i == at else ("prologue" if i < at else "epilogue")
-        known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=kind(op).value))
-        records.append(MemberRecord(id=name, kind=kind(op).value, role=role, nodes=known.nodes))
+    for i, op in enumerate(ops):
+        role: Role = "root" if op in roots else ("prologue" if i < at else "epilogue")
+        known = ctx.records.fusion_nodes.get(names[op], FusionNodeRecord(kind=kind(op).value))
+        records.append(MemberRecord(id=names[op], kind=kind(op).value, role=role, nodes=known.nodes))
     return records
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, PackedConstants, Schedule
@@ -13,7 +13,9 @@ from fuseline.report.records import CompileRecord, DispatchRecord
 from fuseline.targets.target import CompiledKernel
 
 TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
-"""Roots of dispatches that only move data: what a perfect fusion leaves none of."""
+"""Roots of dispatches, and of arms, that only move data: what a perfect fusion leaves none of."""
+
+_MOVING = (*TRANSPOSES, *COPIES, *FILLS)
 
 
 def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants) -> None:
@@ -25,7 +27,7 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
     bodies = [body for kernel in kernels.values() for body in kernel.bodies]
     scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
     figures = schedule.statistics
-    moving = Counter(dispatch.root for dispatch in record.dispatches if _only_moves(dispatch))
+    moving = Counter(root for dispatch in record.dispatches for root in _moves(dispatch))
     record.statistics = {
         "dispatches": len(steps),
         "executables": len({body.object_code or body.symbol for body in bodies}),
@@ -48,14 +50,24 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
 
 
 def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
-    if kernel is not None:
-        dispatch.family = kernel.family
-        dispatch.scratch_bytes = kernel.scratch_bytes
-        dispatch.workgroups = d.to_text(kernel.workgroups)
+    if kernel is None:
+        return
+    dispatch.family = kernel.family
+    dispatch.scratch_bytes = kernel.scratch_bytes
+    dispatch.workgroups = d.to_text(kernel.workgroups)
+    for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
+        arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
+        arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
 
 
-def _only_moves(dispatch: DispatchRecord) -> bool:
-    return all(member.kind in (*TRANSPOSES, *COPIES, *FILLS) for member in dispatch.members)
+def _moves(dispatch: DispatchRecord) -> Iterator[str]:
+    """The kind of a dispatch that only moves data, or those of the arms that do where others compute."""
+    kinds = {member.id: member.kind for member in dispatch.members}
+    arms = [arm for arm in dispatch.arms if all(kinds[member] in _MOVING for member in arm.members)]
+    if len(arms) < len(dispatch.arms):
+        yield from (arm.root for arm in arms)
+    elif all(member.kind in _MOVING for member in dispatch.members):
+        yield arms[0].root if arms else dispatch.root
 
 
 def _moved(step: DispatchStep, kernels: Mapping[str, CompiledKernel]) -> Dim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import place_of
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
 from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.targets.cpu.access import dtype_of
@@ -29,8 +30,8 @@ def bytes_read(view: DispatchView) -> Dim:
 
 
 def bytes_written(view: DispatchView) -> Dim:
-    """Bytes of the results."""
+    """Bytes of the results, of the parts that are written where they are boxes of something larger."""
     total: Dim = 0
-    for value in view.results:
+    for value in (place_of(view.shapes, result).value for result in view.results):
         total = add(total, mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
     return total

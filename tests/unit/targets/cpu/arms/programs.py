@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,17 +30,33 @@ def program(inputs: Mapping[str, Sequence[int | str]], body: str, results: Mappi
     """
     arguments = ", ".join(f"%{name}: tensor<{_shape(shape)}xf32> {{{_attributes(name, shape)}}}" for name, shape in inputs.items())
     types, values = ", ".join(results.values()), ", ".join(results)
+    plain = re.sub(r"\{.*?\}", "", types)
     named = ", ".join(f"%r#{i}" for i in range(len(results))) if len(results) > 1 else "%r"
     count = f":{len(results)}" if len(results) > 1 else ""
     return f"""
-func.func @main({arguments}) -> ({types.replace("{%n}", "")}) {{
+func.func @main({arguments}) -> ({plain}) {{
   {outside}
   %r{count} = flow.dispatch.region -> ({types}) {{
     {body}
-    flow.return {values} : {types.replace("{%n}", "")}
+    flow.return {values} : {plain}
   }}
-  func.return {named} : {types.replace("{%n}", "")}
+  func.return {named} : {plain}
 }}"""
+
+
+def elementwise(name: str, inputs: Sequence[str], shape: str, body: str, *, sizes: str = "") -> str:
+    """`%name`: `body` makes `%v` of `%a0`, `%a1`, .., the elements of `inputs`, all of `shape` (such as `4x5`); `sizes` are those that are `?`."""
+    rank = shape.count("x") + 1
+    dims, loops = ", ".join(f"d{i}" for i in range(rank)), ", ".join(['"parallel"'] * rank)
+    type_, map_ = f"tensor<{shape}xf32>", f"affine_map<({dims}) -> ({dims})>"
+    return f"""
+    %e_{name}_ = tensor.empty({sizes}) : {type_}
+    %{name} = linalg.generic {{indexing_maps = [{", ".join([map_] * (len(inputs) + 1))}], iterator_types = [{loops}]}}
+      ins({", ".join(f"%{one}" for one in inputs)} : {", ".join([type_] * len(inputs))}) outs(%e_{name}_ : {type_}) {{
+    ^bb0({", ".join(f"%a{i}: f32" for i in range(len(inputs)))}, %o: f32):
+      {body}
+      linalg.yield %v : f32
+    }} -> {type_}"""
 
 
 def _shape(shape: Sequence[int | str]) -> str:

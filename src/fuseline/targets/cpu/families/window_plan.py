@@ -17,12 +17,12 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.operand_access import Bound
+from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims, yielded
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of
-from fuseline.targets.cpu.families.contraction_access import linear_access
+from fuseline.targets.cpu.families.contraction_access import access_segments, linear_access
 from fuseline.targets.cpu.families.contraction_plan import unsupported_members
 from fuseline.targets.cpu.families.contraction_problem import Axis, Operand, estimated, is_packable_constant
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
@@ -40,15 +40,27 @@ _IDENTITY: dict[type[Operation], float] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The channels `start` to `start + channels` of the image, which lie in one binding."""
+
+    access: LinearAccess
+    start: Dim
+    channels: Dim
+
+
 @dataclass(frozen=True)
 class WindowProblem:
-    """The roles of the loops. `pixel` is the tiled axis, `across` the reduction axis that slides along it (None: none does)."""
+    """The roles of the loops. `pixel` is the tiled axis, `across` the reduction axis that slides along it (None: none does).
+
+    `images` are the parts of the image along its channels, one after the other: more than one where it is a concat.
+    """
 
     view: DispatchView
     root: StructuredOp
     dtype: str
     extents: tuple[Dim, ...]
-    image: Operand
+    images: tuple[Image, ...]
     image_position: int
     filter: Operand | None
     filter_position: int
@@ -85,8 +97,15 @@ class WindowPlan(Plan):
 
     @property
     def panel_count(self) -> Dim:
-        """Panels of channels."""
-        return d.ceil_div(self.problem.channel.extent, self.width)
+        """Panels of channels; none reaches over the end of a part of the image."""
+        return self.panels_before(len(self.problem.images))
+
+    def panels_before(self, part: int) -> Dim:
+        """Panels of the parts of the image before number `part`."""
+        total: Dim = 0
+        for image in self.problem.images[:part]:
+            total = d.add(total, d.ceil_div(image.channels, self.width))
+        return total
 
     @property
     def split(self) -> RowSplit | None:
@@ -124,28 +143,28 @@ def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Seq
     extents = root.loops(view.shapes)
     position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
     other = next((i for i in used if i != position), None)
-    image = _operand(view, root, position, extents)
-    if image.access is None:
-        return Refusal("image-computed", "the image is not a plain part of a buffer")
+    found = access_segments(view, root.inputs[position], root.input_maps[position], extents)
+    if not found or any(segment.access.quotients for segment in found):
+        return Refusal("image-computed", "the image does not lie in buffers as it is")
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     moving = [loop for loop in written if extents[loop] != 1]
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
-    channel = _channel(image, moving)
+    channel = _channel(found, moving)
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
     filter_ = _operand(view, root, other, extents) if other is not None else None
     if filter_ is not None and not _filter_readable(view, filter_, channel):
         return Refusal("filter-layout", "the filter is neither a constant nor contiguous along the channels")
-    return _with_roles(view, root, (dtype, extents), (image, position, filter_, other or 0), (moving, channel))
+    images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
+    return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel))
 
 
-def _channel(image: Operand, moving: Sequence[int]) -> int | None:
-    """The loop for the lanes: contiguous in the image, never in its padding; innermost in the result if there is a choice."""
-    assert image.access is not None
-    padded = {loop for bound in image.bounds for loop in bound.coordinate.terms}
-    found = [loop for loop in moving if image.access.stride(loop) == 1 and loop not in padded]
-    return found[-1] if found else None
+def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
+    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if there is a choice."""
+    padded = {loop for segment in found for bound in segment.access.bounds for loop in bound.coordinate.terms}
+    lanes = [loop for loop in moving if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)]
+    return lanes[-1] if lanes else None
 
 
 def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
@@ -161,49 +180,55 @@ def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Seq
 def _filter_readable(view: DispatchView, filter_: Operand, channel: int) -> bool:
     if is_packable_constant(view, filter_):
         return any(isinstance(e, AffineDimExpr) and e.position == channel for e in filter_.map.results)
+    return _lies_along(filter_, channel)
+
+
+def _lies_along(filter_: Operand, channel: int) -> bool:
+    """Whether vectors of the filter can be loaded as they lie."""
     return filter_.access is not None and not filter_.bounds and filter_.access.stride(channel) == 1
 
 
 def _with_roles(
-    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[Operand, int, Operand | None, int],
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[tuple[Image, ...], int, Operand | None, int],
     loops: tuple[list[int], int],
 ) -> WindowProblem | Refusal:  # fmt: skip
     dtype, extents = types
-    image, image_position, filter_, filter_position = operands
+    images, image_position, filter_, filter_position = operands
     moving, channel = loops
-    assert image.access is not None
+    accesses = [image.access for image in images]
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
-    reduction.sort(key=lambda loop: -abs(estimated(image.access.stride(loop))))  # pyright: ignore[reportOptionalMemberAccess]
+    reduction.sort(key=lambda loop: -abs(estimated(accesses[0].stride(loop))))
     pixels = [loop for loop in moving if loop != channel]
-    pixel = pixels[-1] if pixels and _slides(image, pixels[-1]) else None
+    pixel = pixels[-1] if pixels and _slides(accesses, pixels[-1]) else None
     rest = [loop for loop in pixels if loop != pixel]
     line = rest[-1] if rest else None
-    across = _across(image, pixel, reduction, extents)
+    across = _across(accesses, pixel, reduction, extents)
     down = [loop for loop in reduction if loop != across]
-    if any(not _simple(bound, reduction) for bound in image.bounds):
+    if any(not _simple(bound, reduction) for access in accesses for bound in access.bounds):
         return Refusal("window-map", "a padded coordinate mixes several window loops")
     return WindowProblem(
-        view, root, dtype, extents, image, image_position, filter_, filter_position, tuple(axes[loop] for loop in rest[:-1]),
+        view, root, dtype, extents, images, image_position, filter_, filter_position, tuple(axes[loop] for loop in rest[:-1]),
         axes[line] if line is not None else None, axes[pixel] if pixel is not None else None, axes[channel],
-        tuple(axes[loop] for loop in down), axes[across] if across is not None else None, _skips(root, image),
+        tuple(axes[loop] for loop in down), axes[across] if across is not None else None, _skips(root, accesses),
     )  # fmt: skip
 
 
-def _slides(image: Operand, loop: int) -> bool:
+def _slides(images: Sequence[LinearAccess], loop: int) -> bool:
     """Whether tiling `loop` is of use: it moves over the image by a number known now."""
-    return image.access is not None and isinstance(image.access.stride(loop), int)
+    return all(isinstance(access.stride(loop), int) for access in images)
 
 
-def _across(image: Operand, pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]) -> int | None:
+def _across(images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]) -> int | None:
     """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of columns per step."""
-    if pixel is None or image.access is None:
+    if pixel is None:
         return None
-    shared = [loop for bound in image.bounds if pixel in bound.coordinate.terms for loop in reduction if loop in bound.coordinate.terms]
+    along = [bound for access in images for bound in access.bounds if pixel in bound.coordinate.terms]
+    shared = [loop for bound in along for loop in reduction if loop in bound.coordinate.terms]
     candidates = shared or list(reduction[-1:])
     for loop in candidates:
         extent = extents[loop]
-        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and isinstance(image.access.stride(loop), int):
+        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and _slides(images, loop):
             return loop
     return None
 
@@ -213,16 +238,15 @@ def _simple(bound: Bound, reduction: Sequence[int]) -> bool:
     return len(mine) <= 1 and all(isinstance(bound.coordinate.terms[loop], int) and bound.coordinate.terms[loop] > 0 for loop in mine)  # pyright: ignore[reportOperatorIssue]
 
 
-def _skips(root: StructuredOp, image: Operand) -> bool:
+def _skips(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
     """Whether combining the pad value changes nothing, so that window rows in the padding may be left out."""
-    assert image.access is not None
     combine = yielded(root.op)[0].owner
     if not isinstance(combine, Operation):
         return False
     identity = _IDENTITY.get(type(combine))
     direct = any(operand in root.body.args for operand in combine.operands)
     plain = len(root.body.ops) == 2 or multiply_add_operands(root.op) is not None
-    return identity is not None and direct and plain and image.access.pad == identity
+    return identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
 
 
 def plan_window(problem: WindowProblem, machine: Machine) -> WindowPlan | Refusal:
@@ -236,13 +260,21 @@ def plan_window(problem: WindowProblem, machine: Machine) -> WindowPlan | Refusa
     lanes = machine.lanes(problem.dtype)
     pixels, vectors = _tile(problem, lanes, machine)
     packed = _packed(problem, vectors * lanes)
+    if packed is None and problem.filter is not None and not _lies_along(problem.filter, problem.channel.inner):
+        return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
     layouts = {view.tensors.index(problem.filter.value): packed.layout} if packed is not None and problem.filter is not None else {}  # pyright: ignore[reportArgumentType]
     plan = WindowPlan(
         view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
         blocks=_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
-        notes={"tile": f"{pixels}x{vectors * lanes}", "image": "padded" if problem.image.bounds else "plain"},
+        notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem)},
     )  # fmt: skip
     return replace(plan, workgroups=d.product(plan.grid))
+
+
+def _image_note(problem: WindowProblem) -> str:
+    if len(problem.images) > 1:
+        return "segments"
+    return "padded" if any(image.access.bounds for image in problem.images) else "plain"
 
 
 def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, int]:
@@ -257,8 +289,11 @@ def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, in
 
 
 def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
+    """The filter in panels, where those are the panels of every part of the image."""
     filter_ = problem.filter
-    if filter_ is None or not is_packable_constant(problem.view, filter_):
+    starts = [image.start for image in problem.images]
+    whole = all(isinstance(start, int) and start % width == 0 for start in starts)
+    if filter_ is None or not whole or not is_packable_constant(problem.view, filter_):
         return None
     shape = [size for size in problem.view.shapes.dims(filter_.value) if isinstance(size, int)]
     loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]

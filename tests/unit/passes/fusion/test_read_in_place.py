@@ -49,3 +49,9 @@ def test_rows_that_fit_no_block_are_stored():
     p = Program((64, 8192), (8192, 48))
     decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
     assert (decision.verdict, decision.code) == ("missed", "recompute")
+
+
+def test_a_pad_is_read_inside_any_root():
+    p = Program((64, 16), (3, 16))
+    decision = _edge(p.done(p.depthwise(p.pad(p.unary(p.x[0]), [1, 0], [1, 0]), p.x[1])), "pad", "depthwise")
+    assert (decision.verdict, decision.rule) == ("fused", "read-in-place")

@@ -37,7 +37,7 @@ class ReadInPlace(FusionRule):
         at = consumer.root.name
         if merge.leaks:
             return WhyNot("multi-use", "other ops read the producer too, so it has to be stored", at)
-        if consumer.heavy and not _beside_the_root(merge):
+        if consumer.heavy and not _beside_the_root(merge) and not all(node.kind is Kind.PAD for node in producer.members):
             return _into_root(merge, graph)
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)

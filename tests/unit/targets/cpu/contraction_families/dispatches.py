@@ -20,6 +20,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, dims_map, identity_map
+from fuseline.passes.schedule.pack_constants import transformed
 from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
@@ -135,6 +136,16 @@ class Dispatch:
         copied = self.elementwise([opened], self.empty(*wide), lambda b: b.args[0], [read, identity_map(rank)])
         return self.collapse(copied, groups, *(size * factor for size, factor in zip(shape, factors, strict=True)))
 
+    def gathered(self, table: SSAValue, numbers: SSAValue, rows: int, columns: int) -> SSAValue:
+        """Rows of `table` picked by the first column of `numbers` (whole numbers, as the elements are)."""
+
+        def body(b: Body) -> SSAValue:
+            row = b.op(arith.IndexCastOp, b.op(arith.FPToSIOp, b.args[0], i64), IndexType())
+            return b.add(tensor.ExtractOp(table, [row, b.add(linalg.ops.IndexOp(1)).result], self.element)).result
+
+        first = AffineMap(2, 0, (AffineExpr.dimension(0), AffineExpr.constant(0)))
+        return self.elementwise([numbers], self.empty(rows, columns), body, [first, identity_map(2)])
+
     def collapse(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
         """`x` with neighbouring dimensions joined."""
         type_ = TensorType(self.element, list(shape))
@@ -195,6 +206,7 @@ def kernel_of(family: Family, plan: Plan, isa: Machine, symbol: str = "kernel") 
 
 def packed(array: Array, layout: PackedLayout) -> Array:
     """`array` laid out as a kernel wants a constant."""
+    array = transformed(array, layout)
     padded = np.pad(array, [(0, to - size) for to, size in zip(layout.pad_to, array.shape, strict=True)])
     return np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))
 

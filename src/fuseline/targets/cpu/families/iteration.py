@@ -7,7 +7,7 @@ dimensions of one value the same axis (`x + transpose(x)`), they join nothing ei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, func, linalg, tensor
@@ -18,27 +18,40 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.siblings import sibling_links
 
 Node: TypeAlias = tuple[Any, int]
 """A dimension of a value, or a loop of an op."""
 
 
 class Axes:
-    """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size 1)."""
+    """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size 1).
 
-    def __init__(self, view: DispatchView) -> None:
-        self.view = view
+    `joins` says whose reads join axes: all that the dispatch computes, unless told otherwise.
+    """
+
+    def __init__(self, view: DispatchView, joins: Callable[[SSAValue], bool] | None = None) -> None:
+        self.view, self._joins = view, joins or is_internal
         self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
         self._parent: dict[Node, Node] = {}
         self.extents: dict[Node, Dim] = {}
         made = [link for op in self.ops for link in _made_links(op)]
-        read = [link for op in self.ops for link in _read_links(view, op)]
+        read = [link for op in self.ops for link in _read_links(view, op, self._joins)]
         self._join([*made, *read])
         clashing = self._clashing()
         if clashing:
             roots = {node: self._root(node) for link in read for node in link}
             self._parent.clear()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
+        for links in sibling_links(view, self.ops, plain_pairs):
+            self._try(links)
+
+    def _try(self, links: Iterable[tuple[Node, Node]]) -> None:
+        """Join where that makes no two dimensions of a value one axis."""
+        before = dict(self._parent)
+        self._join(links)
+        if self._clashing():
+            self._parent = before
 
     def _join(self, links: Iterable[tuple[Node, Node]]) -> None:
         for node, other in links:
@@ -108,16 +121,16 @@ def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
             yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
 
 
-def _read_links(view: DispatchView, op: Operation) -> Iterator[tuple[Node, Node]]:
+def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], bool]) -> Iterator[tuple[Node, Node]]:
     """The dimensions of what an op reads and its loops, or its result's dimensions."""
     if is_generic(op):
         structured = StructuredOp(op)
         for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
-            if is_internal(value):
+            if joins(value):
                 yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
         return
     for source, axis, result_axis in plain_pairs(view, op):
-        if is_internal(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
+        if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
             yield (source, axis), (op.results[0], result_axis)
 
 

@@ -114,6 +114,13 @@ class CompiledModel:
         return self._record
 
     @property
+    def plan(self) -> str:
+        """The partition into dispatches as a fusion plan, the text of a file for `compile(plan=...)`."""
+        from fuseline.passes.fusion.plan import plan_text
+
+        return plan_text(self.record)
+
+    @property
     def stats(self) -> dict[str, Any]:
         """The statistics, with the keys of `fuseline stats --json`."""
         from fuseline.report.statistics import statistics_json
@@ -163,10 +170,8 @@ def emit(model: Model, stage: str, *, progress: Progress | None = None, **choice
 def _options(*, shapes: Mapping[str, Shape] | None = None, plan: Any = None, rules: Sequence[Any] = (), **choices: Any) -> CompileOptions:
     from fuseline.pipeline import CompileOptions
 
-    if plan is not None:
-        raise FuselineError("E0501", "fusion plans are not read yet", node=str(plan), hint="leave the plan out; rules can be given")
     sizes = {name: shape_option(shape) for name, shape in (shapes or {}).items()}
-    return CompileOptions(shapes=sizes, rules=tuple(Path(rule) for rule in rules), **choices)
+    return CompileOptions(shapes=sizes, plan=None if plan is None else Path(plan), rules=tuple(Path(rule) for rule in rules), **choices)
 
 
 def compile(
@@ -177,6 +182,7 @@ def compile(
     shapes: Mapping[str, Shape] | None = None,
     dedup: str = "exact",
     plan: str | os.PathLike[str] | None = None,
+    plan_strict: bool = False,
     rules: Sequence[str | os.PathLike[str]] = (),
     fusion: str = "default",
     numerics: str = "default",
@@ -189,7 +195,7 @@ def compile(
         threads: threads per run; None: the processors this process may use.
         shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`).
         dedup: `none` or `exact`.
-        plan: a fusion plan to follow; refused with E0501 until plans are read.
+        plan: the file of a fusion plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md).
         rules: files with further fusion rules.
         fusion: `none` (one op per dispatch) or `default`.
         numerics: `strict`, `default` or `fast`; no kernel trades accuracy yet, so they agree.
@@ -205,6 +211,7 @@ def compile(
         shapes=shapes,
         dedup=dedup,
         plan=plan,
+        plan_strict=plan_strict,
         rules=rules,
         fusion=fusion,
         numerics=numerics,

@@ -1,27 +1,28 @@
 """The table of contents of a compile: which passes run, in which order. The only place where order is written.
 
-    model file ──read──> linalg on tensors ──PHASES──> executables + dispatches ──target──> kernels ──schedule──> artifact
+model file ──read──> linalg on tensors ──PHASES──> executables + dispatches ──target──> kernels ──schedule──> artifact
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
+from fuseline.ir.text import print_module
 from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.passes.fusion.plan import plan_text
 from fuseline.passes.registry import load_pass
 from fuseline.passes.schedule.build_schedule import build_schedule
 from fuseline.passes.schedule.pack_constants import pack_constants
@@ -76,8 +77,13 @@ PHASES: dict[str, tuple[str, ...]] = {
 }
 """Phases in order, each a list of pass names. A pass may stand in several places: all of them may run again."""
 
-STAGES = ("input", *PHASES)
-"""What `--emit` accepts: the IR as read, or after a phase."""
+PLAN_STAGE = "plan"
+
+STAGES = ("input", *PHASES, PLAN_STAGE)
+"""What `--emit` accepts: the IR as read, or after a phase; or the fusion plan."""
+
+PRINTED_WEIGHT_BYTES = 256
+"""Weights up to this size are printed with the IR of a stage; a larger one is a name."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -95,6 +101,7 @@ class CompileOptions:
     shapes: Mapping[str, Any] | None = None
     dedup: str = "exact"
     plan: Path | None = None
+    plan_strict: bool = False
     rules: Sequence[Path] = ()
     fusion: str = "default"
     numerics: str = "default"
@@ -140,7 +147,7 @@ def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
         from fuseline.passes.fusion.rule import installed_rules, load_rules
 
         rules = (*installed_rules(), *(rule for path in options.rules for rule in load_rules(path)))
-        return {"fusion": options.fusion, "rules": rules}
+        return {"fusion": options.fusion, "rules": rules, "plan": str(options.plan or ""), "plan_strict": options.plan_strict}
     if name == "deduplicate-executables":
         return {"level": options.dedup}
     return {}
@@ -156,11 +163,17 @@ def _report(options: CompileOptions, phase: str, done: int, total: int) -> None:
         options.progress(phase, done, total)
 
 
+def pipeline_version() -> str:
+    """Identifies the passes and their order; a plan made for another version may not match."""
+    return hashlib.blake2b(repr(PHASES).encode(), digest_size=4).hexdigest()
+
+
 def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[ModuleOp, CompilerContext]:
     """The program as read, and its context."""
     ctx = new_context()
     ctx.target = target.description
     ctx.records.model = str(source) if isinstance(source, str | Path) else type(source).__name__
+    ctx.records.pipeline = pipeline_version()
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     _report(options, "read", 0, len(PHASES))
     start = time.perf_counter()
@@ -170,7 +183,7 @@ def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[Modul
 
 
 def emit(source: Any, options: CompileOptions) -> str:
-    """The IR after the stage `options.emit` as text."""
+    """The IR after the stage `options.emit` as text, or the fusion plan."""
     from fuseline.targets import create_target
 
     stage = options.emit
@@ -178,10 +191,8 @@ def emit(source: Any, options: CompileOptions) -> str:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
     module, ctx = prepare(source, options, create_target(options.target, options.threads))
     if stage != "input":
-        run_phases(module, ctx, options, until=stage)
-    out = StringIO()
-    Printer(out).print_op(module)
-    return out.getvalue() + "\n"
+        run_phases(module, ctx, options, until="fusion" if stage == PLAN_STAGE else stage)
+    return plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
 
 
 def compile_program(source: Any, options: CompileOptions) -> Artifact:

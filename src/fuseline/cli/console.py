@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -53,6 +53,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return str(value)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Prints what the user should know of a compile that succeeded, to standard error."""
+    for line in lines:
+        err().print(Text.assemble(("warning: ", "bold yellow"), line))
 
 
 def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseline.cli.console import progress
+from fuseline.cli.console import progress, warn
 from fuseline.errors import FuselineError
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def compiled(path: Path, options: Mapping[str, Any]) -> CompiledModel:
     if is_artifact(path):
         return fuseline.load(path, threads=options.get("threads"))
     with progress(f"compiling {path.name}") as report:
-        return fuseline.compile(path, progress=report, **options)
+        program = fuseline.compile(path, progress=report, **options)
+    warn(program.record.warnings)
+    return program
 
 
 def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:

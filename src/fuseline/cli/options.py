@@ -57,6 +57,7 @@ def compile_options(function: Function) -> Function:
         click.option("--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True),
         click.option("--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True),
         click.option("--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."),
+        click.option("--plan-strict", is_flag=True, help="Refuse a plan with entries that do not match the graph."),
         click.option("--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True, help="A file with a fusion rule."),
     )
     for option in reversed(options):

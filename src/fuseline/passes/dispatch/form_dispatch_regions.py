@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
@@ -30,9 +31,12 @@ from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.nesting import within
 from fuseline.ir.provenance import carry
 from fuseline.passes.dispatch.sizes import SizeBuilder
-from fuseline.passes.fusion.driver import Partition, partition
+from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.guide import PlanMatcher
+from fuseline.passes.fusion.plan import read_plan
+from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.report.records import FusionNodeRecord
 
@@ -43,27 +47,37 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
-    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch."""
+    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch. `plan`: the file of a fusion plan; its groups are formed under any level,
+    and `plan_strict` refuses one with entries that do not match."""
 
     name = "form-dispatch-regions"
     fusion: str = "default"
     rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
+    plan: str = ""
+    plan_strict: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         if self.fusion not in FUSION_LEVELS:
             raise FuselineError("E0304", f"fusion is {self.fusion!r}", node=self.name, hint=f"use one of {', '.join(FUSION_LEVELS)}")
-        rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" else []
+        matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
+        rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" or matcher else []
+        ctx.records.fusion = self.fusion
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                _form(ctx, function, rules, self.fusion)
+                _form(ctx, function, rules, self.fusion, matcher)
+        if matcher is not None:
+            ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)
 
 
-def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level: str) -> None:
+def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level: str, matcher: PlanMatcher | None) -> None:
     shapes = ShapeAnalysis(ctx.symbols)
     graph = FusionGraph(function.body.block, shapes)
-    result = partition(graph, rules, ctx.target, level if rules else "default")
+    guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
+    result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide)
     ctx.records.decisions.extend(result.decisions)
+    groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
+    ctx.records.groups.extend(tuple(node.name for node in group.members) for group in groups)
     ctx.records.generic_ops_before = sum(is_generic(node.op) for node in graph.nodes)
     ctx.records.generic_ops_after = sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     ctx.records.fingerprint = graph.fingerprint()

@@ -1,0 +1,226 @@
+"""The driver under a fusion plan: its own merges, so that every rule and limit holds, but inside the sets that the plan draws.
+
+A plan decides what is worth it, never what is legal. Its groups are built first as the default would build them, in the same order, so that a plan
+that was emitted gives its partition back; what is then still in pieces is joined as arms, or merged whatever it costs. A set that cannot be one
+group is refused with the pair of ops and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from fuseline.analysis.structured import Kind
+from fuseline.errors import FuselineError
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import Legal, WhyNot
+from fuseline.passes.fusion.driver import Driver, Outcome, Pair, Partition, partition
+from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.guide import Guide, PlannedSet
+from fuseline.passes.fusion.horizontal import Join, concat_join, consumers
+from fuseline.passes.fusion.rule import FusionRule, Merge
+from fuseline.report.records import Decision
+
+PLAN = "plan"
+"""What stands for a rule where the plan decided."""
+
+
+class PlannedDriver(Driver):
+    """Partitions one fusion graph as `guide` asks; raises E0703 for a set that cannot be one group."""
+
+    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str, guide: Guide) -> None:
+        super().__init__(graph, rules, target, level)
+        self.guide = guide
+        self.paid_for: frozenset[Node] = frozenset()
+        self.kept_apart: list[tuple[Group, Group, WhyNot]] = []
+
+    def run(self) -> Partition:
+        """Forced ops first, before anything else takes them; then as by default, inside the sets."""
+        for planned in self.guide.sets:
+            if planned.open:
+                self._merge_pieces(planned)
+        return super().run()
+
+    # what the plan restricts -----------------------------------------------------------------------------------------------------------
+
+    def _judge(self, merge: Merge) -> Outcome:
+        outcome = super()._judge(merge)
+        refusal = self.guide.refusal(merge.producer, merge.consumer) if outcome.group is not None else None
+        return Outcome(PLAN, refusal) if refusal is not None else outcome
+
+    def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
+        wanted = any(node in self.paid_for for node in merge.producer.members) and any(node in self.paid_for for node in merge.consumer.members)
+        return None if wanted else super()._costs_time(group, merge, bytes_saved, answer)
+
+    def _joinable(self) -> list[Group]:
+        return [group for group in super()._joinable() if self.guide.free(group)]
+
+    def _restricted(self, join: Join | WhyNot | None) -> Join | WhyNot | None:
+        if not isinstance(join, Join):
+            return join
+        kept: list[Group] = []
+        refused: WhyNot | None = None
+        for group in reversed(join.groups):  # the concat that the others write into is the last
+            clash = next(((other, why) for other in kept if (why := self.guide.refusal(group, other)) is not None), None)
+            if clash is None:
+                kept.insert(0, group)
+            else:
+                refused = clash[1]
+                self.kept_apart.append((group, *clash))
+        return replace(join, groups=tuple(kept)) if len(kept) > 1 else refused
+
+    # what the plan asks for ------------------------------------------------------------------------------------------------------------
+
+    def _join_arms(self) -> None:
+        """First the sets: pieces that cannot run side by side are merged whatever it costs, then all are joined; then the rest by default."""
+        for planned in self.guide.sets:
+            if self._unjoinable(self._pieces(planned)) is not None:
+                self._merge_pieces(planned)
+        self._drain()
+        for planned in self.guide.sets:
+            self._complete(planned)
+        super()._join_arms()
+
+    def _complete(self, planned: PlannedSet) -> None:
+        """Make the pieces of a set the arms of one group; raises E0703 where they cannot be."""
+        pieces = self._pieces(planned)
+        if len(pieces) == 1:
+            return
+        refusal = self._unjoinable(pieces)
+        if refusal is None:
+            self._join(Join(PLAN, tuple(arm for piece in pieces for arm in (piece.arms or (piece,)))))
+        elif not planned.loose:
+            self._refuse(planned, refusal)
+
+    def _pieces(self, planned: PlannedSet) -> list[Group]:
+        """The groups of a set's nodes in canonical order; a concat that others may write into comes last."""
+        return sorted({self.group_of[node] for node in planned.nodes}, key=lambda group: (_is_lone_concat(group), group.key))
+
+    def _merge_pieces(self, planned: PlannedSet) -> None:
+        self.paid_for = frozenset(planned.nodes)
+        while candidates := self._candidates(self._pieces(planned)):
+            self._apply(*min(candidates, key=lambda candidate: self._priority(*candidate[0], candidate[1])))
+        self.paid_for = frozenset()
+
+    def _candidates(self, pieces: Sequence[Group]) -> list[tuple[Pair, Outcome]]:
+        """The merges between pieces that are legal."""
+        found: list[tuple[Pair, Outcome]] = []
+        for producer in pieces:
+            for consumer in self._neighbours(producer, consumers=True):
+                if consumer in pieces:
+                    outcome = self._judge(Merge(producer, consumer, self.target))
+                    if outcome.group is not None:
+                        found.append(((producer, consumer), outcome))
+        return found
+
+    # arms ------------------------------------------------------------------------------------------------------------------------------
+
+    def _unjoinable(self, pieces: Sequence[Group]) -> WhyNot | None:
+        """Why pieces cannot be arms of one group, None where they can (or are one group already)."""
+        if len(pieces) == 1:
+            return None
+        at = next((piece for piece in pieces if not piece.fusable), None)
+        if at is not None:
+            return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
+        for first, second in combinations(pieces, 2):
+            refusal = self.guide.refusal(first, second)
+            if refusal is not None:
+                return refusal
+        arms = Join(PLAN, tuple(pieces))
+        return self._dependent(pieces) or self._too_many_bindings(joined(pieces)) or self._too_many_arms(arms)
+
+    def _dependent(self, pieces: Sequence[Group]) -> WhyNot | None:
+        """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing else may be read."""
+        inside = set(pieces)
+        last = max(node.position for piece in pieces for node in piece.members)
+        for piece in pieces:
+            direct = [other for other in consumers(piece, self.group_of) if other in inside]
+            bad = next((other for other in direct if not self._writes_into(piece, other)), None)
+            if bad is not None:
+                return WhyNot("cycle", f"{bad.root.name} reads what {piece.root.name} makes, and arms run side by side", bad.root.name)
+            between = self._returns(piece, inside, last)
+            if between is not None:
+                return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
+        return None
+
+    def _writes_into(self, piece: Group, concat: Group) -> bool:
+        join = concat_join(concat, self.group_of) if _is_lone_concat(concat) else None
+        return isinstance(join, Join) and set(piece.arms or (piece,)) <= set(join.groups)
+
+    def _returns(self, piece: Group, inside: set[Group], last: int) -> Node | None:
+        """A node outside on a path from `piece` back to the pieces."""
+        seen: set[Group] = set()
+        stack = [group for group in consumers(piece, self.group_of) if group not in inside]
+        while stack:
+            group = stack.pop()
+            if group in seen or min(node.position for node in group.members) > last:
+                continue
+            seen.add(group)
+            after = consumers(group, self.group_of)
+            if any(other in inside for other in after):
+                return group.root
+            stack += after
+        return None
+
+    # refusals --------------------------------------------------------------------------------------------------------------------------
+
+    def _refuse(self, planned: PlannedSet, refusal: WhyNot) -> None:
+        """Raise E0703 with the first pair of ops between which a merge was refused."""
+        self.paid_for = frozenset(planned.nodes)
+        pieces = self._pieces(planned)
+        producer, consumer = pieces[0].root, pieces[1].root
+        edge = self._edge_between(pieces)
+        if edge is not None:
+            producer, consumer = edge
+            answer = self._judge(Merge(self.group_of[producer], self.group_of[consumer], self.target)).answer
+            refusal = answer if isinstance(answer, WhyNot) else refusal
+        message = f"{planned.name} cannot be one dispatch: {producer.name} -> {consumer.name}: {refusal.code}: {refusal.detail}"
+        raise FuselineError("E0703", message, node=", ".join((*producer.nodes, *consumer.nodes)) or producer.name, hint=_hint(refusal))
+
+    def _edge_between(self, pieces: Sequence[Group]) -> tuple[Node, Node] | None:
+        for piece in pieces:
+            for node in piece.members:
+                for read in node.readers:
+                    if self.group_of[read.consumer] is not piece and self.group_of[read.consumer] in pieces:
+                        return node, read.consumer
+        return None
+
+    def _records(self) -> list[Decision]:
+        apart = [_apart_record(*words) for words in self.kept_apart]
+        return sorted([*super()._records(), *apart], key=lambda record: (record.producer, record.consumer))
+
+
+def _is_lone_concat(group: Group) -> bool:
+    return len(group.members) == 1 and group.members[0].kind is Kind.CONCAT
+
+
+def _hint(refusal: WhyNot) -> str:
+    at = f" at {refusal.at}" if refusal.at else ""
+    return f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is missing between them"
+
+
+def _apart_record(group: Group, other: Group, why: WhyNot) -> Decision:
+    first, second = group.root, other.root
+    return Decision(
+        rule=PLAN,
+        verdict="missed",
+        producer=first.name,
+        consumer=second.name,
+        producer_op=first.kind.value,
+        consumer_op=second.kind.value,
+        producer_nodes=first.nodes,
+        consumer_nodes=second.nodes,
+        code=why.code,
+        detail=why.detail,
+        at=why.at,
+        arms=True,
+    )
+
+
+def guided_partition(
+    graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default", guide: Guide | None = None
+) -> Partition:
+    """Partition `graph` as `guide` asks, by default where it is None or silent. Raises E0703 for a set that cannot be one group."""
+    return partition(graph, rules, target, level) if guide is None else PlannedDriver(graph, rules, target, level, guide).run()

@@ -68,7 +68,8 @@ class ArmRecord(msgspec.Struct, kw_only=True):
 class DispatchRecord(msgspec.Struct, kw_only=True):
     """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes.
 
-    `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`).
+    `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`). `predicted_ns` is what the
+    profit model of fusion expects of a launch.
     """
 
     name: str
@@ -83,6 +84,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     scratch_bytes: int = 0
     workgroups: str = ""
     arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
+    predicted_ns: float = 0.0
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from fuseline.ir.dim import Dim, add, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.passes.fusion.profit import launch_ns
 from fuseline.report.records import ArmRecord, Decision, DispatchRecord, FusionNodeRecord, MemberRecord
 
 Role = Literal["root", "prologue", "epilogue", "member"]
@@ -69,16 +70,20 @@ def _record(ctx: CompilerContext, call: DispatchOp, view: DispatchView, shapes: 
     extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
     names = _names(call, members)
     arms = [_arm(part, names) for part in parts] if len(parts) > 1 else []
+    work = _number(_sum(flops(op, view.shapes) for op in members))
+    read = _number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
+    written = _number(_sum(num_bytes(value, shapes) for value in call.res))
     return DispatchRecord(
         name=f"{number:03d}_{kind(root).value if root is not None else 'empty'}",
         executable=call.executable,
         root=_label(arms) if arms else (kind(root).value if root is not None else ""),
         members=_members(ctx, members, names, [root_of([op for op in part.members if op in names]) for part in parts]),
         loops=tuple(to_text(extent) for extent in extents),
-        flops=_number(_sum(flops(op, view.shapes) for op in members)),
-        bytes_read=_number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments))),
-        bytes_written=_number(_sum(num_bytes(value, shapes) for value in call.res)),
+        flops=work,
+        bytes_read=read,
+        bytes_written=written,
         arms=arms,
+        predicted_ns=round(launch_ns(work, read + written, ctx.target.threads)),
     )
 
 

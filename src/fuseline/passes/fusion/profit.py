@@ -16,7 +16,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
-from fuseline.passes.fusion.streaming import UNBOUNDED_SIZE, compute_ns, stream_ns
+from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, stream_ns
 
 BYTES_PER_NS = 16.0
 """How fast an intermediate is stored and loaded, one thread: from the second-level cache mostly."""
@@ -76,6 +76,13 @@ def _values(merge: Merge) -> dict[SSAValue, list[Read]]:
     for read in merge.reads:
         found.setdefault(read.value, []).append(read)
     return found
+
+
+def launch_ns(flops: float, num_bytes: float, threads: int) -> float:
+    """What the model expects of one dispatch: arithmetic and traffic beside each other, shared among threads where there is enough of it."""
+    alone = max(flops / FLOPS_PER_NS, num_bytes / BYTES_PER_NS)
+    shared = threads if flops > 2 * SERIAL_ELEMENTS else 1
+    return LAUNCH_NS + alone / shared
 
 
 def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> WhyNot | None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 """Regions, executables and dispatches: what is outlined computes the same, names and users are clean, sizes become arguments."""
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from tests.unit.passes.fusion.programs import Program
 STEPS = ("form-dispatch-regions", "clone-cheap-producers", "outline-executables", "deduplicate-executables", "record-dispatches")
 
 
-def _outlined(p: Program) -> tuple[ModuleOp, CompilerContext]:
+def _outlined(p: Program, **limits: int) -> tuple[ModuleOp, CompilerContext]:
     ctx = new_context()
+    ctx.target = replace(ctx.target, **limits)
     for name in STEPS:
         load_pass(name)().apply(ctx, p.module)
         p.module.verify()
@@ -65,7 +68,7 @@ def test_a_symbolic_size_becomes_an_index_argument_with_its_bounds():
 def test_equal_dispatches_share_an_executable_and_records_keep_their_own_nodes():
     p = Program((6, 5), (6, 5))
     first, second = p.unary(p.x[0], arith.NegfOp), p.unary(p.x[1], arith.NegfOp)
-    module, ctx = _outlined(p.done(first, second))
+    module, ctx = _outlined(p.done(first, second), arms_limit=1)
     calls = [op for op in module.walk() if isinstance(op, DispatchOp)]
     assert len(calls) == 2 and len({call.executable for call in calls}) == 1
     assert {node for record in ctx.records.dispatches for member in record.members for node in member.nodes} == {"n1", "n2"}

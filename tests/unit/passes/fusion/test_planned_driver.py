@@ -1,0 +1,255 @@
+"""The driver under a plan: groups come back, edits are followed, what is illegal is refused with the pair and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.errors import FuselineError
+from fuseline.ir.build import dims_map
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.driver import Partition
+from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.guide import PlanMatcher
+from fuseline.passes.fusion.plan import FusionPlan
+from fuseline.passes.fusion.planned_driver import guided_partition
+from fuseline.passes.fusion.rule import builtin_rules
+from fuseline.report.records import CompileRecord
+
+from .programs import TARGET, Program
+
+Named = dict[str, Node]
+
+
+def _softmax(p: Program, x: SSAValue) -> SSAValue:
+    shifted = p.binary(x, p.row_sum(x), dims_map(2, [0]))
+    return p.binary(shifted, p.row_sum(p.unary(shifted)), dims_map(2, [0]))
+
+
+def _chain() -> Program:
+    """matmul -> exp -> exp -> matmul, and an exp of the input beside it."""
+    p = Program((64, 64), (64, 64))
+    first = p.matmul(p.x[0], p.x[1])
+    second = p.matmul(p.unary(p.unary(first)), p.x[1])
+    return p.done(second, p.unary(p.x[0]))
+
+
+def _graph(p: Program) -> tuple[FusionGraph, list[Node]]:
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    return graph, graph.nodes
+
+
+def _apply(p: Program, plan: FusionPlan, *, only: bool = False, target: TargetDescription = TARGET) -> Partition:
+    graph, _ = _graph(p)
+    return guided_partition(graph, builtin_rules(), target, "default", PlanMatcher(plan).guide(graph, only=only))
+
+
+def _ids(result: Partition) -> list[tuple[str, ...]]:
+    return sorted(tuple(sorted(node.id for node in group.members)) for group in result.groups)
+
+
+def _together(result: Partition, *ids: str) -> bool:
+    return any(set(ids) <= {node.id for node in group.members} for group in result.groups)
+
+
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    "chain": _chain,
+    "softmax": lambda: (p := Program((64, 128))).done(_softmax(p, p.x[0])),
+    "two softmaxes": lambda: (p := Program((64, 128))).done(_softmax(p, p.x[0]), _softmax(p, p.unary(p.x[0]))),
+    "shared operand": lambda: (p := Program((64, 64), (64, 64), (64, 64))).done(p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2])),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_default_partition_as_a_plan_gives_itself(name: str):
+    p = PROGRAMS[name]()
+    graph, _ = _graph(p)
+    default = guided_partition(graph, builtin_rules(), TARGET)
+    plan = FusionPlan(groups=tuple(tuple(node.id for node in group.members) for group in default.groups))
+    followed = guided_partition(graph, builtin_rules(), TARGET, "default", PlanMatcher(plan).guide(graph))
+    assert [(g.members, g.grid, g.place, g.pulled) for g in followed.groups] == [(g.members, g.grid, g.place, g.pulled) for g in default.groups]
+
+
+def test_ops_in_groups_of_their_own_stay_apart():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    result = _apply(p, FusionPlan(groups=tuple((node.id,) for node in nodes)))
+    assert _ids(result) == sorted((node.id,) for node in nodes)
+    assert {(d.rule, d.code) for d in result.decisions} >= {("plan", "forbidden")}
+
+
+def test_ops_that_no_group_lists_fuse_by_default_among_themselves():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    result = _apply(p, FusionPlan(groups=((nodes[0].id,),)))
+    assert _ids(result) == sorted([(nodes[0].id,), tuple(sorted(node.id for node in nodes[1:]))])
+
+
+def test_under_no_fusion_the_plan_is_all_that_is_fused():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    pair = (nodes[-2].id, nodes[-1].id)
+    result = _apply(p, FusionPlan(groups=(pair,)), only=True)
+    assert _ids(result) == sorted([tuple(sorted(pair)), *((node.id,) for node in nodes[:-2])])
+
+
+def test_forbidden_ops_do_not_meet_and_the_decision_says_so():
+    p = Program((64, 64))
+    result = _apply(p := p.done(p.unary(p.unary(p.x[0]))), FusionPlan(forbid=(tuple(node.id for node in _graph(p)[1]),)))
+    assert len(result.groups) == 2
+    assert [(d.rule, d.verdict, d.code) for d in result.decisions] == [("plan", "missed", "forbidden")]
+
+
+def test_forbid_wins_over_a_group():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    result = _apply(p, FusionPlan(groups=(tuple(node.id for node in nodes),), forbid=((nodes[0].id, nodes[1].id),)))
+    assert not _together(result, nodes[0].id, nodes[1].id)
+    assert len(result.groups) < len(nodes)
+
+
+def test_forbidden_arms_are_not_joined():
+    p = PROGRAMS["shared operand"]()
+    nodes = _graph(p)[1]
+    assert len(_apply(p, FusionPlan()).groups) == 1
+    result = _apply(p, FusionPlan(forbid=(tuple(node.id for node in nodes),)))
+    assert len(result.groups) == 2
+    assert [(d.code, d.arms) for d in result.decisions] == [("forbidden", True)]
+
+
+def test_independent_ops_of_a_group_become_arms():
+    p = Program((64, 64), (48, 32))
+    p.done(p.row_sum(p.x[0]), p.unary(p.x[1]))
+    nodes = _graph(p)[1]
+    result = _apply(p, FusionPlan(groups=(tuple(node.id for node in nodes),)))
+    assert [len(group.arms) for group in result.groups] == [2]
+
+
+def _wide_row() -> Program:
+    """A sum and what it divides, over one row only: fusing leaves one workgroup for two threads."""
+    p = Program((1, 1 << 17))
+    return p.done(p.binary(p.x[0], p.row_sum(p.x[0]), dims_map(2, [0])))
+
+
+@pytest.mark.parametrize("entry", ["groups", "force"])
+def test_a_plan_overrules_the_cost_model(entry: str):
+    p = _wide_row()
+    ids = tuple(node.id for node in _graph(p)[1])
+    target = TargetDescription("test", threads=2, scratch_bytes_limit=1 << 24)
+    assert not _together(_apply(p, FusionPlan(), target=target), *ids)
+    assert _together(_apply(p, FusionPlan(**{entry: (ids,)}), target=target), *ids)
+
+
+def test_others_may_join_a_forced_set():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    assert len(_apply(p, FusionPlan(force=((nodes[0].id, nodes[-1].id),))).groups) == 1
+
+
+def test_force_joins_the_groups_it_touches():
+    p = PROGRAMS["softmax"]()
+    nodes = _graph(p)[1]
+    plan = FusionPlan(groups=tuple((node.id,) for node in nodes), force=((nodes[-2].id, nodes[-1].id),))
+    assert _ids(_apply(p, plan)) == sorted([tuple(sorted((nodes[-2].id, nodes[-1].id))), *((node.id,) for node in nodes[:-2])])
+
+
+def _refusal(p: Program, ids: Sequence[str], entry: str = "groups", target: TargetDescription = TARGET) -> FuselineError:
+    with pytest.raises(FuselineError) as caught:
+        _apply(p, FusionPlan(**{entry: (tuple(ids),)}), target=target)
+    assert caught.value.code == "E0703"
+    return caught.value
+
+
+def _transposed_reads() -> Program:
+    p = Program((64, 64), (64, 64))
+    first = p.matmul(p.x[0], p.x[1])
+    return p.done(p.binary(first, first, dims_map(2, [1, 0])))
+
+
+@pytest.mark.parametrize("entry", ["groups", "force"])
+def test_an_illegal_group_is_refused_with_the_pair_and_the_reason(entry: str):
+    p = _transposed_reads()
+    producer, consumer = _graph(p)[1]
+    error = _refusal(p, [producer.id, consumer.id], entry)
+    assert f"{producer.name} -> {consumer.name}: indexing-map: " in error.message
+    assert error.message.startswith("group 1 " if entry == "groups" else "force 1 ")
+    assert error.node == "n1, n2"
+
+
+def test_a_group_that_would_wait_for_itself_is_refused():
+    p = Program((64, 64))
+    first = p.unary(p.x[0])
+    last = p.unary(p.row_sum(first, 0))
+    p.done(p.binary(first, last, dims_map(2, [1])))
+    nodes = _graph(p)[1]
+    error = _refusal(p, [nodes[0].id, nodes[-1].id])
+    assert ": cycle: " in error.message
+    assert "lies on a path between them" in error.message
+
+
+def test_arms_that_depend_on_each_other_are_refused():
+    p = Program((64, 64))
+    nodes = _graph(p.done(p.row_sum(p.unary(p.unary(p.unary(p.x[0])), permutation=(1, 0)), 0)))[1]
+    assert "cycle" in _refusal(p, [nodes[0].id, nodes[-1].id]).message
+
+
+def test_two_groups_that_wait_for_each_other_are_refused():
+    p = Program((64, 64), (32, 32))
+    a, c = p.unary(p.x[0]), p.unary(p.x[1])
+    p.done(p.row_sum(a), p.row_sum(c))
+    ids = {node.op.results[0]: node.id for node in _graph(p)[1]}
+    sum_a, sum_c = (node.id for node in _graph(p)[1] if node.kind.value == "reduction")
+    with pytest.raises(FuselineError, match="cycle"):
+        _apply(p, FusionPlan(groups=((ids[a], sum_c), (ids[c], sum_a))))
+
+
+def test_limits_of_the_target_hold_for_a_group():
+    p = _wide_row()
+    ids = [node.id for node in _graph(p)[1]]
+    assert "binding-limit" in _refusal(p, ids, target=TargetDescription("tiny", binding_limit=1)).message
+
+
+def test_stale_entries_are_told_one_by_one_and_refused_when_strict():
+    p = PROGRAMS["softmax"]()
+    graph, nodes = _graph(p)
+    matcher = PlanMatcher(
+        FusionPlan(groups=((nodes[0].id,), ("gone", nodes[1].id)), force=(("x", "y"),), forbid=((nodes[2].id, "z"),), graph="other")
+    )
+    guide = matcher.guide(graph)
+    assert [planned.nodes for planned in guide.sets] == [(nodes[0],)]
+    record = CompileRecord(fingerprint="this")
+    lines = matcher.check(record, strict=False)
+    assert lines == [
+        "plan: made for graph other, this is this",
+        "plan: group 2 does not match: gone not in the graph; skipped",
+        "plan: force 1 does not match: x, y not in the graph; skipped",
+        "plan: forbid 1 does not match: z not in the graph; skipped",
+    ]
+    with pytest.raises(FuselineError, match="group 2 does not match: gone") as caught:
+        matcher.check(record, strict=True)
+    assert caught.value.code == "E0702"
+
+
+def test_a_plan_of_another_graph_is_refused():
+    matcher = PlanMatcher(FusionPlan(groups=(("gone",),)))
+    matcher.guide(_graph(_chain())[0])
+    with pytest.raises(FuselineError, match="no op of the plan is in the graph") as caught:
+        matcher.check(CompileRecord(), strict=False)
+    assert caught.value.code == "E0702"
+
+
+def test_a_plan_that_matches_says_nothing():
+    graph, nodes = _graph(_chain())
+    matcher = PlanMatcher(FusionPlan(groups=tuple((node.id,) for node in nodes)))
+    matcher.guide(graph)
+    assert matcher.check(CompileRecord(), strict=True) == []
+
+
+def test_what_remains_of_a_stale_forbid_still_holds():
+    p = Program((64, 64))
+    p.done(p.unary(p.unary(p.x[0])))
+    ids = [node.id for node in _graph(p)[1]]
+    assert len(_apply(p, FusionPlan(forbid=((*ids, "gone"),))).groups) == 2

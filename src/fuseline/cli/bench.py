@@ -134,18 +134,18 @@ def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]
     for label, taken in dispatch_seconds(program.session.artifact, feeds, program.threads):
         known = waiting[label].pop(0) if waiting.get(label) else DispatchRecord(name=label, executable=label, root="copy", members=[])
         moved = known.bytes_read + known.bytes_written
-        rows.append({"dispatch": known.name, "root": known.root, "seconds": taken, "flops": known.flops, "bytes": moved})
+        predicted = known.predicted_ns * 1e-9
+        row = {"dispatch": known.name, "root": known.root, "seconds": taken, "predicted_seconds": predicted, "flops": known.flops, "bytes": moved}
+        rows.append(row)
     return rows
 
 
 def _dispatch_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("dispatch", "root", "time", "GFLOP/s", "GB/s", box=None, header_style="bold", pad_edge=False)
+    table = Table("dispatch", "root", "time", "predicted", "GFLOP/s", "GB/s", box=None, header_style="bold", pad_edge=False)
     for column in table.columns[2:]:
         column.justify = "right"
     for row in rows:
         taken = max(row["seconds"], 1e-9)
         rates = (f"{row[key] / taken / 1e9:.1f}" for key in ("flops", "bytes"))
-        table.add_row(row["dispatch"], row["root"], seconds(taken), *rates)
+        table.add_row(row["dispatch"], row["root"], seconds(taken), seconds(row["predicted_seconds"]), *rates)
     return table
-
-

@@ -1,8 +1,8 @@
-from dataclasses import replace
-
 """Regions, executables and dispatches: what is outlined computes the same, names and users are clean, sizes become arguments."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from xdsl.dialects import arith

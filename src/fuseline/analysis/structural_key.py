@@ -7,34 +7,49 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 IGNORED_PROPERTIES = frozenset({"sym_name", "sym_visibility", "function_ref"})
 
 
-def structural_key(op: Operation) -> Hashable:
-    """A hashable value that is equal for two ops exactly when their code is."""
-    return _op_key(op, {})
+class AttributeNumbers:
+    """Numbers for attributes, equal ones the same: by identity first, so that a big map or constant is hashed once however many ops share it."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, int] = {}
+        self._by_value: dict[Attribute, int] = {}
+        self._kept: list[Attribute] = []
+
+    def number(self, attribute: Attribute) -> int:
+        """The number of `attribute`."""
+        number = self._by_identity.get(id(attribute))
+        if number is None:
+            number = self._by_value.setdefault(attribute, len(self._by_value))
+            self._by_identity[id(attribute)] = number
+            self._kept.append(attribute)  # so that the identity is not given to another attribute
+        return number
 
 
-def _op_key(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
-    operands = tuple(_number(value, numbers) for value in op.operands)
-    properties = tuple(sorted(((k, v) for k, v in op.properties.items() if k not in IGNORED_PROPERTIES), key=lambda item: item[0]))
-    attributes = tuple(sorted(op.attributes.items(), key=lambda item: item[0]))
+def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
+    """A hashable value that is equal for two ops exactly when their code is; comparable among keys made with the same `numbers`."""
+    return _op_key(op, numbers, {})
+
+
+def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[SSAValue, int]) -> Hashable:
+    operands = tuple([values.setdefault(value, len(values)) for value in op.operands])
+    properties = tuple([(name, numbers.number(value)) for name, value in sorted(op.properties.items()) if name not in IGNORED_PROPERTIES])
+    attributes = tuple([(name, numbers.number(value)) for name, value in sorted(op.attributes.items())])
     for result in op.results:
-        numbers[result] = len(numbers)
-    regions = tuple(_region_key(region, numbers) for region in op.regions)
-    return (op.name, operands, properties, attributes, tuple(result.type for result in op.results), regions)
+        values[result] = len(values)
+    regions = tuple([_region_key(region, numbers, values) for region in op.regions])
+    return (op.name, operands, properties, attributes, tuple([numbers.number(result.type) for result in op.results]), regions)
 
 
-def _number(value: SSAValue, numbers: dict[SSAValue, int]) -> int:
-    return numbers.setdefault(value, len(numbers))
-
-
-def _region_key(region: Region, numbers: dict[SSAValue, int]) -> Hashable:
+def _region_key(region: Region, numbers: AttributeNumbers, values: dict[SSAValue, int]) -> Hashable:
     blocks: list[Hashable] = []
     for block in region.blocks:
         for argument in block.args:
-            numbers[argument] = len(numbers)
-        blocks.append((tuple(argument.type for argument in block.args), tuple(_op_key(op, numbers) for op in block.ops)))
+            values[argument] = len(values)
+        types = tuple([numbers.number(argument.type) for argument in block.args])
+        blocks.append((types, tuple([_op_key(op, numbers, values) for op in block.ops])))
     return tuple(blocks)

@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
+from fuseline.ir.nesting import ops_inside
 
 _ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}
 
@@ -177,28 +178,14 @@ def used_dims(map_: AffineMap) -> set[int]:
 
 def captured(op: Operation) -> list[SSAValue]:
     """Values defined outside `op` that its regions use, in first-use order (tensor.extract sources, scalar constants)."""
-    inner: list[Operation] = []
     blocks: set[int] = set()
-    _collect(op, inner, blocks)
+    inner = ops_inside(op, blocks)
     found: dict[SSAValue, None] = {}
     for user in inner:
         for value in user.operands:
             if id(value.op.parent if isinstance(value, OpResult) else value.owner) not in blocks:
                 found[value] = None
     return list(found)
-
-
-def _collect(op: Operation, inner: list[Operation], blocks: set[int]) -> None:
-    """Every op inside `op`, and the identities of their blocks."""
-    for region in op.regions:
-        for block in region.blocks:
-            blocks.add(id(block))
-            current = block.first_op
-            while current is not None:
-                inner.append(current)
-                if current.regions:
-                    _collect(current, inner, blocks)
-                current = current.next_op
 
 
 def captured_tensors(op: Operation) -> list[SSAValue]:

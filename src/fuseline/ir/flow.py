@@ -15,6 +15,7 @@ where IREE carries dispatch tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
@@ -35,6 +36,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SingleBlockImplicitTerminator, SymbolOpInterface, SymbolTable
+
+from fuseline.ir import attributes
 
 
 def dynamic_count(type_: Attribute) -> int:
@@ -99,7 +102,7 @@ class ReturnOp(IRDLOperation):
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
     def __init__(self, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values])
+        Operation.__init__(self, operands=values)
 
 
 @irdl_op_definition
@@ -116,7 +119,8 @@ class DispatchRegionOp(IRDLOperation):
     traits = traits_def()
 
     def __init__(self, types: Sequence[Attribute], dims: Sequence[SSAValue], body: Region, workload: Sequence[SSAValue] = ()) -> None:
-        super().__init__(operands=[dims, workload], result_types=[types], regions=[body, []])
+        segments: dict[str, Attribute] = {"operandSegmentSizes": attributes.segments((len(dims), len(workload)))}
+        Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
 
     def print(self, printer: Printer) -> None:
         if self.workload:
@@ -149,6 +153,20 @@ class ExecutableEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
+def entry_points(executable: str, entry: str) -> ArrayAttr[SymbolRefAttr]:
+    """What a dispatch calls: `@executable::@entry`."""
+    return ArrayAttr([SymbolRefAttr(executable, [entry])])
+
+
+@lru_cache(maxsize=8)
+def _word(text: str) -> StringAttr:
+    return StringAttr(text)
+
+
+def _visibility(word: str | None) -> dict[str, Attribute]:
+    return {"sym_visibility": _word(word)} if word else {}
+
+
 def _parse_visibility(parser: Parser) -> StringAttr | None:
     word = parser.parse_optional_visibility_keyword()
     return word if isinstance(word, StringAttr) else None
@@ -166,9 +184,8 @@ class ExecutableExportOp(IRDLOperation):
     traits = traits_def(SymbolOpInterface())
 
     def __init__(self, sym_name: str, visibility: str | None = "public") -> None:
-        properties: dict[str, Attribute | None] = {"sym_name": StringAttr(sym_name), "function_ref": SymbolRefAttr(sym_name)}
-        properties["sym_visibility"] = StringAttr(visibility) if visibility else None
-        super().__init__(properties=properties, regions=[[]])
+        properties: dict[str, Attribute] = {"sym_name": StringAttr(sym_name), "function_ref": SymbolRefAttr(sym_name)}
+        Operation.__init__(self, properties=properties | _visibility(visibility))
 
     def print(self, printer: Printer) -> None:
         if self.sym_visibility is not None:
@@ -196,10 +213,9 @@ class ExecutableOp(IRDLOperation):
     traits = lazy_traits_def(lambda: (IsolatedFromAbove(), SymbolTable(), SymbolOpInterface(), SingleBlockImplicitTerminator(ExecutableEndOp)))
 
     def __init__(self, sym_name: str, operations: Sequence[Operation], visibility: str | None = "private", body: Region | None = None) -> None:
-        properties: dict[str, Attribute | None] = {"sym_name": StringAttr(sym_name)}
-        properties["sym_visibility"] = StringAttr(visibility) if visibility else None
-        region = body if body is not None else Region(Block([*operations, ExecutableEndOp()]))
-        super().__init__(properties=properties, regions=[region])
+        properties: dict[str, Attribute] = {"sym_name": StringAttr(sym_name)}
+        region = body if body is not None else Region(Block([*operations, ExecutableEndOp.create()]))
+        Operation.__init__(self, properties=properties | _visibility(visibility), regions=[region])
 
     def print(self, printer: Printer) -> None:
         if self.sym_visibility is not None:
@@ -255,11 +271,12 @@ class DispatchOp(IRDLOperation):
         result_dims: Sequence[SSAValue] = (),
         workload: Sequence[SSAValue] = (),
     ) -> None:
-        super().__init__(
-            operands=[workload, arguments, argument_dims, result_dims],
-            result_types=[types],
-            properties={"entry_points": ArrayAttr([SymbolRefAttr(executable, [entry])])},
-        )
+        groups = (workload, arguments, argument_dims, result_dims)
+        properties: dict[str, Attribute] = {
+            "entry_points": entry_points(executable, entry),
+            "operandSegmentSizes": attributes.segments(tuple([len(group) for group in groups])),
+        }
+        Operation.__init__(self, operands=[value for group in groups for value in group], result_types=types, properties=properties)
 
     @property
     def executable(self) -> str:

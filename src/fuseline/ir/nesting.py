@@ -1,14 +1,53 @@
-"""Where an op stands relative to a block."""
+"""Where an op stands relative to a block, and what the ops of a block read."""
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation
+from collections.abc import Mapping
+
+from xdsl.ir import Block, Operation, SSAValue
 
 
-def within(op: Operation | None, block: Block) -> bool:
+def within(op: Operation, block: Block) -> bool:
     """Whether `op` lies in `block`, at any depth."""
-    while op is not None:
-        if op.parent is block:
+    home = op.parent
+    while home is not None:
+        if home is block:
             return True
-        op = op.parent_op()
+        parent = home.parent_op()
+        home = parent.parent if parent is not None else None
     return False
+
+
+def ops_inside(op: Operation, blocks: set[int] | None = None) -> list[Operation]:
+    """Every op in the regions of `op`, at any depth, in order; the identities of their blocks are added to `blocks`."""
+    found: list[Operation] = []
+    _collect(op, found, blocks if blocks is not None else set())
+    return found
+
+
+def _collect(op: Operation, found: list[Operation], blocks: set[int]) -> None:
+    for region in op.regions:
+        for block in region.blocks:
+            blocks.add(id(block))
+            current = block.first_op
+            while current is not None:
+                found.append(current)
+                if current.regions:
+                    _collect(current, found, blocks)
+                current = current.next_op
+
+
+def replace_inside(op: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
+    """Let the ops inside `op` read `values[v]` in place of `v`; names are handed on.
+
+    One walk over the ops: a value may have users all over the program, far more than stand here.
+    """
+    by_identity = {id(old): new for old, new in values.items()}
+    for inner in ops_inside(op):
+        for i, operand in enumerate(inner.operands):
+            new = by_identity.get(id(operand))
+            if new is not None:
+                inner.operands[i] = new
+    for old, new in values.items():
+        if new.name_hint is None:
+            new.name_hint = old.name_hint

@@ -14,20 +14,21 @@ from xdsl.ir import Operation, OpResult
 from xdsl.passes import ModulePass
 
 from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
 from fuseline.passes.cleanup.elimination import is_dead, record_eliminated
 
 
 def remove_dead(op: Operation, gone: set[str]) -> int:
     """Remove every dead op inside `op`, users before producers; adds their source nodes to `gone` and answers how many went."""
-    pending = list(op.walk())
+    pending = ops_inside(op)
     removed = 0
     while pending:
         candidate = pending.pop()
-        if candidate is op or candidate.parent is None or not is_dead(candidate):
+        if candidate.parent is None or not is_dead(candidate):
             continue
         pending += _producers(candidate)
-        for inner in candidate.walk():
+        for inner in (candidate, *ops_inside(candidate)):
             gone.update(provenance(inner))
         candidate.detach()
         candidate.erase()
@@ -36,12 +37,12 @@ def remove_dead(op: Operation, gone: set[str]) -> int:
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in op.walk() for value in inner.operands if isinstance(value, OpResult) and value.op is not op]
+    return [value.op for inner in (op, *ops_inside(op)) for value in inner.operands if isinstance(value, OpResult) and value.op is not op]
 
 
 def _remove_uncalled(module: ModuleOp) -> None:
     called: set[str] = set()
-    for op in module.walk():
+    for op in ops_inside(module):
         if isinstance(op, CallOp):
             called.add(op.callee.root_reference.data)
         elif isinstance(op, DispatchOp):

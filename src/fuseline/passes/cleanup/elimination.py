@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
@@ -14,6 +15,7 @@ from xdsl.traits import IsTerminator, SymbolOpInterface
 from fuseline.analysis.evaluation.program import lookup
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
+from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
 
 PURE_DIALECTS = frozenset({"arith", "linalg", "math", "tensor"})
@@ -22,9 +24,17 @@ PURE_DIALECTS = frozenset({"arith", "linalg", "math", "tensor"})
 
 def is_pure(op: Operation) -> bool:
     """Whether `op` only computes its results, so that equal ones are interchangeable."""
-    if op.has_trait(IsTerminator) or not op.results:
-        return False
-    return op.name.partition(".")[0] in PURE_DIALECTS
+    return bool(op.results) and _only_computes(type(op))
+
+
+@cache
+def _only_computes(kind: type[Operation]) -> bool:
+    return kind.name.partition(".")[0] in PURE_DIALECTS and not kind.has_trait(IsTerminator)
+
+
+@cache
+def _is_symbol(kind: type[Operation]) -> bool:
+    return kind.has_trait(SymbolOpInterface)
 
 
 def is_removable(op: Operation) -> bool:
@@ -42,7 +52,9 @@ def is_host_call(op: CallOp) -> bool:
 
 def is_dead(op: Operation) -> bool:
     """Whether `op` may be removed now."""
-    return not any(result.uses for result in op.results) and is_removable(op) and not op.has_trait(SymbolOpInterface)
+    if any(result.first_use is not None for result in op.results):
+        return False
+    return is_removable(op) and not _is_symbol(type(op))
 
 
 def is_tensor(op: Operation) -> bool:
@@ -55,8 +67,10 @@ def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass
     gone = set(nodes)
     if not gone or not isinstance(ctx, CompilerContext):
         return
-    for op in module.walk():
-        if not isinstance(op, tensor.EmptyOp):
+    seen: set[int] = set()
+    for op in ops_inside(module):
+        if id(op.location) not in seen and not isinstance(op, tensor.EmptyOp):
+            seen.add(id(op.location))
             gone.difference_update(provenance(op))
         if not gone:
             return

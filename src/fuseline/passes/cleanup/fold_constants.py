@@ -28,6 +28,7 @@ from fuseline.analysis.structured import captured
 from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter, numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_constant
 from fuseline.ir.provenance import carry
 
 ALWAYS_BYTES = 64 * 1024
@@ -150,9 +151,9 @@ def constant_of(emit: Emitter, array: Array, type_: Attribute, ctx: CompilerCont
     single = _single_value(array)
     if single is not None and array.dtype.kind in "biuf":
         attribute = DenseIntOrFPElementsAttr.from_list(type_, [single])  # pyright: ignore[reportUnknownVariableType, reportArgumentType]
-        return emit.add(arith.ConstantOp(attribute, type_)).result
+        return emit.add(create_constant(attribute, type_)).result
     name = ctx.add_resource(stem, array)
-    return emit.add(arith.ConstantOp(DenseResourceAttr.from_params(name, type_), type_)).result
+    return emit.add(create_constant(DenseResourceAttr.from_params(name, type_), type_)).result
 
 
 def _single_value(array: Array) -> Any:

@@ -9,53 +9,44 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region
 
-_COMMUTATIVE = (arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
+from fuseline.analysis.structural_key import AttributeNumbers
+
+_COMMUTATIVE = frozenset(
+    {arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp}
+)
 
 
 class ValueNumbering:
-    """Numbers attributes, and makes keys of ops; keys of one numbering compare with each other only."""
+    """Numbers attributes, and makes keys of ops; keys of one numbering compare with each other only, while the values they name exist."""
 
     def __init__(self) -> None:
-        self._by_identity: dict[int, int] = {}
-        self._by_value: dict[Attribute, int] = {}
-        self._kept: list[Attribute] = []
-
-    def attribute(self, attribute: Attribute) -> int:
-        """The number of `attribute`; equal attributes have one number."""
-        number = self._by_identity.get(id(attribute))
-        if number is None:
-            number = self._by_value.setdefault(attribute, len(self._by_value))
-            self._by_identity[id(attribute)] = number
-            self._kept.append(attribute)  # so that the identity is not given to another attribute
-        return number
+        self._number = AttributeNumbers().number
 
     def key(self, op: Operation) -> Hashable:
         """A key of `op` by its name, operands, attributes, result types and regions; locations do not enter."""
         return self._key(op, {})
 
-    def _key(self, op: Operation, local: dict[SSAValue, int]) -> Hashable:
-        operands = [local.get(value, value) for value in op.operands]
-        if isinstance(op, _COMMUTATIVE):
-            operands.sort(key=_order)
-        properties = tuple((name, self.attribute(value)) for name, value in sorted(op.properties.items()))
-        attributes = tuple((name, self.attribute(value)) for name, value in sorted(op.attributes.items()))
-        types = tuple(self.attribute(result.type) for result in op.results)
+    def _key(self, op: Operation, local: dict[int, int]) -> Hashable:
+        """`local` numbers the values inside, from -1 down, by identity; others are their identity."""
+        number = self._number
+        operands = [local.get(id(value), id(value)) for value in op.operands]
+        if type(op) in _COMMUTATIVE:
+            operands.sort()
+        properties = tuple([(name, number(value)) for name, value in sorted(op.properties.items())])
+        attributes = tuple([(name, number(value)) for name, value in sorted(op.attributes.items())])
+        types = tuple([number(result.type) for result in op.results])
         for result in op.results:
-            local[result] = len(local)
-        regions = tuple(self._region(region, local) for region in op.regions)
+            local[id(result)] = -1 - len(local)
+        regions = tuple([self._region(region, local) for region in op.regions])
         return (op.name, tuple(operands), properties, attributes, types, regions)
 
-    def _region(self, region: Region, local: dict[SSAValue, int]) -> Hashable:
+    def _region(self, region: Region, local: dict[int, int]) -> Hashable:
         blocks: list[Hashable] = []
         for block in region.blocks:
             for argument in block.args:
-                local[argument] = len(local)
-            types = tuple(self.attribute(argument.type) for argument in block.args)
-            blocks.append((types, tuple(self._key(op, local) for op in block.ops)))
+                local[id(argument)] = -1 - len(local)
+            types = tuple([self._number(argument.type) for argument in block.args])
+            blocks.append((types, tuple([self._key(op, local) for op in block.ops])))
         return tuple(blocks)
-
-
-def _order(operand: SSAValue | int) -> tuple[int, int]:
-    return (0, operand) if isinstance(operand, int) else (1, id(operand))

@@ -10,12 +10,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structural_key import structural_key
+from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
+from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.passes.dispatch.outline_executables import entry_of
 
@@ -39,27 +41,25 @@ class DeduplicateExecutablesPass(ModulePass):
 
 def _merge(module: ModuleOp) -> dict[str, flow.ExecutableOp]:
     """Erase all but the first of equal executables; answers which one stands for each name."""
-    first: dict[Hashable, flow.ExecutableOp] = {}
-    stands_for: dict[str, flow.ExecutableOp] = {}
+    numbers = AttributeNumbers()
+    equal: dict[Hashable, list[flow.ExecutableOp]] = {}
     for executable in [op for op in module.ops if isinstance(op, flow.ExecutableOp)]:
-        kept = first.setdefault(_key(executable), executable)
-        stands_for[executable.sym_name.data] = kept
-        if kept is not executable:
-            carry([executable], [kept])
+        equal.setdefault(structural_key(entry_of(executable), numbers), []).append(executable)
+    stands_for: dict[str, flow.ExecutableOp] = {}
+    for kept, *others in equal.values():
+        stands_for.update({executable.sym_name.data: kept for executable in (kept, *others)})
+        carry(others, [kept])  # at once: one body may stand for hundreds
+        for executable in others:
             executable.detach()
             executable.erase()
     return stands_for
 
 
-def _key(executable: flow.ExecutableOp) -> Hashable:
-    return structural_key(entry_of(executable))
-
-
 def _redirect(module: ModuleOp, stands_for: dict[str, flow.ExecutableOp]) -> None:
-    for call in [op for op in module.walk() if isinstance(op, flow.DispatchOp)]:
-        kept = stands_for.get(call.executable)
-        if kept is not None and kept.sym_name.data != call.executable:
-            call.properties["entry_points"] = ArrayAttr([SymbolRefAttr(kept.sym_name.data, [entry_of(kept).sym_name.data])])
+    entries = {name: flow.entry_points(kept.sym_name.data, entry_of(kept).sym_name.data) for name, kept in stands_for.items()}
+    for function in module.ops:
+        for call in [op for op in ops_inside(function) if isinstance(op, flow.DispatchOp)] if isinstance(function, FuncOp) else ():
+            call.properties["entry_points"] = entries.get(call.executable, call.entry_points)
 
 
 EXPORT = DeduplicateExecutablesPass

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
 from fuseline.ir.flow import DispatchRegionOp
-from fuseline.ir.nesting import within
+from fuseline.ir.nesting import replace_inside
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ def _clone_into(region: DispatchRegionOp) -> None:
     copies: dict[SSAValue, SSAValue] = {}
     body = region.body.block
     cheap = [value for value in captured(region) if _is_cheap(value)]
-    for value in cheap:
-        copy = _clone(value, body, copies)
-        value.replace_uses_with_if(copy, lambda use: within(use.operation, body))
+    replace_inside(region, {value: _clone(value, body, copies) for value in cheap})
     for value in cheap:
         _erase_if_dead(value)
 
@@ -89,7 +87,7 @@ def _last_copy(body: Block, copies: dict[SSAValue, SSAValue]) -> Operation | Non
 
 
 def _erase_if_dead(value: SSAValue) -> None:
-    if not isinstance(value, OpResult) or value.op.parent is None or any(result.uses for result in value.op.results):
+    if not isinstance(value, OpResult) or value.op.parent is None or any(result.first_use is not None for result in value.op.results):
         return
     operands = list(value.op.operands)
     value.op.detach()

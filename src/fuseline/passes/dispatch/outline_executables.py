@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, FunctionType, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -19,11 +19,11 @@ from fuseline.analysis.dispatch_view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_constant, kind
 from fuseline.errors import FuselineError
-from fuseline.ir import flow
+from fuseline.ir import attributes, flow
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
-from fuseline.ir.nesting import within
+from fuseline.ir.nesting import replace_inside
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 
@@ -77,7 +77,8 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
-    executable = flow.ExecutableOp(name, [flow.ExecutableExportOp(name), ModuleOp([entry])])
+    inner = ModuleOp.create(regions=[Region(Block([entry]))])
+    executable = flow.ExecutableOp(name, [flow.ExecutableExportOp(name), inner])
     executable.location = region.location
     module.body.block.add_op(executable)
     _call(region, name, tensors, needed, sizes)
@@ -102,21 +103,22 @@ def _entry(
 ) -> FuncOp:
     """The entry function: the region's body with its captured tensors as arguments."""
     body = region.body.block
-    inputs: list[Attribute] = [*(value.type for value in tensors), *(IndexType() for _ in needed)]
+    inputs: list[Attribute] = [*(value.type for value in tensors), *(attributes.INDEX for _ in needed)]
     block = Block(arg_types=inputs)
-    for value, argument in zip(tensors, block.args, strict=False):
-        value.replace_uses_with_if(argument, lambda use: within(use.operation, body))
+    replace_inside(region, dict(zip(tensors, block.args, strict=False)))
     for op in list(body.ops):
         op.detach()
         block.add_op(_as_return(op) if isinstance(op, flow.ReturnOp) else op)
-    entry = FuncOp(name, (inputs, list(region.res.types)), Region(block), arg_attrs=_argument_attributes(tensors, needed, local, shapes))
-    entry.location = region.location
-    return entry
+    properties: dict[str, Attribute] = {
+        "sym_name": StringAttr(name),
+        "function_type": FunctionType.from_lists(inputs, region.res.types),
+        "arg_attrs": _argument_attributes(tensors, needed, local, shapes),
+    }
+    return FuncOp.create(properties=properties, regions=[Region(block)], location=region.location)
 
 
 def _as_return(op: flow.ReturnOp) -> ReturnOp:
-    out = ReturnOp(*op.values)
-    out.location = op.location
+    out = ReturnOp.create(operands=list(op.operands), location=op.location)
     op.erase()  # or its operands would keep it as a user
     return out
 
@@ -127,10 +129,10 @@ def _argument_attributes(
     entries: list[DictionaryAttr] = []
     for value in tensors:
         assert isinstance(value.type, TensorType)
-        attributes: dict[str, Attribute] = {"fuseline.constant": UnitAttr()} if is_constant(value) else {}
+        known: dict[str, Attribute] = {"fuseline.constant": attributes.UNIT} if is_constant(value) else {}
         if DYNAMIC_INDEX in value.type.get_shape():
-            attributes["fuseline.dims"] = ArrayAttr([StringAttr(to_name(substitute(dim, local))) for dim in shapes.dims(value)])
-        entries.append(DictionaryAttr(attributes))
+            known["fuseline.dims"] = ArrayAttr([StringAttr(to_name(substitute(dim, local))) for dim in shapes.dims(value)])
+        entries.append(DictionaryAttr(known))
     for i, item in enumerate(needed):
         bounds = f"{item.lo}..{item.hi if item.hi is not None else ''}"
         entries.append(DictionaryAttr({"fuseline.name": StringAttr(f"s{i}"), BOUNDS_ATTRIBUTE: StringAttr(bounds)}))
@@ -144,9 +146,8 @@ def _bind_indices(entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnaly
     block = entry.body.block
     assert block.first_op is not None
     emitter = Emitter.before(block.first_op)
-    for value in indices:
-        inside = emitter.size(substitute(shapes.index(value), local), lambda item: block.args[first + int(item.name[1:])])
-        value.replace_uses_with_if(inside, lambda use: within(use.operation, block))
+    sizes = {value: substitute(shapes.index(value), local) for value in indices}
+    replace_inside(entry, {value: emitter.size(size, lambda item: block.args[first + int(item.name[1:])]) for value, size in sizes.items()})
 
 
 def _call(region: flow.DispatchRegionOp, name: str, tensors: Sequence[SSAValue], needed: Sequence[Symbol], sizes: SizeBuilder) -> None:

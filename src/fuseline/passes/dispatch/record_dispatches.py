@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,21 +38,21 @@ class RecordDispatchesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        views = {exe.sym_name.data: DispatchView(entry_of(exe)) for exe in op.ops if isinstance(exe, ExecutableOp)}
+        codes = {exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)}
         ctx.records.dispatches.clear()
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                _record_function(ctx, function, views)
+                _record_function(ctx, function, codes)
                 _record_undispatched(ctx, function)
         _name_decisions(ctx)
 
 
-def _record_function(ctx: CompilerContext, function: FuncOp, views: dict[str, DispatchView]) -> None:
+def _record_function(ctx: CompilerContext, function: FuncOp, codes: dict[str, _Code]) -> None:
     shapes = ShapeAnalysis(ctx.symbols)
     for call in function.body.block.ops:
         if isinstance(call, DispatchOp):
             number = len(ctx.records.dispatches)
-            ctx.records.dispatches.append(_record(ctx, call, views[call.executable], shapes, number))
+            ctx.records.dispatches.append(_record(ctx, call, codes[call.executable], shapes, number))
 
 
 def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
@@ -64,55 +64,80 @@ def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
                 ctx.records.eliminated.setdefault(node, "outline-executables")
 
 
-def _record(ctx: CompilerContext, call: DispatchOp, view: DispatchView, shapes: ShapeAnalysis, number: int) -> DispatchRecord:
-    root, parts = view.root, components(view)
-    members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
-    extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
-    names = _names(call, members)
-    arms = [_arm(part, names) for part in parts] if len(parts) > 1 else []
-    work = _number(_sum(flops(op, view.shapes) for op in members))
+@dataclass(frozen=True)
+class _Code:
+    """What is the same for every dispatch of one executable. Members are numbered; `arms` are the kind of the root and the members of each."""
+
+    kinds: tuple[str, ...]
+    root: str
+    roots: frozenset[int]
+    arms: tuple[tuple[str, tuple[int, ...]], ...]
+    loops: tuple[str, ...]
+    flops: int
+
+    @classmethod
+    def of(cls, view: DispatchView) -> _Code:
+        """The facts of one executable's code."""
+        root, parts = view.root, components(view)
+        members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
+        at = {op: i for i, op in enumerate(members)}
+        mine = [[op for op in part.members if op in at] for part in parts]
+        roots = [root_of(ops) for ops in mine]
+        extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
+        arms = [_arm(part, ops, at) for part, ops in zip(parts, mine, strict=True)] if len(parts) > 1 else []
+        return cls(
+            kinds=tuple(kind(op).value for op in members),
+            root=kind(root).value if root is not None else "",
+            roots=frozenset(at[op] for op in roots if op is not None and op in at),
+            arms=tuple(arms),
+            loops=tuple(to_text(extent) for extent in extents),
+            flops=_number(_sum(flops(op, view.shapes) for op in members)),
+        )
+
+
+def _arm(part: Component, members: list[Operation], at: dict[Operation, int]) -> tuple[str, tuple[int, ...]]:
+    root = root_of(members)
+    stored = "fill" if splat_value(part.outputs[0].value) is not None else "copy"
+    return kind(root).value if root is not None else stored, tuple(at[op] for op in members)
+
+
+def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAnalysis, number: int) -> DispatchRecord:
+    names = _names(call, code)
     read = _number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
     written = _number(_sum(num_bytes(value, shapes) for value in call.res))
     return DispatchRecord(
-        name=f"{number:03d}_{kind(root).value if root is not None else 'empty'}",
+        name=f"{number:03d}_{code.root or 'empty'}",
         executable=call.executable,
-        root=_label(arms) if arms else (kind(root).value if root is not None else ""),
-        members=_members(ctx, members, names, [root_of([op for op in part.members if op in names]) for part in parts]),
-        loops=tuple(to_text(extent) for extent in extents),
-        flops=work,
+        root=_label(code) if code.arms else code.root,
+        members=_members(ctx, code, names),
+        loops=code.loops,
+        flops=code.flops,
         bytes_read=read,
         bytes_written=written,
-        arms=arms,
-        predicted_ns=round(launch_ns(work, read + written, ctx.target.threads)),
+        arms=[ArmRecord(root=root, members=tuple(names[i] for i in members)) for root, members in code.arms],
+        predicted_ns=round(launch_ns(code.flops, read + written, ctx.target.threads)),
     )
 
 
-def _names(call: DispatchOp, ops: list[Operation]) -> dict[Operation, str]:
+def _names(call: DispatchOp, code: _Code) -> list[str]:
     """The fusion graph's id of each member; its kind where the dispatch was not formed by fusion."""
     attribute = call.attributes.get(MEMBERS_ATTRIBUTE)
     names = [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
-    return dict(zip(ops, names if len(names) == len(ops) else [kind(op).value for op in ops], strict=True))
+    return names if len(names) == len(code.kinds) else list(code.kinds)
 
 
-def _arm(part: Component, names: dict[Operation, str]) -> ArmRecord:
-    members = [op for op in part.members if op in names]
-    root = root_of(members)
-    stored = "fill" if splat_value(part.outputs[0].value) is not None else "copy"
-    return ArmRecord(root=kind(root).value if root is not None else stored, members=tuple(names[op] for op in members))
-
-
-def _label(arms: list[ArmRecord]) -> str:
-    counts = Counter(arm.root for arm in arms)
+def _label(code: _Code) -> str:
+    counts = Counter(root for root, _ in code.arms)
     return " + ".join(root if count == 1 else f"{root} x{count}" for root, count in counts.items())
 
 
-def _members(ctx: CompilerContext, ops: list[Operation], names: dict[Operation, str], roots: Sequence[Operation | None]) -> list[MemberRecord]:
-    at = max((i for i, op in enumerate(ops) if op in roots), default=len(ops))
+def _members(ctx: CompilerContext, code: _Code, names: list[str]) -> list[MemberRecord]:
+    last = max(code.roots, default=len(names))
     records: list[MemberRecord] = []
-    for i, op in enumerate(ops):
-        role: Role = "root" if op in roots else ("prologue" if i < at else "epilogue")
-        known = ctx.records.fusion_nodes.get(names[op], FusionNodeRecord(kind=kind(op).value))
-        records.append(MemberRecord(id=names[op], kind=kind(op).value, role=role, nodes=known.nodes))
+    for i, (name, what) in enumerate(zip(names, code.kinds, strict=True)):
+        role: Role = "root" if i in code.roots else ("prologue" if i < last else "epilogue")
+        known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=what))
+        records.append(MemberRecord(id=name, kind=what, role=role, nodes=known.nodes))
     return records
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, TensorType
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, is_permutation, kind, splat_value
+from fuseline.analysis.structured import Kind, input_count, is_permutation, kind, splat_value
 from fuseline.ir.build import element_of, shape_of
+from fuseline.ir.create import create_empty, create_fill, create_generic
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -19,7 +20,7 @@ Generic = linalg.ops.GenericOp
 
 
 def _is_parallel(op: Generic) -> bool:
-    return all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
+    return all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types.data)
 
 
 def _yielded(op: Generic) -> Sequence[SSAValue]:
@@ -36,7 +37,7 @@ def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
 
 def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generic:
     """`op` with the operands `kept` and the results `results`; the body moves over, dropped arguments must be unused."""
-    count = len(op.inputs)
+    count = input_count(op)
     body = op.detach_region(op.body)
     block = body.block
     for i in reversed(range(len(block.args))):
@@ -47,15 +48,14 @@ def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generi
     if len(results) != len(last.operands):
         last.operands = [last.operands[k] for k in results]
     operands = list(op.operands)
-    return Generic(
+    return create_generic(
         [operands[i] for i in kept if i < count],
         [operands[i] for i in kept if i >= count],
         body,
-        [op.indexing_maps.data[i] for i in kept],
-        op.iterator_types.data,
-        [op.results[k].type for k in results],
-        op.doc,
-        op.library_call,
+        [op.indexing_maps.data[i].data for i in kept],
+        op.iterator_types,
+        doc=op.doc,
+        library_call=op.library_call,
     )
 
 
@@ -82,12 +82,13 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
 
     Not those of contractions and convolutions: without one operand they would be neither, and lose the kernels made for them.
     """
-    if kind(op) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
-        return False
-    for i, value in enumerate(op.inputs):
-        number = splat_value(value) if op.body.block.args[i].uses else None
+    args = op.body.block.args
+    for i, value in enumerate(op.operands[: input_count(op)]):
+        number = splat_value(value) if args[i].first_use is not None else None
         if number is None:
             continue
+        if kind(op) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
+            return False
         element = element_of(value)
         scalar = _scalar_behind(value)
         if scalar is None:
@@ -96,7 +97,7 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
             assert op.parent is not None
             op.parent.insert_op_before(constant, op)
             scalar = constant.result
-        op.body.block.args[i].replace_all_uses_with(scalar)
+        args[i].replace_all_uses_with(scalar)
         work.touch(op)
         return True
     return False
@@ -112,26 +113,28 @@ def _scalar_behind(value: SSAValue) -> SSAValue | None:
 
 def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
     """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a pooling)."""
-    args, count = op.body.block.args, len(op.inputs)
-    kept = list(range(len(op.operands)))
-    for i in range(count):
+    args, kept = op.body.block.args, list(range(len(op.operands)))
+    unused = [i for i in range(input_count(op)) if args[i].first_use is None]
+    for i in unused:
         rest = [k for k in kept if k != i]
-        if not args[i].uses and _loops_known(op, rest):
+        if _loops_known(op, rest):
             kept = rest
     if len(kept) == len(op.operands):
         return False
-    results = list(op.results)
-    work.replace(op, [_rebuilt(op, kept, range(len(results)))])
+    work.replace(op, [_rebuilt(op, kept, range(len(op.results)))])
     return True
 
 
 def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
     """Inputs that are the same tensor under the same map are read once."""
-    args, seen = op.body.block.args, dict[tuple[SSAValue, AffineMapAttr], int]()
+    count = input_count(op)
+    if count < 2:
+        return False
+    args, maps, seen = op.body.block.args, op.indexing_maps.data, dict[tuple[SSAValue, AffineMapAttr], int]()
     repeated = False
-    for i, value in enumerate(op.inputs):
-        first = seen.setdefault((value, op.indexing_maps.data[i]), i)
-        if first != i and args[i].uses:
+    for i, value in enumerate(op.operands[:count]):
+        first = seen.setdefault((value, maps[i]), i)
+        if first != i and args[i].first_use is not None:
             args[i].replace_all_uses_with(args[first])
             repeated = True
     if repeated:
@@ -141,11 +144,12 @@ def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
 
 def fold_unused_results(op: Generic, work: Worklist) -> bool:
     """Results without uses go with their inits, if the other results can be computed without them."""
-    keep = [k for k, result in enumerate(op.results) if result.uses]
+    keep = [k for k, result in enumerate(op.results) if result.first_use is not None]
     if not keep or len(keep) == len(op.results):
         return False
     keep = _with_needed(op, keep)
-    kept = [*range(len(op.inputs)), *(len(op.inputs) + k for k in keep)]
+    count = input_count(op)
+    kept = [*range(count), *(count + k for k in keep)]
     if len(keep) == len(op.results) or not _loops_known(op, kept):
         return False
     _drop_body(op, keep)
@@ -158,7 +162,7 @@ def fold_unused_results(op: Generic, work: Worklist) -> bool:
 
 def _with_needed(op: Generic, keep: list[int]) -> list[int]:
     """The results `keep`, and those whose accumulators their bodies read."""
-    accumulators = op.body.block.args[len(op.inputs) :]
+    accumulators = op.body.block.args[input_count(op) :]
     found, pending = set(keep), list(keep)
     while pending:
         reached = _reached(_yielded(op)[pending.pop()])
@@ -198,13 +202,12 @@ def fold_unread_init(op: Generic, work: Worklist) -> bool:
     if not _is_parallel(op):
         return False
     args = op.body.block.args
-    for k, value in enumerate(op.outputs):
-        i = len(op.inputs) + k
+    for i, value in enumerate(op.operands[input_count(op) :], start=input_count(op)):
         made_empty = isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp)
-        if made_empty or args[i].uses or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
+        if made_empty or args[i].first_use is not None or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
             continue
-        empty = tensor.EmptyOp([], value.type)
-        empty.location = op.location
+        assert isinstance(value.type, TensorType)
+        empty = create_empty(value.type, location=op.location)
         assert op.parent is not None
         op.parent.insert_op_before(empty, op)
         op.operands[i] = empty.tensor
@@ -229,12 +232,12 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
     inside = value.owner is op.body.block or (maker is not None and maker.parent is op.body.block)
     if inside and isinstance(maker, arith.ConstantOp):
         constant = maker.clone()
-        fill = linalg.ops.FillOp([constant.result], list(op.outputs), [op.results[0].type])
+        fill = create_fill(constant.result, op.operands[-1])
         work.replace(op, [constant, fill])
         return True
     if inside:
         return False
-    work.replace(op, [linalg.ops.FillOp([value], list(op.outputs), [op.results[0].type])])
+    work.replace(op, [create_fill(value, op.operands[-1])])
     return True
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import scalar_attribute
+from fuseline.ir.create import create_constant
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -18,22 +19,23 @@ from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 def constant_value(value: SSAValue) -> float | int | None:
     """The number that `value` is, None where it is no scalar constant."""
-    op = value.op if isinstance(value, OpResult) else None
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr | FloatAttr):
-        return op.value.value.data
+    if isinstance(value, OpResult) and type(value.op) is arith.ConstantOp:
+        attribute = value.op.value
+        if isinstance(attribute, IntegerAttr | FloatAttr):
+            return attribute.value.data
     return None
 
 
 def constant_op(value: float | int | bool, type_: Attribute) -> arith.ConstantOp:
     """A scalar constant of `type_`."""
-    return arith.ConstantOp(scalar_attribute(value, type_))  # pyright: ignore[reportArgumentType]
+    return create_constant(scalar_attribute(value, type_), type_)
 
 
 def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
     """An op on constants only."""
-    if len(op.results) != 1 or not op.operands or not _is_scalar(op) or not is_evaluable(op):
+    if any(constant_value(value) is None for value in op.operands):
         return False
-    if any(constant_value(value) is None for value in op.operands) or _is_undefined(op):
+    if len(op.results) != 1 or not op.operands or not _is_scalar(op) or not is_evaluable(op) or _is_undefined(op):
         return False
     scope = Scope(Program())
     with np.errstate(all="ignore"):

@@ -87,9 +87,9 @@ def fold_whole_insert(op: tensor.InsertSliceOp, work: Worklist) -> bool:
 
 def fold_empty_pad(op: tensor.PadOp, work: Worklist) -> bool:
     """A pad by nothing."""
-    if op.nofold is not None or op.low or op.high or any((*op.static_low.get_values(), *op.static_high.get_values())):
+    if len(op.operands) != 1 or op.operands[0].type != op.results[0].type or op.nofold is not None:
         return False
-    if op.source.type != op.result.type:
+    if any((*op.static_low.get_values(), *op.static_high.get_values())):
         return False
     work.replace(op, [], [op.source])
     return True

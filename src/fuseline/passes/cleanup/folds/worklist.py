@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.cleanup.elimination import is_dead
 
@@ -29,7 +30,7 @@ class Worklist:
 
     def run(self, root: Operation) -> None:
         """Apply the folds inside `root` until none applies."""
-        self._push(op for op in reversed(list(root.walk())) if op is not root)
+        self._push(reversed(ops_inside(root)))
         while self._pending:
             op = self._pending.pop()
             self._queued.discard(op)
@@ -77,14 +78,13 @@ class Worklist:
         Rewriter.replace_op(op, list(new), results)
         self._push(producers)
         self._push(users)
-        self._push(new)
-        for inner in (i for n in new for i in n.walk()):
-            self._push([inner])
+        for op in new:
+            self._push([op, *ops_inside(op)])
 
     def erase(self, op: Operation) -> None:
         """Remove a dead op."""
         producers, parent = _producers(op), op.parent_op()
-        for inner in op.walk():
+        for inner in (op, *ops_inside(op)):
             self.gone.update(provenance(inner))
         op.detach()
         op.erase()
@@ -92,4 +92,4 @@ class Worklist:
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in op.walk() for value in inner.operands if isinstance(value, OpResult)]
+    return [value.op for inner in (op, *ops_inside(op)) for value in inner.operands if isinstance(value, OpResult)]

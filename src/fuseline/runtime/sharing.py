@@ -46,25 +46,25 @@ def share_grids(commands: Sequence[Grids], threads: int, split_above_ns: int = 0
     """Cut the grids of each command, one row per arm.
 
     A wave (the commands from one barrier to the next) that costs less than `split_above_ns` runs on thread 0, and between two such waves
-    the barrier is dropped: program order on that thread does the same. In other waves each command starts on the thread after the last one
-    that got an odd share, so that small grids spread.
+    the barrier is dropped: program order on that thread does the same. In other waves every thread gets an equal share of every grid, so that
+    estimates of what a workgroup costs matter for those alone that are left over: these go to the threads with the least to do so far.
 
     >>> share_grids([Grids((Grid(3),)), Grids((Grid(1),))], 2).ranges.tolist()
     [[[0, 2], [0, 0]], [[2, 3], [0, 1]]]
     """
-    rows = [grid.workgroups for command in commands for grid in command.arms]
-    ranges = np.zeros((threads, len(rows), 2), np.int64)
     if threads == 1:
-        ranges[0, :, 1] = rows
-        return Shares([False] * len(rows), ranges)
+        whole = [[[0, grid.workgroups] for command in commands for grid in command.arms]]
+        return Shares([False] * len(whole[0]), np.array(whole, np.int64).reshape(1, -1, 2))
     barriers: list[bool] = []
+    rows: list[list[int]] = []
     was_alone = True
     for wave in _waves(commands):
         alone = sum(command.cost_ns for command in wave) < split_above_ns
-        _share_wave(wave, 1 if alone else threads, ranges[:, len(barriers) :])
-        barriers += [wave[0].barrier and not (alone and was_alone), *[False] * (sum(len(command.arms) for command in wave) - 1)]
+        rows += _share_wave(wave, 1 if alone else threads, threads)
+        barriers += [wave[0].barrier and not (alone and was_alone)]
+        barriers += [False] * (len(rows) - len(barriers))
         was_alone = alone
-    return Shares(barriers, ranges)
+    return Shares(barriers, np.array(rows, np.int64).reshape(len(rows), threads, 2).swapaxes(0, 1))
 
 
 def _waves(commands: Sequence[Grids]) -> Iterator[Sequence[Grids]]:
@@ -74,42 +74,38 @@ def _waves(commands: Sequence[Grids]) -> Iterator[Sequence[Grids]]:
             yield commands[start:end]
 
 
-def _share_wave(wave: Sequence[Grids], most: int, ranges: NDArray[np.int64]) -> None:
-    """Fill the rows of `ranges` (of all threads) from the first on."""
-    first = row = 0
-    threads = len(ranges)
+def _share_wave(wave: Sequence[Grids], most: int, threads: int) -> Iterator[list[int]]:
+    """For each row the first workgroup of each thread and the one behind its last."""
+    loads = [0.0] * threads
     for command in wave:
-        participants = max(1, min(most, command.workgroups, command.max_threads or most))
-        takers = (first + np.arange(participants)) % threads
-        for cuts in _cuts(command.arms, participants):
-            ranges[takers, row, 0], ranges[takers, row, 1] = cuts[:-1], cuts[1:]
-            row += 1
-        if most > 1:
-            first = (first + _odd(command, participants, threads)) % threads
+        participants = min(most, command.max_threads or most)
+        taking = range(most) if participants == most else sorted(_least(loads, range(most), participants))
+        dearest_first = sorted(range(len(command.arms)), key=lambda i: -_unit(command.arms[i]))
+        shared = {arm: _share(command.arms[arm], taking, loads) for arm in dearest_first}
+        yield from (shared[arm] for arm in range(len(shared)))
 
 
-def _odd(command: Grids, participants: int, threads: int) -> int:
-    """How many threads from the first on have got more than the others."""
-    if participants < threads:
-        return participants
-    return command.workgroups if len(command.arms) == 1 else 0
+def _share(grid: Grid, taking: Sequence[int], loads: list[float]) -> list[int]:
+    """An equal share for each thread of `taking`, and what is left over to those with the least `loads`, which grow.
 
-
-def _cuts(arms: Sequence[Grid], pieces: int) -> Iterator[NDArray[np.int64]]:
-    """For each grid the workgroups at which it is cut into `pieces` ranges: `pieces + 1` ascending numbers from 0 to all.
-
-    One grid is cut evenly, the first ranges one longer. Several are laid end to end, each as long as its cost, and cut into pieces of equal
-    cost: a piece is the end of one grid, some whole ones, and the beginning of another.
+    Threads take their ranges in order, so that neighbours in a grid are often on the thread that had them in the last one.
     """
-    numbers = np.arange(pieces + 1)
-    if len(arms) == 1:
-        quotient, remainder = divmod(arms[0].workgroups, pieces)
-        yield numbers * quotient + np.minimum(numbers, remainder)
-        return
-    costs = [max(grid.cost_ns, 1) if grid.workgroups else 0 for grid in arms]
-    marks, start = numbers * (sum(costs) / pieces), 0
-    for grid, cost in zip(arms, costs, strict=True):
-        cuts = np.rint(np.clip((marks - start) / max(cost, 1), 0, 1) * grid.workgroups).astype(np.int64)
-        cuts[0], cuts[-1] = 0, grid.workgroups
-        yield cuts
-        start += cost
+    quotient, remainder = divmod(grid.workgroups, len(taking))
+    extra = set(_least(loads, taking, remainder)) if remainder else set[int]()
+    unit, at = _unit(grid), 0
+    ranges = [0] * (2 * len(loads))
+    for thread in taking:
+        count = quotient + (thread in extra)
+        ranges[2 * thread : 2 * thread + 2] = at, at + count
+        loads[thread] += count * unit
+        at += count
+    return ranges
+
+
+def _least(loads: Sequence[float], taking: Sequence[int], count: int) -> list[int]:
+    return sorted(taking, key=loads.__getitem__)[:count]
+
+
+def _unit(grid: Grid) -> float:
+    """What one workgroup costs."""
+    return max(grid.cost_ns, 1) / max(grid.workgroups, 1)

@@ -29,9 +29,13 @@ _FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
 
 @dataclass(frozen=True)
 class DispatchView:
-    """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors returned."""
+    """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors returned.
+
+    `serial`: one thread runs all of it, as a part of a larger kernel, so that there is nothing to share out.
+    """
 
     entry: func.FuncOp
+    serial: bool = False
 
     @cached_property
     def shapes(self) -> ShapeAnalysis:

@@ -14,9 +14,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.memory import Memory
-from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, Value
+from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, MemRef, Operand, Value
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """What a kernel inside another one takes for its parameters.
+
+    Attributes:
+        begin, end: its range of workgroups.
+        sizes: its runtime sizes, by position.
+        bindings: by position, a binding of the kernel around it or a buffer in scratch.
+    """
+
+    begin: Operand
+    end: Operand
+    sizes: Sequence[Operand]
+    bindings: Mapping[int, int | MemRef]
 
 
 class KernelBuilder(Memory):
@@ -31,12 +51,38 @@ class KernelBuilder(Memory):
         super().__init__()
         self.symbol, self.machine = symbol, machine
         self.half_conversion = machine.half_conversion
-        self.begin, self.end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")
+        self._begin, self._end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")
         self._sizes: list[Value] = []
         self._size_upper_bounds: dict[int, int] = {}
+        self._inlined: Inlined | None = None
 
-    def size(self, i: int, upper_bound: int | None = None) -> Value:
+    @contextmanager
+    def inlined(self, part: Inlined) -> Generator[None]:
+        """A kernel inside this one: until the end, parameters are those of `part`, and scratch is given back."""
+        outer, self._inlined = self._inlined, part
+        with self.passing_scratch():
+            yield
+        self._inlined = outer
+
+    @property
+    def begin(self) -> Operand:
+        """The first workgroup to run."""
+        return self._begin if self._inlined is None else self._inlined.begin
+
+    @property
+    def end(self) -> Operand:
+        """The end of the workgroups to run."""
+        return self._end if self._inlined is None else self._inlined.end
+
+    def binding(self, i: int, dtype: str, extent: Operand, writable: bool = False) -> MemRef:
+        """The `i`-th buffer the runtime passes, of `extent` elements. Asking twice gives the same buffer."""
+        found = i if self._inlined is None else self._inlined.bindings[i]
+        return found if isinstance(found, MemRef) else super().binding(found, dtype, extent, writable)
+
+    def size(self, i: int, upper_bound: int | None = None) -> Operand:
         """The `i`-th runtime size (i64, not negative)."""
+        if self._inlined is not None:
+            return self._inlined.sizes[i]
         while len(self._sizes) <= i:
             self._sizes.append(self._fresh("size", I64, attr=len(self._sizes)))
         if upper_bound is not None:
@@ -53,8 +99,8 @@ class KernelBuilder(Memory):
         return Kernel(
             symbol=self.symbol,
             body=self._blocks[0],
-            begin=self.begin,
-            end=self.end,
+            begin=self._begin,
+            end=self._end,
             sizes=tuple(self._sizes),
             bindings=bindings,
             scratch=tuple(self._scratch),

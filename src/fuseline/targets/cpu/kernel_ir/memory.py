@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.conversion import Conversion
@@ -19,6 +20,7 @@ class Memory(Conversion):
         self._scratch: list[MemRef] = []
         self._tables: list[MemRef] = []
         self.scratch_bytes = 0
+        self._scratch_top = 0
 
     def binding(self, i: int, dtype: str, extent: Operand, writable: bool = False) -> MemRef:
         """The `i`-th buffer the runtime passes, of `extent` elements. Asking twice gives the same buffer."""
@@ -30,11 +32,19 @@ class Memory(Conversion):
 
     def scratch(self, dtype: str, elements: int, align: int = 64) -> MemRef:
         """A new buffer of this thread, uninitialised, of a fixed number of elements."""
-        offset = -(-self.scratch_bytes // align) * align
-        self.scratch_bytes = offset + elements * BYTES[dtype]
+        offset = -(-self._scratch_top // align) * align
+        self._scratch_top = offset + elements * BYTES[dtype]
+        self.scratch_bytes = max(self.scratch_bytes, self._scratch_top)
         memory = MemRef(f"s{len(self._scratch)}", dtype, elements, "scratch", offset, writable=True, alignment=align)
         self._scratch.append(memory)
         return memory
+
+    @contextmanager
+    def passing_scratch(self) -> Generator[None]:
+        """Buffers made inside are dead at the end: what comes after may lie in the same place."""
+        top = self._scratch_top
+        yield
+        self._scratch_top = top
 
     def table(self, name: str, numbers: Sequence[float | int], dtype: str = "i64") -> MemRef:
         """A constant array inside the kernel's code; the same table asked for twice is one."""

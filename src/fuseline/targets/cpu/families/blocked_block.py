@@ -1,0 +1,143 @@
+"""How large the blocks of a blocked dispatch are: a pure function of shapes, machine and threads.
+
+A large block reads weights, and packs what it multiplies with, for many points at once; a small one keeps what lies between the units in the
+second-level cache and leaves enough blocks to share out. Every combination of a few sizes per loop is priced, the cheapest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.structured import StructuredOp, kind
+from fuseline.ir.dim import Dim, upper_bound
+from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.families.blocked_structure import HEAVY, Structure, starts_empty
+from fuseline.targets.cpu.families.blocked_tiles import Tile
+from fuseline.targets.cpu.families.contraction_problem import estimated
+from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.target import Refusal
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
+"""Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors."""
+
+FMA_PER_CYCLE, OUTSIDE_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE = 2, 8, 24
+"""What a core does per cycle: vector multiply-adds, bytes read from the cache that cores share, bytes moved within its own second-level cache."""
+
+BLOCK_CYCLES = 3000
+"""What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
+
+RAGGED = 1.05
+"""What it costs that extents are only known at run time."""
+
+UNBALANCED = 0.1
+"""The share of a thread's work that may wait for the others with one block per thread, less with more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Volume:
+    """Elements that shrink with the block: `full` for the whole grid, and the loops of the grid that they depend on."""
+
+    full: float
+    axes: tuple[Node, ...]
+
+    def at(self, share: Mapping[Node, float]) -> float:
+        """How many there are in a block that takes these shares of the loops."""
+        return self.full * prod(share[axis] for axis in self.axes)
+
+
+def choose_tiles(
+    structure: Structure, units: Sequence[object], between: Sequence[SSAValue], machine: Machine, policy: Policy
+) -> dict[Node, Tile] | Refusal:
+    """The tiles of the grid, outermost first; loops that a block takes in full have none."""
+    del units
+    grid = structure.grid
+    extents = {axis: structure.axes.extents[axis] for axis in grid}
+    if any(extent == 0 for extent in extents.values()):
+        return Refusal("empty", "a loop never runs")
+    model = _Model(structure, grid, between, machine, policy)
+    choices = [_candidates(extents[axis], axis in model.contiguous, machine) for axis in grid]
+    best = min(product(*choices), key=lambda sizes: (model.cycles(dict(zip(grid, sizes, strict=True))), sizes), default=())
+    return _tiles(grid, extents, best)
+
+
+def _tiles(grid: Sequence[Node], extents: Mapping[Node, Dim], sizes: Sequence[int]) -> dict[Node, Tile]:
+    tiles: dict[Node, Tile] = {}
+    for axis, size in zip(grid, sizes, strict=True):
+        extent, number = extents[axis], len(tiles)
+        bound = upper_bound(extent)
+        if bound is not None and size >= bound:
+            continue
+        whole = size == 1 or (isinstance(extent, int) and extent % size == 0)
+        tiles[axis] = Tile(extent, size, f"block_{number}", None if whole else f"extent_{number}")
+    return tiles
+
+
+def _candidates(extent: Dim, contiguous: bool, machine: Machine) -> list[int]:
+    bound = upper_bound(extent)
+    likely = min(estimated(extent), bound) if bound is not None else estimated(extent)
+    if contiguous:
+        step = 2 * machine.f32_lanes
+        found = {step * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
+    else:
+        found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
+    inside = sorted(size for size in found if bound is None or size < bound)
+    return [*inside, bound] if bound is not None and bound <= 4096 else inside or [1]
+
+
+class _Model:
+    """Prices a block."""
+
+    def __init__(self, structure: Structure, grid: Sequence[Node], between: Sequence[SSAValue], machine: Machine, policy: Policy) -> None:
+        self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
+        self.extents = {axis: float(estimated(structure.axes.extents[axis])) for axis in grid}
+        self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
+        self.kept = [(self._of_value(value), BYTES[dtype_of(value.type)]) for value in between]
+        self.work: list[_Volume] = []
+        self.read: list[tuple[_Volume, int]] = []
+        self.contiguous: set[Node] = set()
+        for op in structure.placed:
+            self._add(StructuredOp(op))
+
+    def _of_value(self, value: SSAValue) -> _Volume:
+        return self._volume([axis for axis in self.structure.axes.of_value(value) if axis is not None], self.structure.view.shapes.dims(value))
+
+    def _volume(self, axes: Sequence[Node], dims: Sequence[Dim]) -> _Volume:
+        return _Volume(float(prod(estimated(size) for size in dims)), tuple(axis for axis in self.grid if axis in axes))
+
+    def _add(self, op: StructuredOp) -> None:
+        structure, loops = self.structure, self.structure.axes.of_op(op.op)
+        heavy = kind(op.op) in HEAVY
+        if heavy:
+            self.contiguous.update([axis for axis in structure.axes.of_value(op.op.results[0]) if axis is not None][-1:])
+        cost = 1.0 if heavy else 4.0
+        work = self._volume([axis for axis in loops if axis is not None], op.loops(structure.view.shapes))
+        self.work.append(_Volume(work.full * cost, work.axes))
+        for value, map_ in zip(op.inputs, op.input_maps, strict=True):
+            if not structure.is_inside(value) and not starts_empty(value):
+                axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
+                self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+
+    def cycles(self, sizes: Mapping[Node, int]) -> float:
+        """What the dispatch costs on its threads, roughly."""
+        share = {axis: min(1.0, size / self.extents[axis]) for axis, size in sizes.items()}
+        blocks = prod(-(-self.extents[axis] // size) for axis, size in sizes.items())
+        kept = sum(volume.at(share) * size for volume, size in self.kept)
+        block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
+        block += sum(volume.at(share) * size for volume, size in self.read) / OUTSIDE_BYTES_PER_CYCLE
+        far = max(0.0, kept - self.machine.l2_bytes / 2)
+        block += 2 * kept / L2_BYTES_PER_CYCLE + 2 * far / OUTSIDE_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
+        rounds = -(-blocks // self.threads)
+        return rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+
+    def _is_ragged(self, axis: Node, size: int) -> bool:
+        extent = self.ragged[axis]
+        return size > 1 and not (isinstance(extent, int) and extent % size == 0)

@@ -1,0 +1,165 @@
+"""The plan of a blocked dispatch: the block, and a plan of some other family for each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import place_of
+from fuseline.analysis.structured import tensor_operands
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.families.blocked_entry import Sink, UnitEntry, UnitWriter
+from fuseline.targets.cpu.families.blocked_structure import Structure
+from fuseline.targets.cpu.families.blocked_tiles import Tile, Tiling
+from fuseline.targets.cpu.families.blocked_units import Unit, readers
+from fuseline.targets.cpu.families.family import Family, Plan
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.target import PackedLayout, Refusal
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """A unit with the family that lowers it. `arguments` and `sinks` are what its bindings are in the dispatch, `extra` the first of its own."""
+
+    family: Family
+    plan: Plan
+    arguments: tuple[SSAValue, ...]
+    sinks: tuple[Sink, ...]
+    extra: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockedPlan(Plan):
+    """Units in order, the tiles of the grid in order, and the values that lie in scratch with the last unit that reads each."""
+
+    units: tuple[PlannedUnit, ...]
+    tiles: tuple[Tile, ...]
+    buffers: Mapping[SSAValue, int]
+    last_reader: Mapping[SSAValue, int]
+
+
+Choose = Callable[[DispatchView], "tuple[Family, Plan]"]
+
+
+def sinks_of(structure: Structure, tiling: Tiling) -> dict[SSAValue, list[Sink]] | Refusal:
+    """Where the values that leave the dispatch go."""
+    view = structure.view
+    found: dict[SSAValue, list[Sink]] = {}
+    for position, result in enumerate(view.results):
+        place = place_of(view.shapes, result)
+        parts = _parts(structure, place.value)
+        if parts is None or (place.sliced and len(parts) > 1):
+            return Refusal("result-moved", f"result {position} is an argument, or rearranged on the way out")
+        for value, axis, offset in parts:
+            box = tiling.box_of(value)
+            dims = place.dims if len(parts) == 1 else view.shapes.dims(place.value)
+            at = [d.add(x, y) for x, y in zip(box.offsets, place.offsets or (0,) * len(box.offsets), strict=True)]
+            at[axis] = d.add(at[axis], offset)
+            found.setdefault(value, []).append(Sink(value, position, dims, tuple(at)))
+    return found
+
+
+def _parts(structure: Structure, value: SSAValue) -> list[tuple[SSAValue, int, Dim]] | None:
+    """A computed result is its own only part; those of a concat lie one behind the other along an axis."""
+    if not isinstance(value, OpResult):
+        return None
+    if value.op in structure.placed:
+        return [(value, 0, 0)] if structure.view.shapes.dims(value) else None
+    if not isinstance(value.op, tensor.ConcatOp):
+        return None
+    axis, offset = value.op.dim.value.data, 0
+    out: list[tuple[SSAValue, int, Dim]] = []
+    for part in value.op.inputs:
+        if not isinstance(part, OpResult) or part.op not in structure.placed:
+            return None
+        out.append((part, axis, offset))
+        offset = d.add(offset, structure.view.shapes.dims(part)[axis])
+    return out
+
+
+def write_units(tiling: Tiling, units: Sequence[Unit], sinks: Mapping[SSAValue, Sequence[Sink]]) -> list[UnitEntry]:
+    """The entry functions of the units."""
+    structure = tiling.structure
+    read_back = {value for value, places in sinks.items() if readers(structure, units, value) and _whole(structure, value, places)}
+    packable = _packable(structure, units)
+    out: list[UnitEntry] = []
+    for number, unit in enumerate(units):
+        mine = [sink for op in unit.members for value in op.results for sink in _outputs(structure, units, value, sinks, read_back)]
+        writer = UnitWriter(tiling, unit.members, read_back, packable)
+        out.append(writer.write(f"{structure.view.entry.sym_name.data}_unit_{number}", unit.members, mine))
+    return out
+
+
+def _whole(structure: Structure, value: SSAValue, places: Sequence[Sink]) -> bool:
+    """Whether the first result that holds a value holds nothing else: it can be read back from there."""
+    return places[0].dims == structure.view.shapes.dims(value)
+
+
+def _outputs(
+    structure: Structure, units: Sequence[Unit], value: SSAValue, sinks: Mapping[SSAValue, Sequence[Sink]], read_back: set[SSAValue]
+) -> list[Sink]:
+    out = list(sinks.get(value, ()))
+    if value not in read_back and readers(structure, units, value):
+        out.append(Sink(value))
+    return out
+
+
+def _packable(structure: Structure, units: Sequence[Unit]) -> set[SSAValue]:
+    """Constant arguments that only one unit reads: their bytes may be laid out for it."""
+    found: set[SSAValue] = set()
+    for argument in structure.view.tensors:
+        if structure.view.is_constant(argument) and sum(_reads(unit, argument) for unit in units) == 1:
+            found.add(argument)
+    return found
+
+
+def _reads(unit: Unit, argument: BlockArgument) -> bool:
+    pending = [value for op in unit.members for value in tensor_operands(op)]
+    seen: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        if value is argument:
+            return True
+        if isinstance(value, OpResult) and value not in seen and not unit.makes(value):
+            seen.add(value)
+            pending += tensor_operands(value.op)
+    return False
+
+
+def scratch_elements(tiling: Tiling, value: SSAValue) -> int | None:
+    """Elements of the block's part of a value at most; None without a bound."""
+    return static_upper_bound(tiling.box_of(value).sizes)
+
+
+def scratch_bytes(tiling: Tiling, values: Sequence[SSAValue]) -> int | None:
+    """Bytes of the block's parts of `values` at most; None without a bound."""
+    total = 0
+    for value in values:
+        elements = scratch_elements(tiling, value)
+        if elements is None:
+            return None
+        total += elements * BYTES[dtype_of(value.type)]
+    return total
+
+
+def plan_units(view: DispatchView, entries: Sequence[UnitEntry], choose: Choose) -> tuple[list[PlannedUnit], dict[int, PackedLayout], list[bytes]]:
+    """A family and a plan for each unit, and what they ask of the dispatch's constants."""
+    planned: list[PlannedUnit] = []
+    layouts: dict[int, PackedLayout] = {}
+    extras: list[bytes] = []
+    first = len(view.tensors) + len(view.results)
+    for entry in entries:
+        family, plan = choose(DispatchView(entry.entry, serial=True))
+        planned.append(PlannedUnit(family, plan, entry.arguments, entry.sinks, first + len(extras)))
+        extras += plan.extra_constants
+        for position, layout in plan.constant_layouts.items():
+            argument = entry.arguments[position]
+            assert isinstance(argument, BlockArgument)
+            layouts[view.tensors.index(argument)] = layout
+    return planned, layouts, extras

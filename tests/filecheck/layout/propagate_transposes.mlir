@@ -73,6 +73,30 @@ func.func @flatten(%x: tensor<4x2x2x3xf32>) -> tensor<4x5xf32> {
 
 // -----
 
+// A channel shuffle between channels-last ops: only the shuffle stays, written by the producer; image and window keep their order.
+// CHECK-LABEL: func.func @channel_shuffle
+// CHECK-NOT: linalg.transpose
+// CHECK: affine_map<(d0, d1, d2, d3) -> (d0, d1, d3, d2)>
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.collapse_shape {{.*}} tensor<9x7x5x4xf32> into tensor<9x7x20xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {{.*}} ins({{.*}}tensor<9x7x20xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @channel_shuffle(%x: tensor<9x7x4x5xf32>) -> tensor<9x7x20xf32> {
+  %e0 = tensor.empty() : tensor<9x7x4x5xf32>
+  %a = linalg.exp ins(%x : tensor<9x7x4x5xf32>) outs(%e0 : tensor<9x7x4x5xf32>) -> tensor<9x7x4x5xf32>
+  %e1 = tensor.empty() : tensor<5x4x9x7xf32>
+  %t = linalg.transpose ins(%a : tensor<9x7x4x5xf32>) outs(%e1 : tensor<5x4x9x7xf32>) permutation = [3, 2, 0, 1]
+  %c = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<5x4x9x7xf32> into tensor<20x9x7xf32>
+  %e2 = tensor.empty() : tensor<9x7x20xf32>
+  %r = linalg.transpose ins(%c : tensor<20x9x7xf32>) outs(%e2 : tensor<9x7x20xf32>) permutation = [1, 2, 0]
+  %y = linalg.exp ins(%r : tensor<9x7x20xf32>) outs(%e2 : tensor<9x7x20xf32>) -> tensor<9x7x20xf32>
+  return %y : tensor<9x7x20xf32>
+}
+
+// -----
+
 // A concat takes the layout of most of its bytes; the argument that has the other one is transposed as it is written.
 // CHECK-LABEL: func.func @concat
 // CHECK: tensor.concat dim(2)

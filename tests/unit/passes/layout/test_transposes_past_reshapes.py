@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseline.passes.layout.rewriting.permutation import apply, compose, inverse, is_identity
-from fuseline.passes.layout.rewriting.transposes_down import gathered, spread
+from fuseline.passes.layout.rewriting.transposes_down import gathered, parted, spread
 from fuseline.passes.layout.rewriting.transposes_up import renumbered, whole_groups
 
 SIZES = (2, 3, 4, 5)
@@ -46,6 +46,28 @@ def test_gathered(permutation: tuple[int, ...], at: int) -> None:
         collapsed = x.reshape([int(np.prod([SIZES[axis] for axis in group])) for group in new_groups])
         wanted = y.reshape([int(np.prod([y.shape[axis] for axis in group])) for group in groups])
         assert np.array_equal(collapsed.transpose(below), wanted)
+
+
+@given(permutations, st.integers(0, 2))
+def test_parted(permutation: tuple[int, ...], at: int) -> None:
+    """What stays above leaves a transpose of whole groups, the innermost dimension of the operand still innermost."""
+    x = np.arange(120).reshape(SIZES)
+    y = x.transpose(permutation)
+    groups = [[i] for i in range(at)] + [[at, at + 1]] + [[i] for i in range(at + 2, 4)]
+    wanted = y.reshape([int(np.prod([y.shape[axis] for axis in group])) for group in groups])
+    above = parted(permutation, groups)
+    if above is None:
+        ends = [max(permutation[axis] for axis in group) for group in groups]
+        assert ends == sorted(ends)
+        return
+    assert any(3 in (permutation[axis] for axis in group) and above[-1] == permutation[group[-1]] for group in groups)
+    plan = gathered(compose(inverse(above), permutation), groups)
+    assert plan is not None
+    below, new_groups = plan
+    assert not is_identity(below)
+    held = x.transpose(above)
+    collapsed = held.reshape([int(np.prod([held.shape[axis] for axis in group])) for group in new_groups])
+    assert np.array_equal(collapsed.transpose(below), wanted)
 
 
 def test_whole_groups() -> None:

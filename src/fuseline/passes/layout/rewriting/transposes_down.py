@@ -107,12 +107,33 @@ def _collapse(scope: Scope, op: Operation) -> SSAValue | None:
     if found is None:
         return None
     top, source, permutation = found
+    at, moved = _emitters(op, top)
     plan = gathered(permutation, groups_of(op))
     if plan is None:
-        return None
+        above = parted(permutation, groups_of(op))
+        if above is None:
+            return None
+        source = transpose(scope, moved, source, above)
+        plan = gathered(compose(inverse(above), permutation), groups_of(op))
+        assert plan is not None
     below, new_groups = plan
-    at, moved = _emitters(op, top)
     return transpose(scope, moved, collapse(scope, at, source, new_groups), below)
+
+
+def parted(permutation: Permutation, groups: Sequence[Sequence[int]]) -> Permutation | None:
+    """The part of `permutation` that must stay above a collapse of its result by `groups`: it puts the dimensions of each group side by side,
+    the groups in the order of their innermost dimensions in the operand. None where nothing would be left to move below.
+
+    A channel shuffle between channels-last convolutions: only the shuffle stays.
+
+    >>> parted((3, 2, 0, 1), [[0, 1], [2], [3]])
+    (0, 1, 3, 2)
+    >>> parted((0, 2, 1), [[0], [1, 2]]) is None
+    True
+    """
+    sources = [[permutation[axis] for axis in group] for group in groups]
+    order = sorted(range(len(groups)), key=lambda i: max(sources[i]))
+    return None if order == list(range(len(groups))) else tuple(axis for i in order for axis in sources[i])
 
 
 def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple[Permutation, list[list[int]]] | None:

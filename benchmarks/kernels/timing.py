@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.ir import dim as d
+from fuseline.passes.schedule.pack_constants import transformed
 from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.winograd import WinogradFamily
 from fuseline.targets.cpu.isa import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
@@ -52,7 +54,7 @@ def aligned(array: NDArray[Any]) -> Array:
 
 def plan(case: Case, isa: Machine) -> tuple[Any, Plan]:
     """The first family that takes the case, and its plan."""
-    for family in (ContractionFamily(), ConvolutionFamily(), WindowFamily()):
+    for family in (ContractionFamily(), WinogradFamily(), ConvolutionFamily(), WindowFamily()):
         found = family.accepts(case.view, isa)
         if not isinstance(found, Refusal):
             return family, found
@@ -85,6 +87,7 @@ class Compiled:
         layout = self.plan.constant_layouts.get(position)
         if layout is None:
             return array
+        array = transformed(array, layout)
         padded = np.pad(array, [(0, to - size) for to, size in zip(layout.pad_to, array.shape, strict=True)])
         return np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))
 

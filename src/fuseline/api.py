@@ -198,7 +198,7 @@ def compile(
         plan: the file of a fusion plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md).
         rules: files with further fusion rules.
         fusion: `none` (one op per dispatch) or `default`.
-        numerics: `strict`, `default` or `fast`; no kernel trades accuracy yet, so they agree.
+        numerics: `strict` (no kernel trades accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster).
         progress: called with a phase, steps done, steps in all.
 
     Raises FuselineError naming the ONNX node, option or file at fault.

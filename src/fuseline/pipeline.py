@@ -93,7 +93,8 @@ class CompileOptions:
     """What a user may choose.
 
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
-    process may use. `dedup`: `none` or `exact`. `fusion`: `none`, `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
+    process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`,
+    `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
     """
 
     target: str = "cpu"
@@ -189,7 +190,7 @@ def emit(source: Any, options: CompileOptions) -> str:
     stage = options.emit
     if stage not in STAGES:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
-    module, ctx = prepare(source, options, create_target(options.target, options.threads))
+    module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
     if stage != "input":
         run_phases(module, ctx, options, until="fusion" if stage == PLAN_STAGE else stage)
     return plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
@@ -199,7 +200,7 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is written."""
     from fuseline.targets import create_target
 
-    target = create_target(options.target, options.threads)
+    target = create_target(options.target, options.threads, options.numerics)
     with _without_collection():
         module, ctx = prepare(source, options, target)
         run_phases(module, ctx, options)

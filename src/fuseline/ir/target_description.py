@@ -12,6 +12,8 @@ STACK_LIMIT_BYTES = 32 * 1024
 class TargetDescription:
     """What passes may know of a target.
 
+    `numerics` says how exact its kernels are: `strict`, `default` or `fast`.
+
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
     `arms_limit` the independent parts it may have. `chains_roots`: a workgroup may run several roots one after the other, over scratch.
     """
@@ -24,3 +26,4 @@ class TargetDescription:
     chains_roots: bool = True
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024
+    numerics: str = "default"

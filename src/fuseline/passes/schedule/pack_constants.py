@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -22,8 +23,8 @@ Bytes = NDArray[np.uint8]
 _SAMPLE = 4096
 """Bytes from either end that tell most different constants apart before they are compared whole."""
 
-_SLICE = 1 << 20
-"""Elements that are transformed in float64 at once."""
+_PIECE = 4096
+"""Columns that are multiplied by a layout's matrices at once: they stay in cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +154,17 @@ def _fits(dims: tuple[int, ...], layout: PackedLayout) -> bool:
 
 
 def transformed(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
-    """`array` times the layout's matrices, computed in float64 a slice at a time: the whole in float64 would be several times the result."""
-    along = {axis: np.array(matrix, np.float64) for axis, matrix in enumerate(layout.matrices) if matrix is not None}
-    if not along or not array.size:
+    """`array` times the layout's matrices, computed in float64 a piece at a time: the whole in float64 would be several times the result."""
+    axes = [axis for axis, matrix in enumerate(layout.matrices) if matrix is not None]
+    if not axes:
         return array
-    out = np.empty([len(along[axis]) if axis in along else size for axis, size in enumerate(array.shape)], array.dtype)
-    cut = max((axis for axis in range(array.ndim) if axis not in along), key=lambda axis: array.shape[axis], default=None)
-    step = max(1, _SLICE * array.shape[cut] // out.size) if cut is not None else 1
-    for start in range(0, array.shape[cut] if cut is not None else 1, step):
-        where = tuple(slice(start, start + step) if axis == cut else slice(None) for axis in range(array.ndim))
-        part = array[where].astype(np.float64)
-        for axis, matrix in along.items():
-            part = np.moveaxis(np.tensordot(matrix, part, (1, axis)), 0, axis)
-        out[where] = part
-    return out
+    matrices = [np.array(layout.matrices[axis], np.float64) for axis in axes]
+    front = np.moveaxis(array, axes, range(len(axes)))
+    columns = front.reshape(prod(front.shape[: len(axes)]), -1)
+    matrix = reduce(np.kron, matrices)
+    out = np.empty((len(matrix), columns.shape[1]), array.dtype)
+    for start in range(0, columns.shape[1], _PIECE):
+        piece = slice(start, start + _PIECE)
+        out[:, piece] = matrix @ columns[:, piece].astype(np.float64)
+    sizes = [len(matrix) for matrix in matrices]
+    return np.moveaxis(out.reshape(*sizes, *front.shape[len(axes) :]), range(len(axes)), axes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuseline.targets.target import Target
 
 
-def create(variant: str | None = None, threads: int | None = None) -> Target:
+def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
     """The target `cpu` or `cpu:<isa>`; `threads` None for the processors this process may run on. Raises E0501 for an unknown ISA."""
     from fuseline.targets.cpu.target import CpuTarget
 
-    return CpuTarget(variant, threads)
+    return CpuTarget(variant, threads, numerics=numerics)

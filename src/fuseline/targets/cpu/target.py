@@ -18,7 +18,7 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -45,9 +45,10 @@ class CpuTarget(Target):
     Args:
         isa: a name of `fuseline.targets.cpu.isa.ISA_NAMES`; None for the best this CPU has.
         threads: None for the processors this process may run on.
+        numerics: how exact kernels are, one of `fuseline.targets.NUMERICS`.
     """
 
-    def __init__(self, isa: str | None = None, threads: int | None = None, *, use_cache: bool | None = None) -> None:
+    def __init__(self, isa: str | None = None, threads: int | None = None, *, use_cache: bool | None = None, numerics: str = "default") -> None:
         self.machine: Machine = machine_named(isa or "")
         self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
         self.description = TargetDescription(
@@ -57,7 +58,9 @@ class CpuTarget(Target):
             cache_bytes=self.machine.l2_bytes,
             arms_limit=1,
             chains_roots=False,
+            numerics=numerics,
         )
+        self.policy = Policy(numerics, self.description.threads)
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
         """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a symbol and an object."""
@@ -78,7 +81,7 @@ class CpuTarget(Target):
         """The kernel of one dispatch. Raises E0901 naming the dispatch when no family emits it, which is a defect."""
         view = DispatchView(entry)
         refusals: dict[str, str] = {}
-        for family in families():
+        for family in families(self.policy):
             plan = family.accepts(view, self.machine)
             if isinstance(plan, Refusal):
                 refusals[family.name] = f"{plan.code}: {plan.detail}"

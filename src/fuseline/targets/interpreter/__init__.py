@@ -15,9 +15,9 @@ from fuseline.targets.target import Target
 __all__ = ["InterpretedProgram", "InterpretedSession", "Interpreter", "InterpreterTarget", "create"]
 
 
-def create(variant: str | None = None, threads: int | None = None) -> Target:
+def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
     """The target `interpreter`; raises E0501 for a variant, of which it has none."""
     if variant is not None:
         raise FuselineError("E0501", f"the interpreter has no variant {variant!r}")
-    del threads  # NumPy decides
+    del threads, numerics  # NumPy decides
     return InterpreterTarget()

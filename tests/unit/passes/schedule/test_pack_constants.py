@@ -39,6 +39,27 @@ def test_layout_pads_reshapes_and_permutes() -> None:
     assert (packed.original_bytes, packed.packed_bytes) == (140, 192)
 
 
+G = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
+
+
+def test_matrices_are_applied_along_their_dimensions_in_double_precision() -> None:
+    array = _floats(3, 9000, 3)
+    layout = PackedLayout((4, 9008, 4), (4, 9008, 4), (1, 2, 0), (G, None, G))
+    packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)})
+    g = np.array(G)
+    expected = np.zeros((9008, 4, 4), np.float32)
+    expected[:9000] = np.einsum("ai,inj,bj->nba", g, array.astype(np.float64), g)
+    block = packed.blocks[packed.layouts[0, LayoutKey((3, 9000, 3), layout)]]
+    np.testing.assert_array_equal(block.view(np.float32).reshape(9008, 4, 4), expected)
+    assert packed.packed_bytes == expected.nbytes
+
+
+def test_a_matrix_that_does_not_fit_is_refused() -> None:
+    layout = PackedLayout((5, 4), (5, 4), (0, 1), (None, G))
+    with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
+        pack_constants(_schedule([_floats(5, 7)], ["a"]), {"a": _kernel(layout)})
+
+
 def test_blocks_are_aligned() -> None:
     packed = pack_constants(_schedule([_floats(3), _floats(5, seed=1)], ["a", "b"]), {"a": _kernel(), "b": _kernel()})
     assert all(block.ctypes.data % 64 == 0 for block in packed.blocks)

@@ -96,7 +96,7 @@ def test_a_dispatch_that_no_family_takes_is_our_fault(monkeypatch: pytest.Monkey
         def accepts(self, view: object, machine: object) -> Refusal:
             return Refusal("never", "not today")
 
-    monkeypatch.setattr("fuseline.targets.cpu.target.families", lambda: [Never()])
+    monkeypatch.setattr("fuseline.targets.cpu.target.families", lambda policy: [Never(policy)])
     with pytest.raises(FuselineError, match="not today") as error:
         CpuTarget("avx2").compile_executables([relu(5)], {})
     assert (error.value.code, error.value.node) == ("E0901", "entry")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 
-from fuseline.targets.cpu.families.family import Family
+from fuseline.targets.cpu.families.family import Family, Policy
 
-ORDER = ("contraction", "convolution", "window", "rows", "elementwise", "loop_nest")
+ORDER = ("blocked", "contraction", "winograd", "convolution", "window", "rows", "elementwise", "loop_nest")
 """Module names; the last accepts everything."""
 
 
-def families() -> list[Family]:
+def families(policy: Policy | None = None) -> list[Family]:
     """One of each, in order."""
-    return [importlib.import_module(f"fuseline.targets.cpu.families.{name}").EXPORT() for name in ORDER]
+    return [importlib.import_module(f"fuseline.targets.cpu.families.{name}").EXPORT(policy) for name in ORDER]

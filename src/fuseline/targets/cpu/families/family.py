@@ -35,10 +35,21 @@ class Plan:
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the user chose that kernels depend on: how exact they are (`strict`, `default` or `fast`), and threads per run."""
+
+    numerics: str = "default"
+    threads: int = 1
+
+
 class Family(ABC):
     """A way to lower dispatches of one shape. `name` goes into reports."""
 
     name: str
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
 
     @abstractmethod
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:

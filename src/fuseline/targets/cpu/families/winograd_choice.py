@@ -1,0 +1,158 @@
+"""Which minimal filtering a convolution gets, in which blocks, or that it had better be computed directly: a pure function of the problem,
+the machine, the threads and the exactness asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from math import prod
+
+from fuseline.targets.cpu.families.contraction_problem import estimated
+from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.winograd_matrices import error_ratio, filtering, has_filtering
+from fuseline.targets.cpu.families.winograd_plan import Blocking, WinogradPlan, winograd_plan
+from fuseline.targets.cpu.families.winograd_problem import FilteringProblem
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.tiles import Tile, choose_tile, split_rows, step_cycles
+from fuseline.targets.target import Refusal
+
+OUTPUTS = (2, 3, 4, 6, 8)
+"""Outputs per tile and axis that are weighed."""
+
+ERROR_LIMIT = {"default": 16.0, "fast": 256.0}
+"""The largest RMS error, in that of a direct convolution, that each exactness allows."""
+
+GAIN = 1.08
+"""How much faster than directly it must be expected to be: the model is off by so much, and the direct way errs less."""
+
+MOST_TILES = 64
+"""Tiles per block: each weight is then used 64 times per load, and more gains nothing."""
+
+SCRATCH_BYTES = 2 * 1024 * 1024
+"""What a workgroup may use: the scratch of all threads stays within a shared last-level cache."""
+
+PASS_COLUMNS = (64, 32, 128)
+"""Columns per pass that are weighed: a block's transformed image is read once per pass, its products lie in the nearest cache."""
+
+TRANSFORM_CYCLES = 8.0
+"""Per point of a tile and vector, to transform pixels; about as much to transform products."""
+
+EPILOGUE_CYCLES = 4.0
+"""Per pixel and vector."""
+
+FIRST_BYTE_CYCLES, NEXT_BYTE_CYCLES = 0.1, 0.04
+"""Per byte of a filter read from memory, and read again from the last-level cache: what prefetching does not hide."""
+
+MEMORY_THREADS = 1.5
+"""Threads that saturate memory."""
+
+
+def choose(problem: FilteringProblem, machine: Machine, policy: Policy) -> WinogradPlan | Refusal:
+    """The plan of least expected time; a refusal where nothing is exact enough, or a direct convolution is expected to be as fast."""
+    limit = ERROR_LIMIT.get(policy.numerics)
+    if limit is None:
+        return Refusal("exact-numerics", "minimal filtering rounds more than a direct convolution")
+    allowed = [m for m in OUTPUTS if _applies(problem, m) and _error(problem, m) <= limit]
+    if not allowed:
+        return Refusal("error-bound", f"every filtering errs more than {limit:g} times a direct convolution")
+    found = min(
+        (winograd_cycles(problem, b, machine, policy.threads), i, b) for i, b in enumerate(_blockings(problem, allowed, machine, policy.threads))
+    )
+    direct = direct_cycles(problem, machine, policy.threads)
+    if direct < GAIN * found[0]:
+        return Refusal("direct-is-faster", f"{found[0]:.3g} cycles are expected, {direct:.3g} directly")
+    return winograd_plan(problem, found[2], machine.lanes("f32"))
+
+
+def _applies(problem: FilteringProblem, outputs: int) -> bool:
+    small = all(isinstance(axis.outputs, int) and outputs > axis.outputs + 1 for axis in problem.windows)
+    return not small and all(has_filtering(outputs, axis.taps) for axis in problem.windows)
+
+
+def _error(problem: FilteringProblem, outputs: int) -> float:
+    return error_ratio([filtering(outputs, axis.taps) for axis in problem.windows], problem.channels)
+
+
+def _blockings(problem: FilteringProblem, allowed: list[int], machine: Machine, threads: int) -> Iterator[Blocking]:
+    for outputs in allowed:
+        total = tile_count(problem, outputs)
+        for tiles in sorted({-(-total // -(-total // t)) for t in range(1, min(MOST_TILES, total) + 1)}):
+            for columns in PASS_COLUMNS:
+                whole = blocking(problem, outputs, tiles, columns, machine)
+                if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
+                    continue
+                yield from (replace(whole, passes=passes) for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)}))
+
+
+def tile_count(problem: FilteringProblem, outputs: int) -> int:
+    """Tiles of `outputs` per axis; an outer loop of unknown extent is taken to run once."""
+    extents = problem.base.extents
+    outer = prod(extent for loop in problem.outer if isinstance(extent := extents[loop], int))
+    return outer * prod(-(-estimated(axis.outputs) // outputs) for axis in problem.windows)
+
+
+def blocking(problem: FilteringProblem, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None) -> Blocking:
+    """F(outputs, taps) along every window, in blocks of `tiles` and passes of about `columns`, `passes` of them (None: all) in a workgroup."""
+    lanes = machine.lanes("f32")
+    axes = tuple(filtering(outputs, axis.taps) for axis in problem.windows)
+    tile = _tile(tiles, problem.columns, lanes, machine)
+    width = tile.vectors * lanes
+    panels = max(1, min(columns, problem.columns) // width)
+    return Blocking(axes, tiles, tile, panels, passes or -(-problem.columns // (width * panels)))
+
+
+@cache
+def _tile(rows: int, columns: int, lanes: int, machine: Machine) -> Tile:
+    return choose_tile(rows, columns, lanes, machine)
+
+
+# the model -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _scratch_bytes(problem: FilteringProblem, b: Blocking, machine: Machine) -> int:
+    """The transformed image and the products."""
+    columns = b.panels * b.tile.vectors * machine.lanes("f32")
+    return b.points * b.tiles * (problem.channels + columns) * 4
+
+
+def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, threads: int) -> float:
+    """Expected cycles of the busiest thread."""
+    lanes = machine.lanes("f32")
+    width = b.tile.vectors * lanes
+    passes = -(-problem.columns // (width * b.panels))
+    groups = -(-passes // b.passes)
+    blocks = -(-tile_count(problem, b.axes[0].outputs) // b.tiles)
+    mine = -(-blocks * groups // threads)
+    vectors = b.passes * b.panels * b.tile.vectors
+    products = b.points * problem.channels * b.passes * b.panels * _step_cycles(b.tiles, b.tile)
+    results = b.tiles * vectors * (b.points * TRANSFORM_CYCLES + b.outputs * EPILOGUE_CYCLES)
+    pixels = b.tiles * -(-problem.channels // lanes) * b.points * TRANSFORM_CYCLES
+    compute = mine * (products + results) + -(-mine // groups) * pixels
+    return compute + _filter_cycles(b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads)
+
+
+def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> float:
+    """Expected cycles of the busiest thread of a direct convolution."""
+    lanes = machine.lanes("f32")
+    rows = estimated(problem.base.rows[-1].extent)
+    lines = tile_count(problem, 1) / rows
+    tile = _tile(rows, problem.columns, lanes, machine)
+    whole, rest = divmod(problem.columns, tile.vectors * lanes)
+    steps = problem.channels * problem.taps
+    compute = lines * steps * whole * _step_cycles(rows, tile)
+    if rest:
+        compute += lines * steps * _step_cycles(rows, Tile(tile.rows, -(-rest // lanes)))
+    return compute / threads + _filter_cycles(steps * problem.columns * 4, 1, machine, threads)
+
+
+def _step_cycles(rows: int, tile: Tile) -> float:
+    """One step of the reduction of all rows and one panel."""
+    split = split_rows(rows, tile.rows)
+    return split.tall * step_cycles(split.height, tile.vectors) + split.short * step_cycles(split.height - 1, tile.vectors)
+
+
+def _filter_cycles(size: int, times: float, machine: Machine, threads: int) -> float:
+    """To read a filter of `size` bytes from memory once, and on every thread `times` in all."""
+    again = NEXT_BYTE_CYCLES if 2 * size > machine.l2_bytes else 0.0
+    return size * (FIRST_BYTE_CYCLES / min(threads, MEMORY_THREADS) + max(times - 1, 0) * again)

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import Place
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, Extreme, Quotient, Symbol, upper_bound
+from fuseline.ir.dim import Dim, Extreme, Quotient, Symbol, add, mul, product, upper_bound
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
 
@@ -190,13 +190,11 @@ class Frame:
 
     def placed(self, place: Place, index: Sequence[AnyIndex], lanes: int) -> Index:
         """The linear index, in the tensor that holds it, of element `index` of what lies at `place`."""
-        if not place.sliced:
-            return self.linear(index, place.dims, lanes)
-        shifted: list[AnyIndex] = []
-        for coordinate, offset in zip(index, place.offsets, strict=True):
-            moved = self.plus(self.resolve(coordinate, lanes), Index(self.operand(offset)), lanes) if offset != 0 else coordinate
-            shifted.append(moved)
-        return self.linear(shifted, place.dims, lanes)
+        start: Dim = 0
+        for axis, offset in enumerate(place.offsets):
+            start = add(start, mul(offset, product(place.dims[axis + 1 :])))
+        inside = self.linear(index, place.dims, lanes)
+        return inside if start == 0 else self.plus(inside, Index(self.operand(start)), lanes)
 
     def split(self, whole: AnyIndex, sizes: tuple[Dim, ...]) -> list[AnyIndex]:
         """The coordinates of linear index `whole` in a shape of `sizes`."""
@@ -293,14 +291,17 @@ def _stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
 
 
 def _whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
-    """How many coordinates from `at` on are all the digits of one number in these very sizes; 0 if they are not."""
+    """How many coordinates from `at` on are all the digits of one number in these very sizes; 0 if they are not.
+
+    The first size may differ (a box of a larger tensor): no digit counts in it.
+    """
     first = index[at]
     if not isinstance(first, Split) or first.position != 0:
         return 0
     count = len(first.sizes)
     digits = index[at : at + count]
     same = all(isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits))
-    return count if same and len(digits) == count and tuple(dims[at : at + count]) == first.sizes else 0
+    return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
 
 
 def static_upper_bound(dims: Sequence[Dim]) -> int | None:

@@ -346,10 +346,11 @@ def _written(staging: Staging) -> list[list[Node | None]]:
 
 
 def _cut(staging: Staging, value: SSAValue, place: Place) -> list[Node]:
-    """Axes that may not be walked together with one along which the value is a part of where it lies."""
-    sizes = staging.view.shapes.dims(value)
+    """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of it."""
+    axes, sizes = staging.axes.of_value(value), staging.view.shapes.dims(value)
     cut = [i for i, (size, whole) in enumerate(zip(sizes, place.dims, strict=True)) if size != whole]
-    return [a for a in staging.axes.of_value(value)[: max(cut, default=-1) + 1] if a is not None]
+    before = [[axis for axis in axes[:i] if axis is not None] for i in cut]
+    return [moving[-1] for moving in before if moving]
 
 
 def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import checker
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.weights_in_place import SplitModel, split_model
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,16 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> LoadedModel:
         FuselineError: E0101 unreadable or truncated, E0102 not ONNX, E0104 external data outside the folder, E0105 a node is malformed.
     """
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, None, source.graph.name or "model")
+        return _checked(SplitModel(source), None, source.graph.name or "model")
     if isinstance(source, bytes):
-        return _checked(_parse(source, "bytes"), None, "model")
+        return _checked(SplitModel(_parse(source, "bytes")), None, "model")
     path = Path(source)
-    return _checked(_parse(_read(path), str(path)), path.parent, path.stem)
+    return _checked(_read(path), path.parent, path.stem)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> SplitModel:
     try:
-        return path.read_bytes()
+        return split_model(path) or SplitModel(_parse(path.read_bytes(), str(path)))
     except OSError as error:
         hint = "check the path" if isinstance(error, FileNotFoundError) else None
         raise FuselineError("E0101", f"cannot read: {error.strerror or error}", node=str(path), hint=hint) from error
@@ -55,7 +56,8 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     return proto
 
 
-def _checked(proto: onnx.ModelProto, folder: Path | None, name: str) -> LoadedModel:
+def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
+    proto = split.proto
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
         raise FuselineError("E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX")
     opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in proto.opset_import}
@@ -63,6 +65,7 @@ def _checked(proto: onnx.ModelProto, folder: Path | None, name: str) -> LoadedMo
     _check_nodes(proto, opsets)
     try:
         model = ir.from_proto(proto)
+        split.put_back(model)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
     _point_external_tensors_at(model, folder)

@@ -6,7 +6,7 @@ One block of memory takes all of them; a layout is applied straight into it, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -23,8 +23,8 @@ Bytes = NDArray[np.uint8]
 _SAMPLE = 4096
 """Bytes from either end that tell most different constants apart before they are compared whole."""
 
-_PIECE = 4096
-"""Columns that are multiplied by a layout's matrices at once: they stay in cache."""
+_PIECE = 512
+"""Columns that are multiplied by a layout's matrices at once: they stay in cache, and BLAS does not share them out among threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,45 @@ def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
     dims = key.dims if prod(key.dims) == array.size and len(key.dims) == len(layout.pad_to) else array.shape
     if not _fits(dims, layout):
         raise FuselineError("E0901", f"layout {layout} does not fit a constant of shape {dims}")
-    source = transformed(array.reshape(dims), layout)
-    if source.shape != layout.pad_to:
-        source = np.pad(source, [(0, padded - size) for size, padded in zip(source.shape, layout.pad_to, strict=True)])
-    permuted = source.reshape(layout.reshape).transpose(layout.permutation)
-    np.copyto(target.view(array.dtype).reshape(permuted.shape), permuted)
+    packed = target.view(array.dtype).reshape([layout.reshape[i] for i in layout.permutation])
+    axis, size = _outermost(layout) or (None, 0)
+    if axis is None:
+        np.copyto(packed, _laid_out(array.reshape(dims), layout))
+        return
+    array, first = array.reshape(dims), layout.permutation[0]
+    pad_to = tuple(size if i == axis else extent for i, extent in enumerate(layout.pad_to))
+    step = replace(layout, pad_to=pad_to, reshape=tuple(1 if i == first else extent for i, extent in enumerate(layout.reshape)))
+    for i, where in enumerate(packed):
+        part = tuple(slice(i * size, (i + 1) * size) if other == axis else slice(None) for other in range(array.ndim))
+        np.copyto(where, _laid_out(array[part], step)[0])
+
+
+def _laid_out(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
+    array = transformed(array, layout)
+    if array.shape != layout.pad_to:
+        array = np.pad(array, [(0, padded - size) for size, padded in zip(array.shape, layout.pad_to, strict=True)])
+    return array.reshape(layout.reshape).transpose(layout.permutation)
+
+
+def _outermost(layout: PackedLayout) -> tuple[int, int] | None:
+    """The dimension of the constant whose steps are outermost once it is laid out, and how much of it is one step. A step at a time stays in
+    cache while it is transformed, padded and permuted. None where the outermost steps are not steps of one untransformed dimension.
+    """
+    axis, product = 0, 1
+    places: list[tuple[int, int]] = []
+    for extent in layout.reshape:
+        if axis == len(layout.pad_to) or extent == 0:
+            return None
+        places.append((axis, product))
+        product *= extent
+        if layout.pad_to[axis] % product:
+            return None
+        if product == layout.pad_to[axis]:
+            axis, product = axis + 1, 1
+    axis, before = places[layout.permutation[0]]
+    if before != 1 or (layout.matrices and layout.matrices[axis] is not None):
+        return None
+    return axis, layout.pad_to[axis] // layout.reshape[layout.permutation[0]]
 
 
 def _fits(dims: tuple[int, ...], layout: PackedLayout) -> bool:

@@ -54,6 +54,21 @@ def test_matrices_are_applied_along_their_dimensions_in_double_precision() -> No
     assert packed.packed_bytes == expected.nbytes
 
 
+@pytest.mark.parametrize("layout", [
+    PackedLayout((6, 8), (3, 2, 8), (0, 2, 1)), PackedLayout((6, 8), (6, 4, 2), (1, 0, 2)), PackedLayout((6, 8), (6, 2, 4), (2, 0, 1)),
+    PackedLayout((6, 8), (4, 12), (0, 1)), PackedLayout((6, 8), (1, 6, 1, 8), (2, 3, 0, 1)), PackedLayout((6, 8), (48,), (0,)),
+    PackedLayout((6, 8), (6, 2, 4), (1, 0, 2), (((1.0,) * 5,) * 6, None)), PackedLayout((6, 8), (2, 3, 8), (0, 2, 1), (((1.0,) * 5,) * 6, None)),
+])  # fmt: skip
+def test_layouts_are_applied_step_by_step_as_at_once(layout: PackedLayout) -> None:
+    """The outermost steps may be those of any dimension, the inner part of one, or of none."""
+    array = _floats(5, 7)
+    packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)})
+    tall = np.tile(array.astype(np.float64).sum(0), (6, 1)).astype(np.float32) if layout.matrices else np.pad(array, [(0, 1), (0, 0)])
+    expected = np.pad(tall, [(0, 0), (0, 1)]).reshape(layout.reshape).transpose(layout.permutation)
+    block = packed.blocks[packed.layouts[0, LayoutKey((5, 7), layout)]]
+    np.testing.assert_allclose(block.view(np.float32).reshape(expected.shape), expected, rtol=1e-6)
+
+
 def test_a_matrix_that_does_not_fit_is_refused() -> None:
     layout = PackedLayout((5, 4), (5, 4), (0, 1), (None, G))
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):

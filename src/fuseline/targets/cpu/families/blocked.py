@@ -17,7 +17,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import Frame, dtype_of
-from fuseline.targets.cpu.families.blocked_block import choose_tiles
+from fuseline.targets.cpu.families.blocked_block import SCRATCH_LIMIT_BYTES, choose_tiles
 from fuseline.targets.cpu.families.blocked_plan import (
     BlockedPlan,
     PlannedUnit,
@@ -35,9 +35,6 @@ from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import Inlined, KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
-
-SCRATCH_LIMIT_BYTES = 1024 * 1024
-"""What the values between units may take of a thread's scratch."""
 
 
 class BlockedFamily(Family):

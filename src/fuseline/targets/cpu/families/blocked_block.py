@@ -34,6 +34,9 @@ FMA_PER_CYCLE, OUTSIDE_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE = 2, 8, 24
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
+SCRATCH_LIMIT_BYTES = 1024 * 1024
+"""What the values between units may take of a thread's scratch."""
+
 RAGGED = 1.05
 """What it costs that extents are only known at run time."""
 
@@ -64,7 +67,7 @@ def choose_tiles(
         return Refusal("empty", "a loop never runs")
     model = _Model(structure, grid, between, machine, policy)
     choices = [_candidates(extents[axis], axis in model.contiguous, machine) for axis in grid]
-    best = min(product(*choices), key=lambda sizes: (model.cycles(dict(zip(grid, sizes, strict=True))), sizes), default=())
+    best = min(product(*choices), key=lambda sizes: (*model.price(dict(zip(grid, sizes, strict=True))), sizes), default=())
     return _tiles(grid, extents, best)
 
 
@@ -125,8 +128,8 @@ class _Model:
                 axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
                 self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
 
-    def cycles(self, sizes: Mapping[Node, int]) -> float:
-        """What the dispatch costs on its threads, roughly."""
+    def price(self, sizes: Mapping[Node, int]) -> tuple[bool, float]:
+        """Whether the scratch is too small for the block, and what the dispatch costs on its threads, roughly (cycles)."""
         share = {axis: min(1.0, size / self.extents[axis]) for axis, size in sizes.items()}
         blocks = prod(-(-self.extents[axis] // size) for axis, size in sizes.items())
         kept = sum(volume.at(share) * size for volume, size in self.kept)
@@ -136,7 +139,7 @@ class _Model:
         block += 2 * kept / L2_BYTES_PER_CYCLE + 2 * far / OUTSIDE_BYTES_PER_CYCLE + BLOCK_CYCLES
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
-        return rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+        return kept > SCRATCH_LIMIT_BYTES, rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
 
     def _is_ragged(self, axis: Node, size: int) -> bool:
         extent = self.ragged[axis]

@@ -4,7 +4,7 @@
     %b = matmul(%x, %q)      another, with the same code      %b = conv3x3(%x)     an arm: writes the channels behind
     return %a, %b                                             return concat(%a, %b)
 
-A returned concat joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies. What
+A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies. What
 only rearranges or reduces one large argument stays together, so that it is read once.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -76,7 +76,7 @@ def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Ou
     value = result
     while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
         value = value.op.operands[0]
-    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+    if not _is_seam(value):
         yield Output(position, result)
         return
     dims = view.shapes.dims(value)
@@ -85,13 +85,28 @@ def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Ou
 
 def _parts(view: DispatchView, value: SSAValue, at: tuple[Dim, ...]) -> Iterator[tuple[SSAValue, tuple[Dim, ...]]]:
     """The parts of a concat, and of concats among them, with where each begins."""
-    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+    if not _is_seam(value):
         yield value, at
         return
+    assert isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)
     axis = value.op.dim.value.data
     for part in value.op.inputs:
         yield from _parts(view, part, at)
         at = (*at[:axis], add(at[axis], view.shapes.dims(part)[axis]), *at[axis + 1 :])
+
+
+def _is_seam(value: SSAValue) -> bool:
+    """Whether `value` is a concat of which nothing but its parts is needed: a reader inside the dispatch wants all of it."""
+    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+        return False
+    pending: list[SSAValue] = [value]
+    while pending:
+        for use in pending.pop().uses:
+            if isinstance(use.operation, (*_RESHAPES, tensor.ConcatOp)):
+                pending += use.operation.results
+            elif not isinstance(use.operation, func.ReturnOp):
+                return False
+    return True
 
 
 # components ----------------------------------------------------------------------------------------------------------------------------

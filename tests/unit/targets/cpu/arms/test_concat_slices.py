@@ -108,12 +108,13 @@ def test_nested_and_reshaped_concats() -> None:
     assert isinstance(artifact.program.steps[0], Command) and len(artifact.program.steps[0].arms) == 3
 
 
-def test_a_concat_that_is_read_inside_is_no_seam() -> None:
-    """Its readers need all of it, so what makes the parts hangs together."""
+@pytest.mark.parametrize("parts", ["%p, %q", "%a, %b"])
+def test_a_concat_that_is_read_inside_is_no_seam(parts: str) -> None:
+    """Its readers need all of it: what makes the parts hangs together, and parts that are arguments are read once."""
     body = f"""%z = arith.constant 0.0 : f32
     {elementwise("p", ["a"], "4x9", "%v = math.absf %a0 : f32")}
     {elementwise("q", ["b"], "4x5", "%v = arith.negf %a0 : f32")}
-    %c = tensor.concat dim(1) %p, %q : (tensor<4x9xf32>, tensor<4x5xf32>) -> tensor<4x14xf32>
+    %c = tensor.concat dim(1) {parts} : (tensor<4x9xf32>, tensor<4x5xf32>) -> tensor<4x14xf32>
     {elementwise("y", ["c"], "4x14", "%v = math.floor %a0 : f32")}"""
     feeds = {"a": random((4, 9), 1), "b": random((4, 5), 2)}
     text = program({"a": (4, 9), "b": (4, 5)}, body, {"%y": "tensor<4x14xf32>", "%c": "tensor<4x14xf32>"})

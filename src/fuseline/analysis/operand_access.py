@@ -92,7 +92,7 @@ def segments(
     coordinates = coordinates_of(map_)
     if coordinates is None:
         return None
-    paths = _Tracer(shapes, tuple(extents), is_stored).follow(_Path(value, tuple(coordinates)))
+    paths = Tracer(shapes, tuple(extents), is_stored).follow(Path(value, tuple(coordinates)))
     return _segments_of(paths, shapes, extents) if paths is not None and len(paths) <= MOST_SEGMENTS else None
 
 
@@ -109,7 +109,7 @@ class _Range:
 
 
 @dataclass(frozen=True, slots=True)
-class _Path:
+class Path:
     """A value on the way back to memory, the coordinates at which it is read, and what was met."""
 
     value: SSAValue
@@ -119,7 +119,7 @@ class _Path:
     ranges: tuple[_Range, ...] = ()
 
 
-def _segments_of(paths: Sequence[_Path], shapes: ShapeAnalysis, extents: Sequence[Dim]) -> tuple[Segment, ...] | None:
+def _segments_of(paths: Sequence[Path], shapes: ShapeAnalysis, extents: Sequence[Dim]) -> tuple[Segment, ...] | None:
     loops = {loop for path in paths for range_ in path.ranges for loop in range_.coordinate.terms}
     if len(loops) > 1 or len({path.pad for path in paths if path.pad is not None}) > 1:
         return None
@@ -148,7 +148,7 @@ def _covers(found: Sequence[Segment], extent: Dim) -> bool:
     return at == extent
 
 
-def _segment(path: _Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> Segment | None:
+def _segment(path: Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> Segment | None:
     start: Dim = 0
     stop = extents[loop]
     for range_ in path.ranges:
@@ -163,7 +163,7 @@ def _segment(path: _Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Di
     return Segment(loop, start, size, access) if access is not None else None
 
 
-def _shifted(path: _Path, loop: int, start: Dim) -> _Path | None:
+def _shifted(path: Path, loop: int, start: Dim) -> Path | None:
     def place(i: int) -> Linear:
         return Linear({i: 1}, start if i == loop else 0)
 
@@ -175,7 +175,7 @@ def _shifted(path: _Path, loop: int, start: Dim) -> _Path | None:
     return replace(path, at=tuple(c for c in at if c is not None), bounds=bounds)
 
 
-def _access(path: _Path, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> LinearAccess | None:
+def _access(path: Path, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> LinearAccess | None:
     bounds = tuple(bound for bound in path.bounds if not always_inside(bound, extents))
     flat = flatten(path.at, shapes.dims(path.value))
     quotients = [_quotient(atom, stride) for atom, stride in flat.terms.items() if isinstance(atom, Floor)]
@@ -199,36 +199,36 @@ def _origin(value: SSAValue) -> SSAValue:
 # following a value to memory -----------------------------------------------------------------------------------------------------------
 
 
-class _Tracer:
+class Tracer:
     """Follows a value to the stored tensors it is made of, rewriting the coordinates on the way."""
 
     def __init__(self, shapes: ShapeAnalysis, extents: tuple[Dim, ...], is_stored: Callable[[SSAValue], bool]) -> None:
         self.shapes, self.extents, self.is_stored = shapes, extents, is_stored
 
-    def follow(self, path: _Path) -> list[_Path] | None:
+    def follow(self, path: Path) -> list[Path] | None:
         """One path per piece; None where the value is computed."""
-        while not self._stored(path.value):
+        while not self.stored(path.value):
             if not isinstance(path.value, OpResult):
                 return None
             if isinstance(path.value.op, tensor.ConcatOp):
                 return self._pieces(path, path.value.op)
-            step = self._step(path, path.value.op)
+            step = self.step(path, path.value.op)
             if step is None:
                 return None
             path = step
         return [path]
 
-    def _stored(self, value: SSAValue) -> bool:
-        """Whether it lies in memory, or is a reshape of what does."""
+    def stored(self, value: SSAValue) -> bool:
+        """Whether a value lies in memory, or is a reshape of what does."""
         while not self.is_stored(value):
             if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
                 return False
             value = value.op.src
         return True
 
-    def _pieces(self, path: _Path, op: tensor.ConcatOp) -> list[_Path] | None:
+    def _pieces(self, path: Path, op: tensor.ConcatOp) -> list[Path] | None:
         axis, offset = op.dim.value.data, 0
-        out: list[_Path] = []
+        out: list[Path] = []
         coordinate = path.at[axis]
         for part in op.inputs:
             end = d.add(offset, self.shapes.dims(part)[axis])
@@ -243,7 +243,8 @@ class _Tracer:
             out += found
         return out or None
 
-    def _step(self, path: _Path, op: Operation) -> _Path | None:
+    def step(self, path: Path, op: Operation) -> Path | None:
+        """Through an op that only moves data, a concat aside; None where it is another."""
         if isinstance(op, tensor.PadOp):
             return self._through_pad(path, op)
         if isinstance(op, tensor.CastOp):
@@ -253,7 +254,7 @@ class _Tracer:
         moved = self._moved(path, op)
         return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
 
-    def _moved(self, path: _Path, op: Operation) -> tuple[SSAValue, Sequence[Linear]] | None:
+    def _moved(self, path: Path, op: Operation) -> tuple[SSAValue, Sequence[Linear]] | None:
         if isinstance(op, tensor.ExtractSliceOp):
             return self._through_slice(op, path.at)
         if isinstance(op, tensor.CollapseShapeOp):
@@ -267,7 +268,7 @@ class _Tracer:
             return _through_copy(StructuredOp(op), path.at)
         return None
 
-    def _through_pad(self, path: _Path, op: tensor.PadOp) -> _Path | None:
+    def _through_pad(self, path: Path, op: tensor.PadOp) -> Path | None:
         last = op.region.block.last_op
         pad = splat_value(last.operands[0]) if last is not None else None
         if pad is None or (path.pad is not None and pad != path.pad):
@@ -280,7 +281,7 @@ class _Tracer:
                 bounds.append(Bound(at[axis], size))
         return replace(path, value=op.source, at=tuple(at), bounds=tuple(bounds), pad=pad)
 
-    def _through_expand(self, path: _Path, op: tensor.ExpandShapeOp) -> _Path:
+    def _through_expand(self, path: Path, op: tensor.ExpandShapeOp) -> Path:
         dims = self.shapes.dims(op.result)
         return replace(path, value=op.src, at=tuple(flatten([path.at[a] for a in group], [dims[a] for a in group]) for group in _groups(op)))
 

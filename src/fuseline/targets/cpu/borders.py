@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, OpResult
 from fuseline.ir.dim import lower_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.known_range import known_range
 
 if TYPE_CHECKING:
     from fuseline.targets.cpu.evaluator import Evaluator
@@ -99,6 +100,17 @@ def _concat_from(e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index:
     return window.read([*index[:axis], coordinate, *index[axis + 1 :]], lambda at: e.pull(source, at, lanes, active), later, branch=True)
 
 
+def _decided(inner: Index, size: Operand, live: Operand) -> bool | None:
+    """Whether all live lanes of a coordinate lie in `[0, size)` (True), none does (False), or that is only known at run time."""
+    base = known_range(inner.base) if inner.vector is None and inner.stride >= 0 else None
+    if base is None or not isinstance(size, int) or not isinstance(live, int):
+        return None
+    low, high = base[0], base[1] + (live - 1) * inner.stride
+    if low >= 0 and high < size:
+        return True
+    return False if high < 0 or low >= size else None
+
+
 class _Window:
     """A box in which a source is defined; `read` gives the source inside it and something else outside."""
 
@@ -109,15 +121,22 @@ class _Window:
         self.across: list[tuple[int, Index, Operand]] = []
         self.possibly_empty = False
         self.lower = True
+        self.never = False
 
     def bound(self, axis: int, inner: Index, size: Operand, *, possibly_empty: bool, lower: bool = True) -> None:
-        """Limit `axis` to `0 <= inner < size`; `lower` False where it cannot be negative."""
+        """Limit `axis` to `0 <= inner < size`; `lower` False where it cannot be negative. A limit known to hold, or never to, needs no code."""
+        holds = _decided(inner, size, self.lanes if self.active is None else self.active)
+        if holds is not None:
+            self.never = self.never or not holds
+            return
         self.possibly_empty = self.possibly_empty or possibly_empty
         self.lower = self.lower and lower
         (self.shared if inner.uniform else self.across).append((axis, inner, size))
 
     def read(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value], *, branch: bool = False) -> Value:
         """`source` at `index` where it is inside, else `outside`; `branch`: evaluate only the side that is needed."""
+        if self.never:
+            return outside()
         if self.across:
             return self._read_across(index, source, outside)
         kernel = self.e.kernel

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from fuseline.analysis.cut_points import pieces
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.targets.target import PackedLayout
@@ -74,9 +75,13 @@ def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
 
 
 def over_axes(
-    kernel: KernelBuilder, extents: Sequence[Operand], strides: Sequence[Operand], body: Callable[[Operand, tuple[Operand, ...]], None]
+    kernel: KernelBuilder,
+    extents: Sequence[Operand],
+    strides: Sequence[Operand],
+    body: Callable[[Operand, tuple[Operand, ...]], None],
+    cuts: Sequence[Collection[int]] = (),
 ) -> None:
-    """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first."""
+    """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first; axis `i` piece by piece between `cuts[i]`."""
 
     def level(i: int, offset: Operand, at: tuple[Operand, ...]) -> None:
         if i == len(extents):
@@ -87,7 +92,8 @@ def over_axes(
             level(i + 1, kernel.add(offset, kernel.mul(index, strides[i])), (*at, index))
             return ()
 
-        kernel.loop(0, extents[i], 1, inside)
+        for begin, end in pieces(extents[i], cuts[i] if cuts else ()):
+            kernel.loop(begin, end, 1, inside)
 
     level(0, 0, ())
 
@@ -100,16 +106,21 @@ class PanelPacker:
     def __init__(self, kernel: KernelBuilder, buffer: MemRef, lanes: int, vectors: int) -> None:
         self.kernel, self.buffer, self.lanes, self.vectors = kernel, buffer, lanes, vectors
 
-    def copy(self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value]) -> None:
+    def copy(
+        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value],
+        cuts: Sequence[Collection[int]] = (),
+    ) -> None:  # fmt: skip
         """Columns are neighbours in memory: vectors move as they are. `read(indices, vector, active)`."""
 
         def body(offset: Operand, at: tuple[Operand, ...]) -> None:
             for v, active in enumerate(actives):
                 self.kernel.store(self.buffer, self.kernel.add(offset, v * self.lanes), read(at, v, active))
 
-        over_axes(self.kernel, extents, strides, body)
+        over_axes(self.kernel, extents, strides, body, cuts)
 
-    def turn(self, extents: Sequence[Operand], strides: Sequence[Operand], vectors: int, read: Callable[..., Value]) -> None:
+    def turn(
+        self, extents: Sequence[Operand], strides: Sequence[Operand], vectors: int, read: Callable[..., Value], cuts: Sequence[Collection[int]] = ()
+    ) -> None:
         """The innermost reduction loop is contiguous: squares are loaded along it, turned and stored. `read(indices, column, active)` gives
         lanes along the innermost loop for one column of the panel; rows beyond the extent are stored too, into the buffer's slack.
         """
@@ -125,9 +136,10 @@ class PanelPacker:
                         kernel.store(self.buffer, place, row)
                 return ()
 
-            kernel.loop(0, extents[-1], lanes, square)
+            for begin, end in pieces(extents[-1], cuts[-1] if cuts else ()):
+                kernel.loop(begin, end, lanes, square)
 
-        over_axes(kernel, extents[:-1], strides[:-1], body)
+        over_axes(kernel, extents[:-1], strides[:-1], body, cuts[:-1])
 
 
 def _remaining(kernel: KernelBuilder, extent: Operand, k: Operand, lanes: int) -> Operand | None:

@@ -34,6 +34,9 @@ MAX_ROWS = 32
 LINE_BYTES, L1_SETS = 64, 64
 """Cache lines and sets of every first-level data cache in view: addresses 4 KiB apart share a set."""
 
+PANELS_PER_PACKING = 4
+"""A workgroup that packs its rows has at least so many panels to use each: packing a row costs about a fifth of its tile."""
+
 TILES_PER_PACKING = 12
 """A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a tile."""
 
@@ -153,6 +156,7 @@ class BlockProblem:
     lhs_bytes: int
     rhs_bytes: int
     repacks_rhs: bool = False
+    repacks_lhs: bool = False
 
 
 def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
@@ -160,16 +164,17 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
     p = problem
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
     wanted = -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
-    columns_outer = p.panels > 1 and (p.rhs_bytes > p.lhs_bytes or p.repacks_rhs)
+    columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
     units = p.lines * p.tiles
     cache_groups = -(-2 * p.lhs_bytes // machine.l2_bytes) if p.panels > 1 and not p.repacks_rhs else 1
     most = max(1, units // TILES_PER_PACKING) if p.repacks_rhs else units
+    most_columns = max(1, p.panels // PANELS_PER_PACKING) if p.repacks_lhs else p.panels
     if columns_outer:
-        column_groups = min(p.panels, wanted)
+        column_groups = min(most_columns, wanted)
         row_groups = min(most, max(-(-wanted // column_groups), cache_groups))
     else:
         row_groups = min(most, max(wanted, cache_groups))
-        column_groups = min(p.panels, -(-wanted // row_groups))
+        column_groups = min(most_columns, -(-wanted // row_groups))
     line_groups = min(p.lines, row_groups)
     tile_groups = min(p.tiles, -(-row_groups // line_groups))
     return Blocks(-(-p.lines // line_groups), -(-p.tiles // tile_groups), -(-p.panels // column_groups), columns_outer)

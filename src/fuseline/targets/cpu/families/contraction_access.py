@@ -8,11 +8,15 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.analysis.cut_points import cut_points
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segments
 from fuseline.ir.dim import Dim
 
-__all__ = ["Bound", "LinearAccess", "access_segments", "linear_access", "plain_access"]
+__all__ = ["Bound", "LinearAccess", "access_segments", "linear_access", "loop_pieces", "plain_access"]
+
+MOST_PIECES = 8
+"""Pieces of a loop that are worth code of their own."""
 
 
 def access_segments(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> tuple[Segment, ...]:
@@ -28,6 +32,12 @@ def linear_access(view: DispatchView, value: SSAValue, map_: AffineMap, extents:
 def plain_access(found: Sequence[Segment]) -> LinearAccess | None:
     """The access of an only segment without quotients."""
     return found[0].access if len(found) == 1 and not found[0].access.quotients else None
+
+
+def loop_pieces(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], *, step: int = 1) -> tuple[int, ...]:
+    """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not too many."""
+    cuts = cut_points(view.shapes, value, map_, loop, extents, _is_binding)
+    return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
 
 
 def _is_binding(value: SSAValue) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fuseline.analysis.cut_points import pieces
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
+from fuseline.targets.cpu.families.contraction_access import loop_pieces
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
+from fuseline.targets.cpu.families.contraction_problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction_tile import Edges, Point, TileRows, place
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import Columns, EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
@@ -34,6 +37,15 @@ def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
     return [*reversed(strides), step]
 
 
+def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1) -> list[tuple[int, ...]]:
+    """Where to cut the axes of the reduction for an operand that is evaluated along them; the innermost at multiples of `step`."""
+    problem, last = plan.problem, len(plan.problem.reduction) - 1
+    return [
+        loop_pieces(plan.view, operand.value, operand.map, axis.inner, problem.extents, step=step if i == last else 1)
+        for i, axis in enumerate(problem.reduction)
+    ]
+
+
 class RowReader:
     """The left operand. `enter` a workgroup, then ask for the rows of its tiles."""
 
@@ -46,6 +58,7 @@ class RowReader:
         pages = plan.lhs_mode == "linear" and bool(padded)
         self.page = self.kernel.scratch(plan.problem.dtype, -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
+        self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
 
     @property
@@ -130,10 +143,10 @@ class RowReader:
         def run(offset: Operand, at: tuple[Operand, ...]) -> None:
             self._pack_run(point, kernel.add(base, offset), at, extents[-1])
 
-        over_axes(kernel, extents[:-1], strides[:-1], run)
+        over_axes(kernel, extents[:-1], strides[:-1], run, self.cuts[:-1])
 
     def _pack_run(self, point: Point, base: Operand, at: tuple[Operand, ...], extent: Operand) -> None:
-        """One run of the innermost reduction axis, a vector at a time."""
+        """One run of the innermost reduction axis, a vector at a time, between the borders of what is read."""
         kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
         reduction, buffer = plan.problem.reduction, self.buffer
         assert buffer is not None
@@ -147,14 +160,15 @@ class RowReader:
             piece(k, lanes, None)
             return ()
 
-        whole = kernel.mul(kernel.div(extent, lanes), lanes)
-        kernel.loop(0, whole, lanes, body)
-        rest = kernel.sub(extent, whole)
-        if isinstance(rest, int):
-            if rest:
-                piece(whole, lanes, rest)
-        else:
-            kernel.when(kernel.compare("gt", rest, 0), lambda: piece(whole, lanes, rest))
+        for begin, end in pieces(extent, self.cuts[-1]):
+            whole = kernel.add(begin, kernel.mul(kernel.div(kernel.sub(end, begin), lanes), lanes))
+            kernel.loop(begin, whole, lanes, body)
+            rest = kernel.sub(end, whole)
+            if isinstance(rest, int):
+                if rest:
+                    piece(whole, lanes, rest)
+            else:
+                kernel.when(kernel.compare("gt", rest, 0), lambda at=whole, rest=rest: piece(at, lanes, rest))
 
     def _pull(self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None) -> Value:
         """Elements of the operand at a row, along the reduction."""
@@ -334,9 +348,9 @@ class ColumnReader:
         access = plan.problem.rhs.access
         along = access is not None and bool(reduction) and plan.lanes > 1 and plan.problem.rhs.stride(reduction[-1]) == 1
         if along and plan.problem.rhs.stride(plan.problem.column) != 1:
-            packer.turn(extents, strides, len(self.actives), self._along)
+            packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.lanes))
         else:
-            packer.copy(extents, strides, self.actives, self._across)
+            packer.copy(extents, strides, self.actives, self._across, reduction_cuts(plan, plan.problem.rhs))
 
     def _across(self, at: Sequence[Operand], v: int, active: Operand | None) -> Value:
         """A vector of neighbouring columns at one step."""

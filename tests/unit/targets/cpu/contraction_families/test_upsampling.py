@@ -37,7 +37,7 @@ class UpsampledConvolution:
         self.stride, self.dilation, self.constant, self.value = stride, dilation, constant, value
         self.pad = (window - 1) * dilation // 2
 
-    def check(self, lhs: str = "linear") -> Runner:
+    def check(self, lhs: str | None = "linear") -> Runner:
         (h, w), (fh, fw), (ic, oc), k = self.image, self.factors, self.channels, self.window
         out = [(n + 2 * self.pad - (k - 1) * self.dilation - 1) // self.stride + 1 for n in (h * fh, w * fw)]
         shape = (1, *out, oc)
@@ -88,8 +88,7 @@ def test_every_access_lies_inside():
     st.integers(1, 2),
 )  # fmt: skip
 def test_any_shape(h: int, w: int, fh: int, fw: int, ic: int, oc: int, window: int, stride: int):
-    run = UpsampledConvolution((h, w), (fh, fw), (ic, oc), window=window, stride=stride)
-    run.check("packed" if ic == 1 and window == 3 and fw > 1 and w > 1 else "linear")
+    UpsampledConvolution((h, w), (fh, fw), (ic, oc), window=window, stride=stride).check(None)
 
 
 def test_padding_that_is_not_zero():

@@ -1,0 +1,111 @@
+"""Where along a loop what an operand is made of changes: the borders of the parts of concats and of padding.
+
+A loop that is run piece by piece between them meets no border inside a piece, so what is evaluated there needs no conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects import tensor
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.linear_forms import Linear, constant
+from fuseline.analysis.operand_access import Path, Tracer, coordinates_of
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+
+MOST_VISITS = 64
+"""Values looked at, at most: what many ops read is looked at once per way to read it."""
+
+
+def cut_points(
+    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+) -> tuple[int, ...]:
+    """The iterations of `loop`, in order and without 0, at which a part of `value` begins or ends; only those that are known."""
+    coordinates = coordinates_of(map_)
+    extent = extents[loop]
+    if coordinates is None or not isinstance(extent, int):
+        return ()
+    walk = _Walk(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
+    walk.visit(Path(value, tuple(coordinates)))
+    return tuple(sorted(cut for cut in walk.cuts if 0 < cut < extent))
+
+
+class _Walk:
+    """Collects the borders along one loop of everything that a value is computed from."""
+
+    def __init__(self, tracer: Tracer, shapes: ShapeAnalysis, loop: int) -> None:
+        self.tracer, self.shapes, self.loop = tracer, shapes, loop
+        self.cuts: set[int] = set()
+        self.seen: set[Any] = set()
+
+    def visit(self, path: Path) -> None:
+        """Follow a value to what is stored."""
+        key = (path.value, tuple((frozenset(c.terms.items()), c.constant) for c in path.at))
+        if key in self.seen or len(self.seen) > MOST_VISITS or self.tracer.stored(path.value) or not isinstance(path.value, OpResult):
+            return
+        self.seen.add(key)
+        for source in self._sources(path, path.value.op):
+            self.visit(source)
+
+    def _sources(self, path: Path, op: Operation) -> Iterable[Path]:
+        if isinstance(op, tensor.ConcatOp):
+            return self._parts(path, op)
+        if isinstance(op, tensor.PadOp):
+            self._pad(path, op)
+        step = self.tracer.step(path, op)
+        if step is not None:
+            return (step,)
+        return _operands(StructuredOp(op), path) if is_generic(op) else ()
+
+    def _parts(self, path: Path, op: tensor.ConcatOp) -> Iterable[Path]:
+        axis, offset = op.dim.value.data, 0
+        for part in op.inputs:
+            self._cut(path.at[axis], offset)
+            moved = path.at[axis].plus(constant(d.mul(offset, -1)))
+            yield replace(path, value=part, at=(*path.at[:axis], moved, *path.at[axis + 1 :]))
+            offset = d.add(offset, self.shapes.dims(part)[axis])
+
+    def _pad(self, path: Path, op: tensor.PadOp) -> None:
+        lows = self.shapes.mixed([int(n) for n in op.static_low.get_values()], op.low)
+        for coordinate, low, size in zip(path.at, lows, self.shapes.dims(op.source), strict=True):
+            self._cut(coordinate, low)
+            self._cut(coordinate, d.add(low, size))
+
+    def _cut(self, coordinate: Linear, border: Dim) -> None:
+        """Note the iteration at which a coordinate that only this loop moves reaches `border`."""
+        step, start = coordinate.terms.get(self.loop), coordinate.constant
+        if len(coordinate.terms) == 1 and isinstance(step, int) and step > 0 and isinstance(start, int) and isinstance(border, int):
+            self.cuts.add(-(-(border - start) // step))
+
+
+def _operands(view: StructuredOp, path: Path) -> Iterable[Path]:
+    """The inputs of an all-parallel op at the point that makes an element of its result."""
+    loops: dict[int, Linear] = {}
+    for expr, coordinate in zip(view.output_maps[0].results, path.at, strict=True):
+        if isinstance(expr, AffineDimExpr):
+            loops[expr.position] = coordinate
+    if not loops.keys() >= set(range(view.rank)):
+        return
+    for value, map_ in zip(view.inputs, view.input_maps, strict=True):
+        forms = coordinates_of(map_)
+        inner = [form.with_loops(loops.__getitem__) for form in forms] if forms is not None else [None]
+        found = [form for form in inner if form is not None]
+        if len(found) == len(inner):
+            yield replace(path, value=value, at=tuple(found))
+
+
+def pieces(extent: Any, cuts: Collection[int]) -> list[tuple[Any, Any]]:
+    """`0..extent` cut at `cuts`: `(begin, end)` of each piece.
+
+    >>> pieces(64, (32,))
+    [(0, 32), (32, 64)]
+    """
+    ends = [*sorted(cuts), extent]
+    return list(zip([0, *ends[:-1]], ends, strict=True))

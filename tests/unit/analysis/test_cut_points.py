@@ -1,0 +1,77 @@
+"""Where concats and pads cut a loop."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import BlockArgument
+from xdsl.ir.affine import AffineMap
+from xdsl.parser import Parser
+
+from fuseline.analysis.cut_points import cut_points, pieces
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import identity_map
+from fuseline.ir.context import new_context
+
+
+def cuts(body: str, *arguments: str, loop: int = 1, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """The cuts along a loop of `%r`, the last value of `body`."""
+    text = f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n%zero = arith.constant 0.0 : f32\n{body}\nreturn\n}}"
+    module = Parser(new_context(), text).parse_module()
+    entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
+    last = entry.body.block.last_op
+    value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
+    assert value is not None and isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    return cut_points(ShapeAnalysis(), value, map_ or identity_map(len(shape)), loop, extents or shape, lambda v: isinstance(v, BlockArgument))
+
+
+CONCAT = "%c = tensor.concat dim(1) %a, %b : (tensor<8x12xf32>, tensor<8x20xf32>) -> tensor<8x32xf32>"
+ARGUMENTS = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>")
+NEGATED = """
+%e = tensor.empty() : tensor<8x32xf32>
+%n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+    ins(%c : tensor<8x32xf32>) outs(%e : tensor<8x32xf32>) {
+^bb0(%v: f32, %o: f32):
+  %w = arith.negf %v : f32
+  linalg.yield %w : f32
+} -> tensor<8x32xf32>"""
+PAD = """
+%p = tensor.pad %n low[0, 3] high[0, 1] {
+^bb0(%i: index, %j: index):
+  tensor.yield %zero : f32
+} : tensor<8x32xf32> to tensor<8x36xf32>"""
+
+
+def test_a_concat_cuts_where_a_part_ends():
+    assert cuts(CONCAT, *ARGUMENTS) == (12,)
+
+
+def test_the_other_loops_are_whole():
+    assert cuts(CONCAT, *ARGUMENTS, loop=0) == ()
+
+
+def test_cuts_are_seen_through_arithmetic_and_moved_by_pads():
+    assert cuts(CONCAT + NEGATED + PAD, *ARGUMENTS) == (3, 15, 35)
+
+
+def test_a_slice_shows_only_the_cuts_it_holds():
+    cut = "\n%s = tensor.extract_slice %c[0, 10] [8, 6] [1, 1] : tensor<8x32xf32> to tensor<8x6xf32>"
+    assert cuts(CONCAT + cut, *ARGUMENTS) == (2,)
+
+
+@pytest.mark.parametrize(("step", "expected"), [(1, (12,)), (5, (3,))])
+def test_steps(step: int, expected: tuple[int, ...]):
+    """A loop of steps of five reaches the second part at its third iteration."""
+    map_ = AffineMap.from_callable(lambda i, j: (i, j * step))
+    assert cuts(CONCAT, *ARGUMENTS, map_=map_, extents=(8, 32 // step)) == expected
+
+
+def test_two_loops_in_a_coordinate_cut_neither():
+    assert cuts(CONCAT, *ARGUMENTS, map_=AffineMap.from_callable(lambda i, j: (i, i + j)), extents=(8, 20)) == ()
+
+
+def test_pieces():
+    assert pieces(10, (7, 3)) == [(0, 3), (3, 7), (7, 10)]
+    assert pieces(10, ()) == [(0, 10)]

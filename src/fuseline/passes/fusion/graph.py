@@ -54,7 +54,10 @@ class Read:
 
 @dataclass(eq=False)
 class Node:
-    """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`."""
+    """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
+
+    `position` is the place in the program, `order` one that does not depend on how the program is written.
+    """
 
     op: Operation
     kind: Kind
@@ -66,6 +69,7 @@ class Node:
     readers: list[Read] = field(default_factory=list[Read])
     escapes: bool = False
     id: str = ""
+    order: int = 0
 
     @property
     def name(self) -> str:

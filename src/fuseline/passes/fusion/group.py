@@ -51,7 +51,7 @@ class Group:
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
         placed = [node for node in self.members if node not in self.pulled] or self.members
-        return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.position))
+        return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
     @property
     def heavy(self) -> bool:

@@ -144,8 +144,8 @@ def level_joins(groups: Sequence[Group], group_of: Mapping[Node, Group], target:
         rest = list(level)
         for rule, keys in ((SHARED_OPERAND, _operands), (SAME_SPACE, _space), (SMALL, _small)):
             found = _bucketed(rule, rest, keys, target)
-            taken = {group for join in found for group in join.groups}
-            rest = [group for group in rest if group not in taken]
+            taken = {node for join in found for arm in join.groups for node in arm.members}
+            rest = [group for group in rest if taken.isdisjoint(group.members)]
             joins += found
     return joins
 

@@ -1,7 +1,7 @@
 """Canonical identities of the nodes of a fusion graph: what decides them is structure; names, weights and the order of the program do not enter.
 
     place     a digest of a node and of what lies within two edges of it, with a number where several nodes look alike that far
-    order     a total order by depth, then by a digest of all that a node reads and all that reads it
+    order     a total order (`Node.order`) by depth, then by a digest of all that a node reads and all that reads it
     id        the place: a change elsewhere in the model leaves it as it is, so that plans match group by group
 
 Nodes that no digest tells apart are interchangeable by all that the digests see. One of them is singled out, which settles its neighbours, until
@@ -52,7 +52,8 @@ def assign_ids(nodes: Sequence[Node]) -> str:
     order = sorted(nodes, key=lambda node: (depth[node], colours[node]))
     seen: dict[str, int] = {}
     places = _places(nodes, local)
-    for node in order:
+    for number, node in enumerate(order):
+        node.order = number
         place = places[node][:ID_DIGITS]
         count = seen[place] = seen.get(place, 0) + 1
         node.id = place if count == 1 else f"{place}-{count}"

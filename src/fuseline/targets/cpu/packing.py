@@ -28,8 +28,9 @@ def packed_columns(
 
     Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole panels.
 
-    >>> packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
-    PackedLayout(pad_to=(5, 32), reshape=(5, 2, 16), permutation=(1, 0, 2))
+    >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
+    >>> layout.pad_to, layout.reshape, layout.permutation
+    ((5, 32), (5, 2, 16), (1, 0, 2))
     """
     place = {loop: i for i, loop in enumerate(loops) if loop is not None}
     split = place[column]

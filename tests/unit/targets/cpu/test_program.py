@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuseline.analysis.schedule import Boundary, DispatchStep, Operand, Schedule, Segment, Slot
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.pack_constants import pack_constants
@@ -16,7 +17,7 @@ from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.program import Command
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.program import assemble
-from fuseline.targets.target import PackedLayout
+from fuseline.targets.target import KernelArm, PackedLayout, joined_kernel
 from tests.unit.targets.cpu.hand_kernels import artifact_of, kernels, schedule_of
 
 pytestmark = pytest.mark.skipif(machine_name() != "x86_64", reason="the test kernels are compiled for x86-64")
@@ -53,6 +54,25 @@ def test_commands_carry_barriers_costs_and_labels() -> None:
     assert [step.barrier for step in steps if step.label in ("one", "two")] == [False, True, False, True]
     assert all(arm.cost_ns != 0 for step in steps for arm in step.arms)
     assert len({arm.kernel for step in steps for arm in step.arms}) == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_arms_have_their_own_extra_constants_and_places(threads: int) -> None:
+    """One operand, two arms: `2 x + 3` into the second half of a result, `2 x + 5` into the first."""
+    one = kernels()["one"]
+    other = replace(one, extra_constants=(np.float32(5).tobytes(),))
+    arms = [KernelArm(kernel, (0,), ((0, at),), (("s0", d.symbol("s0")),)) for kernel, at in ((one, 50), (other, 0))]
+    spec = Boundary("x", "float32", (50,)), Boundary("y", "float32", (100,))
+    segments: tuple[Segment, Segment] = ("input", "output")
+    places = [Operand(Slot(segment, 0), boundary.dims, "float32", 4) for segment, boundary in zip(segments, spec, strict=True)]
+    step = DispatchStep("both", "both", (places[0],), (places[1],), (("s0", 50),), 0, "both")
+    schedule = Schedule(spec[:1], spec[1:], (step,), (), 0)
+    artifact = artifact_of(schedule, {"both": joined_kernel("both", arms)}, threads=threads)
+    assert len({arm.kernel for step in artifact.program.steps if isinstance(step, Command) for arm in step.arms}) == 1
+    session = Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)))
+    x = np.random.default_rng(0).standard_normal(50, dtype=np.float32)
+    for _ in range(2):
+        np.testing.assert_allclose(session.run({"x": x})["y"], np.concatenate([2 * x + 5, 2 * x + 3]), rtol=1e-6, atol=1e-6)
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:

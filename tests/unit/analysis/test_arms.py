@@ -1,0 +1,144 @@
+"""Splitting a dispatch into arms: what links, what does not, and that equal arms are equal text in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+
+import pytest
+from xdsl.dialects.func import FuncOp
+from xdsl.printer import Printer
+
+from fuseline.analysis.arm_entries import Arm, split_arms
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
+from tests.unit.targets.cpu.arms.programs import elementwise
+
+
+def _entry(arguments: str, body: str, returned: dict[str, str]) -> FuncOp:
+    values, types = ", ".join(returned), ", ".join(returned.values())
+    text = f"func.func @entry({arguments}) -> ({types}) {{ {body}\n func.return {values} : {types} }}"
+    module = parse_module(text, new_context())
+    return next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def _text(arm: Arm) -> str:
+    out = StringIO()
+    Printer(out).print_op(arm.entry.body.block.parent_op())  # pyright: ignore[reportArgumentType]
+    return out.getvalue().replace(arm.entry.sym_name.data, "arm")
+
+
+def _sum(name: str, source: str, n: int, m: int, *, fill: str = "") -> str:
+    made = f"""
+    %e_{name}_ = tensor.empty() : tensor<{n}xf32>
+    %f_{name}_ = linalg.fill ins(%z : f32) outs(%e_{name}_ : tensor<{n}xf32>) -> tensor<{n}xf32>"""
+    return (
+        (made if not fill else "")
+        + f"""
+    %{name} = linalg.generic {{
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%{source} : tensor<{n}x{m}xf32>) outs(%{fill or f"f_{name}_"} : tensor<{n}xf32>) {{
+    ^bb0(%a: f32, %s: f32):
+      %t = arith.addf %s, %a : f32
+      linalg.yield %t : f32
+    }} -> tensor<{n}xf32>"""
+    )
+
+
+def _arms(entry: FuncOp) -> list[Arm]:
+    arms = split_arms(entry)
+    for arm in arms:
+        arm.entry.verify()
+        assert len(DispatchView(arm.entry).tensors) == len(arm.operands) and len(DispatchView(arm.entry).results) == len(arm.results)
+    return arms
+
+
+ZERO = "%z = arith.constant 0.0 : f32"
+
+
+def test_one_piece_is_its_own_arm() -> None:
+    entry = _entry("%x: tensor<4x5xf32>", elementwise("y", ["x"], "4x5", "%v = math.absf %a0 : f32"), {"%y": "tensor<4x5xf32>"})
+    (arm,) = _arms(entry)
+    assert arm.entry is entry and arm.operands == (0,) and [result.position for result in arm.results] == [0]
+
+
+def test_a_shared_fill_links_nothing() -> None:
+    fill = f"""{ZERO}
+    %e = tensor.empty() : tensor<6xf32>
+    %f = linalg.fill ins(%z : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>"""
+    body = fill + _sum("p", "x", 6, 5, fill="f") + _sum("q", "y", 6, 5, fill="f")
+    arms = _arms(_entry("%x: tensor<6x5xf32>, %y: tensor<6x5xf32>", body, {"%p": "tensor<6xf32>", "%q": "tensor<6xf32>"}))
+    assert len(arms) == 2 and _text(arms[0]) == _text(arms[1])
+
+
+def test_a_value_made_inside_links() -> None:
+    body = elementwise("h", ["x"], "4x5", "%v = math.exp %a0 : f32")
+    body += elementwise("p", ["h"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["h"], "4x5", "%v = arith.negf %a0 : f32")
+    assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}))) == 1
+
+
+def test_what_streams_one_argument_stays_together() -> None:
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 4, 5)}"
+    assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%s": "tensor<4xf32>"}))) == 1
+
+
+def test_other_spaces_or_other_arguments_do_not() -> None:
+    flat = "%t = tensor.collapse_shape %x [[0, 1]] : tensor<4x5xf32> into tensor<20xf32>"
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + f"\n{flat}\n" + elementwise("q", ["t"], "20", "%v = arith.negf %a0 : f32")
+    assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<20xf32>"}))) == 2
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["y"], "4x5", "%v = arith.negf %a0 : f32")
+    types = {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}
+    assert len(_arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", body, types))) == 2
+
+
+@pytest.mark.parametrize("names", [("p", "q"), ("q", "p")])
+def test_order_follows_the_work_not_the_program(names: Sequence[str]) -> None:
+    """The reduction of 6x50 comes before the map of 4x5, wherever both stand and whatever they are called."""
+    small, large = names
+    parts = {small: elementwise(small, ["x"], "4x5", "%v = math.absf %a0 : f32"), large: _sum(large, "y", 6, 50)}
+    types = {small: "tensor<4x5xf32>", large: "tensor<6xf32>"}
+    texts: list[list[str]] = []
+    for order in (names, names[::-1]):
+        body = ZERO + "".join(parts[name] for name in order)
+        arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<6x50xf32>", body, {f"%{name}": types[name] for name in order}))
+        assert [arm.operands for arm in arms] == [(1,), (0,)]
+        assert [arm.results[0].position for arm in arms] == [order.index(large), order.index(small)]
+        texts.append([_text(arm) for arm in arms])
+    assert texts[0] == texts[1]
+
+
+def test_sizes_are_renamed_by_use_and_kept_within_their_bounds() -> None:
+    def argument(name: str, size: str) -> str:
+        return f'%{name}: tensor<?x5xf32> {{fuseline.dims = ["{size}", "5"]}}'
+
+    def size(name: str, bounds: str) -> str:
+        return f'%{name}: index {{fuseline.name = "{name}", fuseline.bounds = "{bounds}"}}'
+
+    body = elementwise("p", ["x"], "?x5", "%v = math.absf %a0 : f32", sizes="%s0")
+    body += elementwise("q", ["y"], "?x5", "%v = math.absf %a0 : f32", sizes="%s1")
+    arguments = ", ".join((argument("x", "s0"), argument("y", "s1"), size("s0", "1..8"), size("s1", "2..")))
+    first, second = _arms(_entry(arguments, body, {"%p": "tensor<?x5xf32>", "%q": "tensor<?x5xf32>"}))
+    by_result = {arm.results[0].position: arm for arm in (first, second)}
+    assert by_result[0].sizes == (("s0", d.symbol("s0", 1, 8)),) and by_result[1].sizes == (("s0", d.symbol("s1", 2)),)
+    view = DispatchView(by_result[1].entry)
+    assert view.size_names == ("s0",) and view.shapes.dims(view.results[0]) == (d.symbol("s0", 2), 5)
+
+
+def test_offsets_of_parts_are_outside_the_code() -> None:
+    """Equal parts of a concat are equal text; where each begins is said beside it, in elements."""
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["y"], "4x5", "%v = math.absf %a0 : f32")
+    body += "%c = tensor.concat dim(1) %p, %q : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x10xf32>"
+    arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", body, {"%c": "tensor<4x10xf32>"}))
+    assert _text(arms[0]) == _text(arms[1])
+    assert [(arm.operands, arm.results[0].position, arm.results[0].offset) for arm in arms] == [((0,), 0, 0), ((1,), 0, 5)]
+
+
+def test_a_part_that_is_constant_or_an_argument_is_an_arm_without_members() -> None:
+    body = f"""{ZERO}{elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32")}
+    %e = tensor.empty() : tensor<4x2xf32>
+    %f = linalg.fill ins(%z : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
+    %c = tensor.concat dim(1) %f, %p, %y : (tensor<4x2xf32>, tensor<4x5xf32>, tensor<4x3xf32>) -> tensor<4x10xf32>"""
+    arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x3xf32>", body, {"%c": "tensor<4x10xf32>"}))
+    assert [(arm.operands, len(arm.members), arm.results[0].offset) for arm in arms] == [((0,), 1, 2), ((1,), 0, 7), ((), 0, 0)]

@@ -15,6 +15,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
 from fuseline.passes.fusion.profit import EVALUATION_NS, loses_parallelism, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
@@ -49,6 +50,7 @@ class Driver:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.group_of = {node: Group.of(node) for node in graph.nodes}
         self.alive = set(self.group_of.values())
+        self.order = GroupOrder(self.group_of.values(), self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
         self.queue: list[tuple[int, int, int, str, str, int, Pair, Outcome]] = []
         self.ticket = 0
@@ -71,17 +73,16 @@ class Driver:
                 self._apply(pair, outcome)
 
     def _examine_consumers(self, group: Group) -> None:
-        for other in self._neighbours(group, consumers=True):
+        for other in self.order.consumers(group):
             self._examine(group, other)
 
-    def _neighbours(self, group: Group, *, consumers: bool) -> list[Group]:
-        found: dict[Group, None] = {}
+    def _replace(self, parts: Sequence[Group], group: Group) -> None:
+        """`parts` are one group from now on."""
+        self.order.merge(parts, group)
+        self.alive.difference_update(parts)
+        self.alive.add(group)
         for node in group.members:
-            for read in node.readers if consumers else node.reads:
-                other = read.consumer if consumers else read.producer
-                if other is not None and self.group_of[other] is not group:
-                    found[self.group_of[other]] = None
-        return list(found)
+            self.group_of[node] = group
 
     def _examine(self, producer: Group, consumer: Group) -> None:
         outcome = self._judge(Merge(producer, consumer, self.target))
@@ -147,20 +148,9 @@ class Driver:
         return None
 
     def _path_outside(self, producer: Group, consumer: Group) -> Node | None:
-        """A node outside both groups on a path from the producer to the consumer; program positions bound the search."""
-        last = max(node.position for node in consumer.members)
-        seen: set[Group] = {producer, consumer}
-        stack = [group for group in self._neighbours(producer, consumers=True) if group is not consumer]
-        while stack:
-            group = stack.pop()
-            if group in seen or min(node.position for node in group.members) > last:
-                continue
-            seen.add(group)
-            for after in self._neighbours(group, consumers=True):
-                if after is consumer:
-                    return group.root
-                stack.append(after)
-        return None
+        """A node outside both groups on a path from the producer to the consumer."""
+        between = self.order.between((producer, consumer))
+        return between.root if between is not None else None
 
     def _apply(self, pair: Pair, outcome: Outcome) -> None:
         group = outcome.group
@@ -171,11 +161,8 @@ class Driver:
         for read in pair[1].reads_from(pair[0]):
             assert read.producer is not None
             self.edge_words[read.producer, read.consumer] = outcome
-        self.alive -= set(pair)
-        self.alive.add(group)
-        for node in group.members:
-            self.group_of[node] = group
-        for other in self._neighbours(group, consumers=False):
+        self._replace(pair, group)
+        for other in self.order.producers(group):
             self._examine(other, group)
         self._examine_consumers(group)
 
@@ -184,7 +171,7 @@ class Driver:
     def _join_arms(self) -> None:
         """Groups that do not depend on each other become arms: first those that write into one concat, then level by level."""
         for group in self._joinable():
-            join = self._restricted(concat_join(group, self.group_of)) if group in self.alive else None
+            join = self._restricted(concat_join(group, self.order)) if group in self.alive else None
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
@@ -193,7 +180,7 @@ class Driver:
                     self._join(join)
                 else:
                     self._tell(group, Outcome(CONCAT_SLICES, refusal))
-        for join in level_joins(self._joinable(), self.group_of, self.target):
+        for join in level_joins(self._joinable(), self.order, self.target):
             kept = self._restricted(join)
             if isinstance(kept, Join):
                 self._join(kept)
@@ -227,10 +214,7 @@ class Driver:
                     self.edge_words[read.producer, read.consumer] = outcome
         for arm in join.groups[1:]:
             self.side_by_side.append((join.rule, join.groups[0].root, arm.root))
-        self.alive -= {self.group_of[node] for node in group.members}
-        self.alive.add(group)
-        for node in group.members:
-            self.group_of[node] = group
+        self._replace(list(dict.fromkeys(self.group_of[node] for node in group.members)), group)
 
     # records -------------------------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import HEAVY, Node, Read
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.group_order import GroupOrder
 
 SMALL_ELEMENTS = 1 << 15
 """Up to this many points a single thread is at least as fast as several: such groups wait for nothing but their launch."""
@@ -44,8 +45,8 @@ class Join:
 class Levels:
     """Depths of groups: the longest path from the program's inputs."""
 
-    def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
-        self.group_of = group_of
+    def __init__(self, groups: Iterable[Group], order: GroupOrder) -> None:
+        self.order = order
         self.depth: dict[Group, int] = {}
         for group in groups:
             self._visit(group)
@@ -57,7 +58,7 @@ class Levels:
             if top in self.depth:
                 stack.pop()
                 continue
-            before = producers(top, self.group_of)
+            before = self.order.producers(top)
             waiting = [other for other in before if other not in self.depth]
             if waiting:
                 stack += waiting
@@ -66,34 +67,20 @@ class Levels:
             stack.pop()
 
 
-def producers(group: Group, group_of: Mapping[Node, Group]) -> list[Group]:
-    """The groups that `group` reads from."""
-    found = {group_of[read.producer]: None for read in group.outside_reads() if read.producer is not None}
-    found.pop(group, None)
-    return list(found)
-
-
-def consumers(group: Group, group_of: Mapping[Node, Group]) -> list[Group]:
-    """The groups that read from `group`."""
-    found = {group_of[read.consumer]: None for node in group.members for read in node.readers}
-    found.pop(group, None)
-    return list(found)
-
-
 # concats -------------------------------------------------------------------------------------------------------------------------------
 
 
-def concat_join(group: Group, group_of: Mapping[Node, Group]) -> Join | WhyNot | None:
+def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
     """The producers of a concat that stands alone, with it; None for any other group."""
     if len(group.members) != 1 or group.members[0].kind is not Kind.CONCAT:
         return None
     concat = group.members[0]
-    writers = {writer for read in concat.reads if (writer := _writer(read, group_of)) is not None}
+    writers = {writer for read in concat.reads if (writer := _writer(read, order.group_of)) is not None}
     if not writers:
         return WhyNot("no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name)
     chosen = sorted(writers, key=lambda g: g.key)
     while chosen:
-        between = _reached(chosen, group, group_of)
+        between = _reached(chosen, group, order)
         if between is None:
             return Join(CONCAT_SLICES, (*_flat(chosen), group))
         chosen.remove(between)
@@ -112,29 +99,29 @@ def _flat(groups: Iterable[Group]) -> list[Group]:
     return [arm for group in groups for arm in (group.arms or (group,))]
 
 
-def _reached(chosen: Sequence[Group], concat: Group, group_of: Mapping[Node, Group]) -> Group | None:
+def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group | None:
     """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the others."""
     inside = {*chosen, concat}
-    last = max(node.position for group in inside for node in group.members)
+    last = max(order.place[group] for group in inside)
     for writer in chosen:
         seen: set[Group] = set()
-        stack = [g for g in consumers(writer, group_of) if g is not concat]
+        stack = [g for g in order.consumers(writer) if g is not concat]
         while stack:
             group = stack.pop()
             if group in inside:
                 return group if group is not concat else writer
-            if group not in seen and min(node.position for node in group.members) <= last:
+            if group not in seen and order.place[group] <= last:
                 seen.add(group)
-                stack += consumers(group, group_of)
+                stack += order.consumers(group)
     return None
 
 
 # levels --------------------------------------------------------------------------------------------------------------------------------
 
 
-def level_joins(groups: Sequence[Group], group_of: Mapping[Node, Group], target: TargetDescription) -> list[Join]:
+def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescription) -> list[Join]:
     """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is small."""
-    depth = Levels(groups, group_of).depth
+    depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
         if group.fusable:

@@ -19,7 +19,7 @@ from fuseline.passes.fusion.driver import Driver, Outcome, Pair, Partition, part
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.guide import Guide, PlannedSet
-from fuseline.passes.fusion.horizontal import Join, concat_join, consumers
+from fuseline.passes.fusion.horizontal import Join, concat_join
 from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.report.records import Decision
 
@@ -108,7 +108,7 @@ class PlannedDriver(Driver):
         """The merges between pieces that are legal."""
         found: list[tuple[Pair, Outcome]] = []
         for producer in pieces:
-            for consumer in self._neighbours(producer, consumers=True):
+            for consumer in self.order.consumers(producer):
                 if consumer in pieces:
                     outcome = self._judge(Merge(producer, consumer, self.target))
                     if outcome.group is not None:
@@ -133,36 +133,17 @@ class PlannedDriver(Driver):
 
     def _dependent(self, pieces: Sequence[Group]) -> WhyNot | None:
         """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing else may be read."""
-        inside = set(pieces)
-        last = max(node.position for piece in pieces for node in piece.members)
         for piece in pieces:
-            direct = [other for other in consumers(piece, self.group_of) if other in inside]
+            direct = [other for other in self.order.consumers(piece) if other in pieces]
             bad = next((other for other in direct if not self._writes_into(piece, other)), None)
             if bad is not None:
                 return WhyNot("cycle", f"{bad.root.name} reads what {piece.root.name} makes, and arms run side by side", bad.root.name)
-            between = self._returns(piece, inside, last)
-            if between is not None:
-                return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
-        return None
+        between = self.order.between(pieces)
+        return WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name) if between is not None else None
 
     def _writes_into(self, piece: Group, concat: Group) -> bool:
-        join = concat_join(concat, self.group_of) if _is_lone_concat(concat) else None
+        join = concat_join(concat, self.order) if _is_lone_concat(concat) else None
         return isinstance(join, Join) and set(piece.arms or (piece,)) <= set(join.groups)
-
-    def _returns(self, piece: Group, inside: set[Group], last: int) -> Node | None:
-        """A node outside on a path from `piece` back to the pieces."""
-        seen: set[Group] = set()
-        stack = [group for group in consumers(piece, self.group_of) if group not in inside]
-        while stack:
-            group = stack.pop()
-            if group in seen or min(node.position for node in group.members) > last:
-                continue
-            seen.add(group)
-            after = consumers(group, self.group_of)
-            if any(other in inside for other in after):
-                return group.root
-            stack += after
-        return None
 
     # refusals --------------------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,77 @@
+"""The quotient graph of a partition: who comes before whom among groups, and an order of them that merges keep topological.
+
+Places are updated at each merge, touching only the groups that lie between those that merge (Pearce and Kelly, A dynamic topological sort algorithm
+for directed acyclic graphs, 2006). So a search for a path between two groups looks only at groups whose place lies between theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from fuseline.passes.fusion.graph import Node
+from fuseline.passes.fusion.group import Group
+
+_Step: TypeAlias = Callable[[Group], "list[Group]"]
+
+
+class GroupOrder:
+    """Groups with their places. `group_of` is the driver's own map, which it changes after it told of a merge."""
+
+    def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
+        self.group_of = group_of
+        self.place = {group: i for i, group in enumerate(groups)}
+
+    def producers(self, group: Group) -> list[Group]:
+        """The groups that `group` reads from."""
+        found = {self.group_of[read.producer]: None for node in group.members for read in node.reads if read.producer is not None}
+        found.pop(group, None)
+        return list(found)
+
+    def consumers(self, group: Group) -> list[Group]:
+        """The groups that read from `group`."""
+        found = {self.group_of[read.consumer]: None for node in group.members for read in node.readers}
+        found.pop(group, None)
+        return list(found)
+
+    def between(self, parts: Collection[Group]) -> Group | None:
+        """A group outside on a path from one of `parts` to another, None where they could be one group."""
+        last = max(self.place[part] for part in parts)
+        seen: set[Group] = set(parts)
+        stack = [group for part in parts for group in self.consumers(part) if group not in seen]
+        while stack:
+            group = stack.pop()
+            if group in seen or self.place[group] > last:
+                continue
+            seen.add(group)
+            after = self.consumers(group)
+            if any(other in parts for other in after):
+                return group
+            stack += after
+        return None
+
+    def merge(self, parts: Sequence[Group], new: Group) -> None:
+        """`parts`, which no path outside connects, become `new`; to be told before `group_of` changes."""
+        places = [self.place[part] for part in parts]
+        low, high = min(places), max(places)
+        after = self._reached(parts, range(low, high), self.consumers)
+        before = self._reached(parts, range(low, high), self.producers)
+        slots = sorted([*places, *(self.place[group] for group in (*before, *after))])
+        for part in parts:
+            del self.place[part]
+        for group, slot in zip(sorted(before, key=self.place.__getitem__), slots, strict=False):
+            self.place[group] = slot
+        self.place[new] = slots[len(before)]
+        for group, slot in zip(sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True):
+            self.place[group] = slot
+
+    def _reached(self, parts: Sequence[Group], places: range, step: _Step) -> list[Group]:
+        """What `step` leads to from `parts` within `places`."""
+        seen: dict[Group, None] = {}
+        stack = [group for part in parts for group in step(part)]
+        while stack:
+            group = stack.pop()
+            if group not in seen and group not in parts and self.place[group] in places:
+                seen[group] = None
+                stack += step(group)
+        return list(seen)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
-Segment: TypeAlias = Literal["arena", "constant", "input", "output"]
+Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
 
 ARENA_ALIGNMENT = 64
 """Alignment of every tensor, bytes: one cache line and one AVX-512 vector."""
@@ -23,7 +23,10 @@ ARENA_ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for the arena)."""
+    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for the arena).
+
+    `held` is no memory: slot `index` keeps a value that only host operators handle.
+    """
 
     segment: Segment
     index: int = 0
@@ -32,7 +35,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size."""
+    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`, no sizes, 0)."""
 
     slot: Slot
     dims: tuple[Dim, ...]
@@ -84,6 +87,7 @@ class HostStep:
     wave: int
     label: str = ""
     arena_bytes: Dim = 0
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,13 @@ Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An input or output of the program."""
+    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes types)."""
 
     name: str
     dtype: str
     dims: tuple[Dim, ...]
+    slot: int | None = None
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class Schedule:
     """Steps in order. Steps of one wave do not depend on each other and share no memory that one of them writes; a barrier lies between waves.
 
     `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here). `arena_bytes` is the whole arena,
-    `initial_arena_bytes` (None: the same) the part whose size the inputs alone determine.
+    `initial_arena_bytes` (None: the same) the part whose size the inputs alone determine. `slots` is how many values are held.
     """
 
     inputs: tuple[Boundary, ...]
@@ -135,6 +141,7 @@ class Schedule:
     arena_bytes: Dim
     symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
     initial_arena_bytes: Dim | None = None
+    slots: int = 0
 
     @property
     def statistics(self) -> ScheduleStatistics:

@@ -26,18 +26,28 @@ def install() -> None:
     host.register(EXECUTOR, execute)
 
 
-def execute(model: bytes, operands: Sequence[Array | None]) -> list[Array]:
-    """Run a serialised ONNX model of one node on its inputs in order.
+def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:
+    """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty optional.
 
     Raises FuselineError: E0503 without the onnx package, E0106 where the reference implementation fails.
     """
     evaluator, names = _evaluator(model)
-    feeds = {name: operand for name, operand in zip(names, operands, strict=True) if operand is not None}
+    feeds = dict(zip(names, operands, strict=True))
     try:
-        return [np.asarray(result) for result in evaluator.run(None, feeds)]
+        return [_plain(result) for result in evaluator.run(None, feeds)]
     except Exception as error:  # a reference implementation may raise anything
         node = evaluator.proto_.graph.node[0]
         raise FuselineError("E0106", f"onnx.reference cannot run {node.op_type}: {error}", node=node.name or node.op_type) from error
+
+
+def _plain(result: Any) -> Any:
+    """A result as programs pass it on: scalars as arrays, strings in object arrays."""
+    if isinstance(result, list | tuple):
+        return [_plain(item) for item in result]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(result, np.ndarray | np.generic | str):
+        array = np.asarray(result)
+        return array.astype(object) if array.dtype.kind in "USTO" else array
+    return result
 
 
 @lru_cache(maxsize=256)
@@ -50,4 +60,6 @@ def _evaluator(model: bytes) -> tuple[Any, list[str]]:
         hint = "pip install onnx"
         raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
     proto = onnx.load_model_from_string(model)
-    return ReferenceEvaluator(proto), [value.name for value in proto.graph.input]
+    from fuseline.interop.reference_operators import OPERATORS
+
+    return ReferenceEvaluator(proto, new_ops=list(OPERATORS)), [value.name for value in proto.graph.input]

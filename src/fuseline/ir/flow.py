@@ -19,10 +19,11 @@ from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    irdl_attr_definition,
     irdl_op_definition,
     lazy_traits_def,
     opt_prop_def,
@@ -322,4 +323,11 @@ class DispatchOp(IRDLOperation):
         return op
 
 
-Flow = Dialect("flow", [ReturnOp, DispatchRegionOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, DispatchOp], [])
+@irdl_attr_definition
+class HostType(ParametrizedAttribute, TypeAttribute):
+    """A value that only host operators handle: strings, 8-bit floats, sequences, tensors of unknown rank. Ours; IREE has no such type."""
+
+    name = "flow.host"
+
+
+Flow = Dialect("flow", [ReturnOp, DispatchRegionOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, DispatchOp], [HostType])

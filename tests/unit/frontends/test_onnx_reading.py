@@ -122,9 +122,10 @@ def test_all_unsupported_things_are_listed_at_once():
     assert "first" in str(caught.value) and "second" in str(caught.value) and "fine" not in caught.value.message
 
 
-def test_string_inputs_are_refused():
-    with pytest.raises(FuselineError, match="E0106"):
-        read(model([helper.make_node("Identity", ["x"], ["y"])], {"x": (TensorProto.STRING, (2,))}, ["y"]))
+def test_string_inputs_are_held_on_the_host():
+    proto = model([helper.make_node("Identity", ["x"], ["y"], name="same")], {"x": (TensorProto.STRING, (2,))}, ["y"])
+    assert [(h.node, h.reason) for h in read(proto)[1].records.host_ops] == [("same", "host-value: input 0 is tensor(string)")]
+    assert run(proto, np.array(["a", "b"], object))[0].tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -204,5 +205,5 @@ def test_a_loop_of_known_length_is_unrolled_and_one_of_unknown_length_runs_on_th
     assert not read(fixed)[1].records.host_ops
     np.testing.assert_array_equal(run(fixed, x)[0], 4 * x)
     free = model([node], {"x": (FLOAT, (3,)), "m": (INT64, ())}, ["y"])
-    assert [h.op_type for h in read(free)[1].records.host_ops] == ["Loop"]
+    assert [h.op_type for h in read(free)[1].records.host_ops] == ["Loop", "Add", "Identity"]
     np.testing.assert_array_equal(run(free, x, np.array(2))[0], 3 * x)

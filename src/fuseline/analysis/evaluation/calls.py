@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
-from fuseline.analysis.evaluation.program import Array, Program, Scope, call_function, evaluates, failure, is_integer, lookup
+from fuseline.analysis.evaluation.program import Array, Program, Scope, call_function, evaluates, failure, hold, is_integer, lookup, release
 from fuseline.ir import flow
 
 
@@ -28,11 +28,15 @@ def call(op: Operation, scope: Scope) -> list[Array]:
 def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Program) -> list[Array]:
     if program.host_call is None:
         raise failure(op, f"{callee.sym_name.data} runs on the host and no host was given", "pass host_call to the evaluation")
-    arguments = [_as_declared(array, callee.arg_attrs, i) for i, array in enumerate(operands)]
+    types = callee.function_type.inputs
+    arguments = [
+        release(x) if isinstance(t, flow.HostType) else _as_declared(x, callee.arg_attrs, i)
+        for i, (x, t) in enumerate(zip(operands, types, strict=True))
+    ]
     results = program.host_call(callee, arguments)
     if len(results) != len(op.results):
         raise failure(op, f"{callee.sym_name.data} gave {len(results)} results, expected {len(op.results)}")
-    return [_stored(np.asarray(result), value.type, program) for result, value in zip(results, op.results, strict=True)]
+    return [_stored(result, value.type, program) for result, value in zip(results, op.results, strict=True)]
 
 
 def _as_declared(array: Array, attributes: ArrayAttr[Any] | None, position: int) -> Array:
@@ -41,8 +45,10 @@ def _as_declared(array: Array, attributes: ArrayAttr[Any] | None, position: int)
     return np.ascontiguousarray(array).view(name.data) if isinstance(name, StringAttr) and is_integer(array.dtype) else array
 
 
-def _stored(array: Array, type_: Any, program: Program) -> Array:
-    dtype = program.dtype(type_)
+def _stored(result: Any, type_: Any, program: Program) -> Array:
+    if isinstance(type_, flow.HostType):
+        return hold(result)
+    array, dtype = np.asarray(result), program.dtype(type_)
     if is_integer(array.dtype) and is_integer(dtype) and array.dtype.itemsize == dtype.itemsize:
         return np.ascontiguousarray(array).view(dtype).reshape(array.shape)
     return array.astype(dtype, copy=False)

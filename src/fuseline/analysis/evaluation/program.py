@@ -15,18 +15,20 @@ from xdsl.traits import IsTerminator, SymbolTable
 
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
+from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import provenance
 
 Array: TypeAlias = NDArray[Any]
 """A tensor, or a NumPy scalar for a value that is no tensor."""
 
-HostCall: TypeAlias = Callable[[FuncOp, list[Array]], Sequence[Array]]
-"""Runs a host op: gets its declaration (with `fuseline.host_op`) and the operands, answers the results."""
+HostCall: TypeAlias = Callable[[FuncOp, list[Any]], Sequence[Any]]
+"""Runs a host op: gets its declaration (with `fuseline.host_op`) and the operands, answers the results: arrays, and for `!flow.host` anything."""
 
 Handler: TypeAlias = Callable[[Operation, "Scope"], Sequence[Array]]
 
 _HANDLERS: dict[str, Handler] = {}
 _FLOAT64 = np.dtype(np.float64)
+_OBJECT = np.dtype(object)
 
 
 def evaluates(*names: str) -> Callable[[Handler], Handler]:
@@ -67,6 +69,8 @@ class Program:
 
     def dtype(self, type_: Attribute) -> np.dtype[Any]:
         """The dtype that holds a value (or a tensor element) of `type_` here; raises E0305 for a type without one."""
+        if isinstance(type_, HostType):
+            return _OBJECT
         element = type_.get_element_type() if isinstance(type_, TensorType) else type_
         try:
             dtype = numpy_dtype(element)
@@ -154,29 +158,29 @@ def main_function(module: ModuleOp) -> FuncOp:
 
 def evaluate_module(
     module: ModuleOp,
-    args: Sequence[Array | np.generic],
+    args: Sequence[Any],
     resources: Mapping[str, Array] | None = None,
     *,
     double: bool = False,
     host_call: HostCall | None = None,
-) -> list[Array]:
+) -> list[Any]:
     """The results of the module's entry on `args`; see `evaluate_function`."""
     return evaluate_function(main_function(module), args, resources, double=double, host_call=host_call)
 
 
 def evaluate_function(
     func: FuncOp,
-    args: Sequence[Array | np.generic],
+    args: Sequence[Any],
     resources: Mapping[str, Array] | None = None,
     *,
     double: bool = False,
     host_call: HostCall | None = None,
-) -> list[Array]:
-    """The results of `func` on `args`, one array per result.
+) -> list[Any]:
+    """The results of `func` on `args`, one array per result (anything for a result of type `!flow.host`).
 
     Args:
         args: one array (or number, for a scalar) per argument. Integers may be signed or unsigned of the argument's width; with `double`
-            floats may be of any width.
+            floats may be of any width. Anything for an argument of type `!flow.host`.
         resources: the arrays behind `dense_resource<name>`.
         double: compute every float in float64; float results are then float64.
         host_call: runs calls of declared host ops.
@@ -186,8 +190,25 @@ def evaluate_function(
     """
     program = Program(resources if resources is not None else {}, double, host_call)
     with np.errstate(all="ignore"):
-        results = call_function(func, [np.asarray(arg) for arg in args], program)
-    return [_own(result, name) for result, name in zip(results, _dtype_names(func), strict=True)]
+        results = call_function(func, [hold(arg) if _is_held(func.args, i) else np.asarray(arg) for i, arg in enumerate(args)], program)
+    types = func.function_type.outputs
+    return [release(r) if isinstance(t, HostType) else _own(r, name) for r, t, name in zip(results, types, _dtype_names(func), strict=True)]
+
+
+def hold(value: Any) -> Array:
+    """A value of type `!flow.host` as an array without dimensions, which is what scopes keep."""
+    box = np.empty((), object)
+    box[()] = value
+    return box
+
+
+def release(box: Array) -> Any:
+    """What `hold` was given."""
+    return box.item()
+
+
+def _is_held(arguments: Sequence[SSAValue], position: int) -> bool:
+    return position < len(arguments) and isinstance(arguments[position].type, HostType)
 
 
 def call_function(func: FuncOp, args: Sequence[Array], program: Program) -> list[Array]:
@@ -202,6 +223,8 @@ def call_function(func: FuncOp, args: Sequence[Array], program: Program) -> list
 def fit_argument(func: FuncOp, position: int, arg: Array, program: Program) -> Array:
     """`arg` in the dtype of the function's argument; raises E0305 when shape or dtype cannot be that argument."""
     type_ = func.args[position].type
+    if isinstance(type_, HostType):
+        return arg
     dtype = program.dtype(type_)
     array = np.asarray(arg)
     expected = type_.get_shape() if isinstance(type_, TensorType) else ()

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from fuseline.ir.context import CompilerContext
 
 
-def read_onnx(
-    source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext, *, shapes: Mapping[str, ShapeOption] | None = None
-) -> ModuleOp:
+def read_onnx(source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext, *, shapes: Mapping[str, ShapeOption] | None = None) -> ModuleOp:
     """The program of an ONNX model as a module with one public `func.func @main`.
 
     Args:

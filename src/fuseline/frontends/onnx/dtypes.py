@@ -36,6 +36,16 @@ def holds(dtype: ir.DataType | None) -> bool:
 
 
 @cache
+def holds_dtype(dtype: np.dtype[Any]) -> bool:
+    """Whether a tensor of the IR can hold elements of a NumPy dtype."""
+    try:
+        element_type(dtype)
+    except KeyError:
+        return False
+    return True
+
+
+@cache
 def from_onnx(dtype: ir.DataType) -> np.dtype[Any]:
     """The NumPy dtype of an ONNX element type (bfloat16 from ml_dtypes)."""
     return np.dtype(dtype.numpy())

@@ -74,9 +74,7 @@ def elementwise(node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: 
     return _parallel(node, collected, out, dtype, body)
 
 
-def mapped(
-    node: OnnxNode, operands: Sequence[tuple[Tensor, Sequence[int | None]]], dims: Sequence[Dim], dtype: DType, body: ElementBody
-) -> Tensor:
+def mapped(node: OnnxNode, operands: Sequence[tuple[Tensor, Sequence[int | None]]], dims: Sequence[Dim], dtype: DType, body: ElementBody) -> Tensor:
     """Like `elementwise`, with the loop that each axis of each operand follows given."""
     collected = _Operands(node, len(dims))
     for t, loops in operands:

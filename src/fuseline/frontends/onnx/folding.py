@@ -1,6 +1,7 @@
 """Arithmetic on sizes, done while reading: what `Shape` and the integer operators after it compute becomes numbers or symbolic sizes.
 
 Content is a NumPy array; where it depends on symbols, an object array of `Dim`s. Only small tensors are folded; the rest is left to the IR.
+Operators that sizes seldom meet are computed by onnx.reference, on numbers only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.frontends.onnx import dtypes
+from fuseline.frontends.onnx.host_models import HostNode, evaluate
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes
 from fuseline.ir import dim as d
@@ -33,13 +35,24 @@ def fold(node: OnnxNode) -> Tensor | None:
     special = _OF_SHAPES.get(node.op_type)
     if special is not None:
         return special(node)
-    folder = _FOLDERS.get(node.op_type)
-    if folder is None or not node.inputs or not _is_small(node):
+    if not node.inputs or not _is_small(node):
         return None
+    folder = _FOLDERS.get(node.op_type)
+    if folder is None:
+        return _by_reference(node)
     try:
         return _folded(node, folder)
-    except (_Unfoldable, NoNativeLowering, ValueError, IndexError, ZeroDivisionError):
+    except (_Unfoldable, NoNativeLowering, ValueError, TypeError, IndexError, ZeroDivisionError):
         return None
+
+
+def _by_reference(node: OnnxNode) -> Tensor | None:
+    alone = HostNode(node.source, node.label, node.inputs, node.attributes, "", node.opsets, {}, node.outer)
+    found = evaluate(alone, FOLD_LIMIT) if node.output_count == 1 else None
+    if found is None or not isinstance(found[0], np.ndarray | np.generic):
+        return None
+    out = np.asarray(found[0])
+    return known(out) if out.size <= FOLD_LIMIT and dtypes.holds_dtype(out.dtype) else None
 
 
 def _is_small(node: OnnxNode) -> bool:
@@ -85,7 +98,8 @@ def _constant_of_shape(node: OnnxNode) -> Tensor | None:
     t = node[0]
     if not t.is_constant or t.array is None or int(np.prod(t.array, dtype=np.int64)) > FOLD_LIMIT:
         return None
-    return known(np.full(t.array.reshape(-1).tolist(), fill_value(node)))
+    value = np.asarray(fill_value(node))
+    return known(np.full(t.array.reshape(-1).tolist(), value, value.dtype)) if dtypes.holds_dtype(value.dtype) else None
 
 
 def fill_value(node: OnnxNode) -> Any:

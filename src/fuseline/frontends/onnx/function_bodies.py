@@ -10,10 +10,11 @@ import onnx_ir as ir
 
 from fuseline.frontends.onnx.dtypes import to_onnx
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.subgraphs import node_proto
 from fuseline.frontends.onnx.tensors import Tensor
 
 
-def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, OnnxNode, Mapping[str, int]] | None:
+def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, Mapping[str, int]] | None:
     """The standard's body for `node` with its operator sets, None where there is none for this version."""
     schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # onnx's stub lacks the functions of a schema
     proto = _plain(schema, version) if schema.has_function else None
@@ -27,7 +28,7 @@ def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Functio
     for name, attribute in schema.attributes.items():
         if attribute.default_value.name and (name not in function.attributes or function.attributes[name].value is None):
             function.attributes[name] = ir.from_proto(attribute.default_value)
-    return function, node, opsets
+    return function, opsets
 
 
 def _complete_outputs(proto: onnx.FunctionProto) -> None:
@@ -53,16 +54,8 @@ def _for_context(schema: Any, node: OnnxNode, version: int) -> onnx.FunctionProt
     if not versions:
         return None
     types = [_type_of(t).SerializeToString() for t in node.inputs]
-    data = schema.get_context_dependent_function_with_opset_version(versions[-1], node_proto(node).SerializeToString(), types)
+    data = schema.get_context_dependent_function_with_opset_version(versions[-1], node_proto(node.source, node.attributes).SerializeToString(), types)
     return onnx.FunctionProto.FromString(data) if data else None
-
-
-def node_proto(node: OnnxNode) -> onnx.NodeProto:
-    """The node as a proto with its resolved attributes."""
-    proto = ir.serde.serialize_node(node.source)
-    del proto.attribute[:]
-    proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
-    return proto
 
 
 def _type_of(t: Tensor | None) -> onnx.TypeProto:

@@ -1,28 +1,36 @@
-"""Operators without a native lowering: calls that run through onnx.reference at run time, counted and named in the records."""
+"""Operators without a native lowering: calls that run through onnx.reference at run time, counted and named in the records.
+
+    func.call @host.<OpType>.<n>(tensors and held values) -> tensors and held values
+
+A value that a tensor of the IR cannot be is held on the host: it passes from call to call as `!flow.host`, by reference.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import onnx
-import onnx_ir as ir
-from onnx import helper, numpy_helper
+from onnx import helper
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
 
-from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element, to_onnx
-from fuseline.frontends.onnx.function_bodies import node_proto
-from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_element
+from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, host_model, initializer, outputs_of
+from fuseline.frontends.onnx.host_values import HostValue, Value, describe, dtype_text, known_value, sized_type, type_text
 from fuseline.frontends.onnx.program import Program
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir.build import tensor_type
+from fuseline.frontends.onnx.subgraphs import inner_nodes
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, to_name
+from fuseline.ir.dim import to_name
+from fuseline.ir.flow import HostType
 from fuseline.report.records import HostOpRecord
+
+HELD = HostType()
+CONTROL_FLOW = ("Loop", "Scan", "If")
 
 
 class HostOps:
@@ -32,149 +40,102 @@ class HostOps:
         self.program, self.ctx = program, ctx
         self.declarations: list[FuncOp] = []
 
-    def call(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> list[Tensor | None]:
-        """The outputs of `node`, computed on the host. Raises E0106 where their types cannot be known before the run."""
-        captured = captured_values(node)
-        model = single_node_model(node, domain, version, captured)
-        outputs = _outputs(node, model)
-        operands = [node.ssa(t) for t in (*node.present(), *captured.values())]
-        types = [tensor_type(mlir_element(dtype), dims) for dtype, dims in outputs]
-        name = f"host.{node.op_type}.{len(self.declarations)}"
-        self.declarations.append(_declaration(name, node, model, operands, types, outputs, list(captured.values())))
-        call = node.emit.add(CallOp(name, operands, types))
-        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(dim)) for dim in dims]) for _, dims in outputs])
-        results = call.res
-        for (_, dims), value in zip(outputs, results, strict=True):
-            self.program.bind_symbols(value, dims)
-        reason = f"{refusal.reason}: {refusal.detail}" if refusal.detail else refusal.reason
-        record = HostOpRecord(node=node.label, op_type=node.op_type, reason=reason)
+    def run(self, node: HostNode, refusal: NoNativeLowering) -> list[Value]:
+        """The outputs of `node`: computed now where all inputs are known, else by a call."""
+        found = evaluate(node)
+        values = None if found is None else _known_values(found)
+        return self._call(node, refusal) if values is None else values
+
+    def loops_since(self, first: int) -> bool:
+        """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are better known."""
+        return any(declaration.sym_name.data.split(".")[1] in CONTROL_FLOW for declaration in self.declarations[first:])
+
+    def ssa(self, value: Value, emit: Emitter) -> SSAValue:
+        """`value` as an SSA value; a constant that no tensor can hold is made by a call."""
+        if isinstance(value, Tensor):
+            return self.program.ssa(value, emit)
+        if value.value is None:
+            value.value = self._constant(value, emit)
+            self.program.on_rollback(lambda: setattr(value, "value", None))
+        return value.value
+
+    def _call(self, node: HostNode, refusal: NoNativeLowering) -> list[Value]:
+        model = host_model(node)
+        outputs = outputs_of(node, model, self.program)
+        self._emit(node.op_type, model, outputs, Emitter.at_end(self.program.block, (node.label,)))
+        self._record(node.label, node.op_type, str(refusal) if refusal.detail else refusal.reason)
+        for inner in inner_nodes(node.attributes):
+            self._record(node.label, inner.op_type, f"inside {node.op_type}")
+        return outputs
+
+    def _emit(self, op_type: str, model: HostModel, outputs: Sequence[Value], emit: Emitter) -> None:
+        """A call that gives `outputs` their SSA values."""
+        operands = [self.ssa(value, emit) for value in model.operands]
+        types = [HELD if isinstance(value, HostValue) else tensor_type(mlir_element(value.dtype), value.dims) for value in outputs]
+        declaration = _declaration(f"host.{op_type}.{len(self.declarations)}", op_type, model, operands, types, outputs)
+        self.declarations.append(declaration)
+        self.program.on_rollback(lambda: self.declarations.remove(declaration))
+        call = emit.add(CallOp(declaration.sym_name.data, operands, types))
+        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr(_sizes(value)) for value in outputs])
+        for value, result in zip(outputs, call.res, strict=True):
+            value.value = result
+            if isinstance(value, Tensor):
+                self.program.bind_symbols(result, value.dims)
+
+    def _constant(self, value: HostValue, emit: Emitter) -> SSAValue:
+        """The known content of `value`, handed out by a call."""
+        assert value.content is not None
+        node = helper.make_node("Constant", [], ["o0"], value=initializer(value.content, "o0"))
+        graph = helper.make_graph([node], "host", [], [helper.make_value_info("o0", sized_type(value, str))])
+        made = HostValue(value.type, value.dims)
+        self._emit("Constant", HostModel(helper.make_model(graph), [], {}), [made], emit)
+        self._record(value.name or "constant", "Constant", f"host-value: a {type_text(value)} is given out")
+        assert made.value is not None
+        return made.value
+
+    def _record(self, node: str, op_type: str, reason: str) -> None:
+        record = HostOpRecord(node=node, op_type=op_type, reason=reason)
         self.ctx.records.host_ops.append(record)
-        return [Tensor(dtype, dims, value=value) for (dtype, dims), value in zip(outputs, results, strict=True)]
+        self.program.on_rollback(lambda: self.ctx.records.host_ops.remove(record))
 
 
-def captured_values(node: OnnxNode) -> dict[str, Tensor]:
-    """Values around the node that its subgraphs read, by name."""
-    names: dict[str, None] = {}
-    for attribute in node.attributes.values():
-        for graph in _graphs_of(attribute):
-            _collect(graph, set(), names)
-    return {name: node.scope[name] for name in names if name in node.scope}
+def held_inputs(node: HostNode) -> NoNativeLowering:
+    """Why a node with held inputs is not native."""
+    return NoNativeLowering("host-value", describe(node.inputs))
 
 
-def _graphs_of(attribute: ir.Attr) -> list[ir.Graph]:
-    if attribute.type == ir.AttributeType.GRAPH:
-        return [attribute.as_graph()]
-    return list(attribute.as_graphs()) if attribute.type == ir.AttributeType.GRAPHS else []
+def border_attributes(value: HostValue, name: str) -> dict[str, Attribute]:
+    """What an argument or result of `@main` says of a held value."""
+    texts: dict[str, Attribute] = {key: StringAttr(text) for key, text in (("name", name), ("type", type_text(value)), ("dtype", dtype_text(value)))}
+    return {f"fuseline.{key}": text for key, text in {**texts, "dims": ArrayAttr(_sizes(value))}.items()}
 
 
-def _collect(graph: ir.Graph, outer: set[str], names: dict[str, None]) -> None:
-    local = outer | {str(v.name) for v in graph.inputs} | set(graph.initializers)
-    for inner in graph:
-        names.update({str(v.name): None for v in inner.inputs if v is not None and str(v.name) not in local})
-        for attribute in inner.attributes.values():
-            for nested in _graphs_of(attribute):
-                _collect(nested, local, names)
-        local |= {str(v.name) for v in inner.outputs}
-    names.update({str(v.name): None for v in graph.outputs if str(v.name) not in local})
+def _sizes(value: Value) -> list[StringAttr]:
+    return [StringAttr(to_name(dim)) for dim in value.dims or ()]
 
 
-def single_node_model(node: OnnxNode, domain: str, version: int, captured: Mapping[str, Tensor] | None = None) -> onnx.ModelProto:
-    """A model with this node alone; inputs are called i0, i1, .. (left-out ones stay empty), outputs o0, o1, ..
-
-    Captured values follow the node's inputs under their own names.
-    """
-    proto = node_proto(node)
-    if proto.op_type == "Scatter":  # its old name, which onnx.reference does not know
-        proto.op_type, version = "ScatterElements", 11
-    proto.input[:] = ["" if t is None else f"i{i}" for i, t in enumerate(node.inputs)]
-    proto.output[:] = [f"o{i}" for i in range(node.output_count)]
-    inputs = [_value_info(f"i{i}", t) for i, t in enumerate(node.inputs) if t is not None]
-    inputs += [_value_info(name, t) for name, t in (captured or {}).items()]
-    outputs = [onnx.ValueInfoProto(name=f"o{i}") for i in range(node.output_count)]
-    graph = helper.make_graph([proto], "host", inputs, outputs, [])
-    for i, t in enumerate(node.inputs):
-        if t is not None and t.is_constant and t.numbers().size <= 1024:
-            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(t.numbers()).reshape(t.numbers().shape), f"i{i}"))
-    if proto.op_type == "Loop" and not proto.input[1]:  # onnx.reference takes a missing condition for false
-        proto.input[1] = "always"
-        graph.node[0].input[1] = "always"
-        graph.initializer.append(numpy_helper.from_array(np.asarray(True), "always"))
-    opsets = [helper.make_opsetid(domain, version)] + ([helper.make_opsetid("", 18)] if domain else [])
-    return helper.make_model(graph, opset_imports=opsets)
+def _known_values(found: Sequence[Any]) -> list[Value] | None:
+    """Results of an evaluation as known values; None where one is no array."""
+    arrays = [np.asarray(item) if isinstance(item, np.generic) else item for item in found]
+    return [_known(array) for array in arrays] if all(isinstance(array, np.ndarray) for array in arrays) else None
 
 
-def _value_info(name: str, t: Tensor) -> onnx.ValueInfoProto:
-    dims = [dim if isinstance(dim, int) else None for dim in t.dims]
-    return helper.make_tensor_value_info(name, int(to_onnx(t.dtype)), dims)
-
-
-def _outputs(node: OnnxNode, model: onnx.ModelProto) -> list[tuple[np.dtype[np.generic], tuple[Dim, ...]]]:
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        inferred = model
-    by_name = {info.name: info for info in inferred.graph.output}
-    return [_type_of_output(node, by_name[f"o{i}"], i) for i in range(node.output_count)]
-
-
-def _type_of_output(node: OnnxNode, info: onnx.ValueInfoProto, index: int) -> tuple[np.dtype[np.generic], tuple[Dim, ...]]:
-    """The type of an output as inferred, else as declared; sizes that only the run tells become new symbols.
-
-    Raises:
-        FuselineError: E0106, it is no tensor of numbers; E0107, its rank is unknown.
-    """
-    tensor = info.type.tensor_type
-    value = node.source.outputs[index]
-    dtype = ir.DataType(tensor.elem_type) if info.type.HasField("tensor_type") else value.dtype
-    if dtype is None or not holds(dtype):
-        raise FuselineError("E0106", f"{node.op_type} gives a value that is no tensor of numbers", node=node.label, hint="remove the operator")
-    sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim] if tensor.HasField("shape") else None
-    declared = _declared(node, index)
-    if sizes is None or (None in sizes and declared is not None and None not in declared and len(declared) == len(sizes)):
-        sizes = declared
-    if sizes is None:
-        message = f"the rank of an output of {node.op_type} is only known when it runs"
-        raise FuselineError("E0107", message, node=node.label, hint="declare the types of the model's intermediate values")
-    stem = str(value.name) or node.label
-    dims = [node.program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(sizes)]
-    return from_onnx(dtype), tuple(dims)
-
-
-def _declared(node: OnnxNode, index: int) -> list[int | None] | None:
-    """The sizes that the model itself declares for an output."""
-    shape = node.source.outputs[index].shape
-    if shape is None:
-        return _declared_by_body(node, index)
-    return [size if isinstance(size, int) else None for size in shape]
-
-
-def _declared_by_body(node: OnnxNode, index: int) -> list[int | None] | None:
-    """The sizes that a loop's body declares: of a state, or of one step of what the loop collects."""
-    if node.op_type != "Loop":
-        return None
-    shape = node.attributes["body"].as_graph().outputs[index + 1].shape
-    if shape is None:
-        return None
-    sizes = [size if isinstance(size, int) else None for size in shape]
-    return sizes if index < len(node.inputs) - 2 else [None, *sizes]
+def _known(array: Any) -> Value:
+    if array.dtype.kind in "USO":
+        return known_value(array.astype(object))
+    return known(array) if holds_dtype(array.dtype) else known_value(array)
 
 
 def _declaration(
-    name: str,
-    node: OnnxNode,
-    model: onnx.ModelProto,
-    operands: Sequence[SSAValue],
-    types: Sequence[Attribute],
-    outputs: Sequence[tuple[np.dtype[np.generic], tuple[Dim, ...]]],
-    captured: Sequence[Tensor],
+    name: str, op_type: str, model: HostModel, operands: Sequence[SSAValue], types: Sequence[Attribute], outputs: Sequence[Value]
 ) -> FuncOp:
-    arguments = ArrayAttr([_dtype_attribute(t.dtype) for t in (*node.present(), *captured)])
-    results = ArrayAttr([_dtype_attribute(dtype) for dtype, _ in outputs])
+    arguments, results = (ArrayAttr([_dtype_attribute(value) for value in side]) for side in (model.operands, outputs))
     function = FuncOp(name, ([value.type for value in operands], list(types)), Region(), "private", arg_attrs=arguments, res_attrs=results)
-    function.attributes["fuseline.host_op"] = StringAttr(node.op_type)
-    function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(model.SerializeToString()).decode())
+    function.attributes["fuseline.host_op"] = StringAttr(op_type)
+    function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(model.proto.SerializeToString()).decode())
     return function
 
 
-def _dtype_attribute(dtype: np.dtype[np.generic]) -> DictionaryAttr:
-    return DictionaryAttr({"fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else {})
+def _dtype_attribute(value: Value) -> DictionaryAttr:
+    unsigned = isinstance(value, Tensor) and is_unsigned(value.dtype) and value.dtype.kind != "b"
+    return DictionaryAttr({"fuseline.dtype": StringAttr(value.dtype.name)} if unsigned and isinstance(value, Tensor) else {})

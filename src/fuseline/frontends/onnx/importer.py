@@ -1,8 +1,8 @@
 """Walks a model's graph and lowers every node: natively, through its function body, or as a host op.
 
-    node ──lowering──> ops        the function in ops/ for this operator and version
-         └─function──> nodes      the body that the model or the ONNX standard defines
-         └─host──────> call       onnx.reference at run time, counted and named in the records
+node ──lowering──> ops        the function in ops/ for this operator and version
+     └─function──> nodes      the body that the model or the ONNX standard defines
+     └─host──────> call       onnx.reference at run time, counted and named in the records
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -21,19 +20,22 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
 from fuseline.frontends.onnx.function_bodies import function_body
-from fuseline.frontends.onnx.host_ops import HostOps
+from fuseline.frontends.onnx.host_models import HostNode, check_known
+from fuseline.frontends.onnx.host_ops import HELD, HostOps, border_attributes, held_inputs
+from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value, without_sizes
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
+from fuseline.frontends.onnx.subgraphs import captured_names
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import to_name
+from fuseline.ir.dim import Dim, to_name
 from fuseline.ir.provenance import provenance
 
-Scope = dict[str, Tensor]
+Scope = dict[str, Value]
 
 
 def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
@@ -88,11 +90,12 @@ class Importer:
         self.ctx.symbols.update(sizes.symbols)
         return scope
 
-    def _input(self, value: ir.Value, sizes: InputSizes) -> Tensor:
+    def _input(self, value: ir.Value, sizes: InputSizes) -> Value:
         name = str(value.name)
-        if value.dtype is None or not holds(value.dtype) or not isinstance(value.type, ir.TensorType):
-            raise FuselineError("E0106", f"inputs of type {value.type} are unsupported", node=name, hint="numbers and bool are supported")
-        dims, dtype = sizes.of(value), from_onnx(value.dtype)
+        dims = sizes.of(value) if isinstance(value.type, ir.TensorType) else None
+        if value.dtype is None or not holds(value.dtype) or dims is None:
+            return self._held_input(value, dims)
+        dtype = from_onnx(value.dtype)
         argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
         self.program.bind_symbols(argument, dims)
         attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
@@ -101,27 +104,36 @@ class Importer:
         self._arguments.append(_with_dtype(attributes, dtype))
         return Tensor(dtype, dims, value=argument, name=name)
 
+    def _held_input(self, value: ir.Value, dims: tuple[Dim, ...] | None) -> HostValue:
+        """An input that only host operators handle."""
+        if value.type is None:
+            raise FuselineError("E0105", "the input has no type", node=value.name, hint="export the model again")
+        name = str(value.name)
+        if isinstance(value.type, ir.TensorType) and holds(value.dtype):
+            self.ctx.records.notes.append(f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape")
+        argument = self.program.block.insert_arg(HELD, len(self.program.block.args))
+        held = HostValue(without_sizes(ir.serde.serialize_type(value.type)), dims, value=argument, name=name)
+        self._arguments.append(border_attributes(held, name))
+        return held
+
     def _add_initializers(self, graph: ir.Graph, scope: Scope) -> None:
         for name, value in graph.initializers.items():
             if value.const_value is not None:
                 scope[name] = self._constant(value.const_value, name)
 
-    def _constant(self, tensor: ir.TensorProtocol, name: str) -> Tensor:
+    def _constant(self, tensor: ir.TensorProtocol, name: str) -> Value:
         try:
-            return known(np.asarray(tensor.numpy()), name=name)
+            return known(np.asarray(tensor.numpy()), name=name) if holds(tensor.dtype) else known_value(content_of(tensor), name)
         except (ValueError, TypeError, OSError) as error:
             raise FuselineError("E0105", f"the constant cannot be read: {error}", node=name) from error
 
     def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
         emitter = Emitter.at_end(self.program.block)
-        for value in graph.outputs:
-            if value.type is not None and not isinstance(value.type, ir.TensorType):
-                raise FuselineError("E0106", f"outputs of type {value.type} are unsupported", node=value.name, hint="give tensors as outputs")
         outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
-        values = [self.program.ssa(tensor, emitter) for _, tensor in outputs]
+        values = [self.host.ssa(value, emitter) for _, value in outputs]
         emitter.add(ReturnOp(*values))
         block = self.program.block
-        results = ArrayAttr([DictionaryAttr(_with_dtype({"fuseline.name": StringAttr(name)}, t.dtype)) for name, t in outputs])
+        results = ArrayAttr([DictionaryAttr(_result_attributes(name, value)) for name, value in outputs])
         types = ([argument.type for argument in block.args], [value.type for value in values])
         arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self._arguments])
         main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
@@ -144,12 +156,8 @@ class Importer:
             if not self.problems:  # after a problem, later nodes miss its outputs
                 raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
             return
-        attributes = _resolved(node, frame.attributes)
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        version = frame.opsets.get(domain, 1)
-        view = OnnxNode(self, self.program, node, label, inputs, attributes, version, (label,), frame.scope)
         try:
-            outputs = self._lower(view, domain, version, frame)
+            outputs = self._outputs(node, label, inputs, _resolved(node, frame.attributes), frame)
         except FuselineError as error:
             self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
             return
@@ -157,10 +165,22 @@ class Importer:
             if value.name and tensor is not None:
                 frame.scope[str(value.name)] = tensor
 
-    def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Tensor | None]:
+    def _outputs(
+        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame
+    ) -> Sequence[Value | None]:
+        tensors = [value for value in inputs if not isinstance(value, HostValue)]
+        if len(tensors) < len(inputs):
+            return self._on_host(node, label, inputs, attributes, frame)
+        domain = _domain(node)
+        version = frame.opsets.get(domain, 1)
+        scope, opsets, outer = frame.scope, frame.opsets, frame.attributes
+        view = OnnxNode(self, self.program, node, label, tensors, attributes, version, (label,), scope, opsets, outer)
+        return self._lower(view, domain, version, frame)
+
+    def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Value | None]:
         local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
         if local is not None:
-            return self._call(local, node, dict(local.opset_imports))
+            return self._call(local, node.inputs, node.attributes, node.label, dict(local.opset_imports))
         content = fold(node)
         if content is not None:
             return [content]
@@ -173,38 +193,55 @@ class Importer:
             except NoNativeLowering as error:
                 self.program.rollback(mark)
                 refusal = error
-        return self._fallback(node, domain, version, refusal)
+        return self._fallback(node, domain, version, frame, refusal)
 
-    def _fallback(self, node: OnnxNode, domain: str, version: int, refusal: NoNativeLowering) -> Sequence[Tensor | None]:
-        if not onnx.defs.has(node.op_type, version, domain):
-            name = f"{domain}.{node.op_type}" if domain else node.op_type
-            hint = "export with standard ONNX operators"
-            raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=node.label, hint=hint)
+    def _fallback(self, node: OnnxNode, domain: str, version: int, frame: _Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
+        alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
+        check_known(alone)
         body = function_body(node, domain, version)
         if body is not None:
-            mark = self.program.mark()
+            mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
             try:
-                return self._call(*body)
+                outputs = self._call(body[0], node.inputs, node.attributes, node.label, body[1])
+                if not self.host.loops_since(calls):
+                    return outputs
             except NoNativeLowering:
-                self.program.rollback(mark)
-        try:
-            return self.host.call(node, domain, version, refusal)
-        except NoNativeLowering as error:
-            raise FuselineError("E0106", f"{node.op_type}: {error}", node=node.label, hint="tensors hold f16 to f64, i8 to i64 and bool") from error
+                pass
+            self.program.rollback(mark)
+            del self.problems[known_problems:]
+        return self.host.run(alone, refusal)
 
-    def _call(self, function: ir.Function, node: OnnxNode, opsets: Mapping[str, int]) -> Sequence[Tensor | None]:
-        """The outputs of a function body with the node's inputs and attributes."""
-        scope: Scope = {str(v.name): t for v, t in zip(function.inputs, node.inputs, strict=False) if t is not None}
+    def _on_host(
+        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame
+    ) -> Sequence[Value | None]:
+        """The outputs of a node with inputs that only the host can handle."""
+        local = self.loaded.model.functions.get((node.domain, node.op_type, node.overload))
+        if local is not None:
+            return self._call(local, inputs, attributes, label, dict(local.opset_imports))
+        alone = self._host_node(node, label, inputs, attributes, frame)
+        check_known(alone)
+        return self.host.run(alone, held_inputs(alone))
+
+    def _host_node(self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame) -> HostNode:
+        captured = {name: frame.scope[name] for name in captured_names(attributes) if name in frame.scope}
+        domain, functions = _domain(node), list(self.loaded.model.functions.values())
+        return HostNode(node, label, inputs, attributes, domain, frame.opsets, captured, frame.attributes, functions)
+
+    def _call(
+        self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str, opsets: Mapping[str, int]
+    ) -> Sequence[Value | None]:
+        """The outputs of a function body with a node's inputs and attributes."""
+        scope: Scope = {str(v.name): t for v, t in zip(function.inputs, inputs, strict=False) if t is not None}
         attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
-        frame = _Frame(scope, opsets, {**attributes, **node.attributes}, node.label)
+        frame = _Frame(scope, opsets, {**attributes, **given}, label)
         for inner in function:
-            self._node(inner, frame, node.label)
+            self._node(inner, frame, label)
         missing = [str(v.name) for v in function.outputs if str(v.name) not in scope]
         if missing:
             raise NoNativeLowering("function-body", f"{missing[0]} is not computed")
         return [scope[str(value.name)] for value in function.outputs]
 
-    def inline(self, graph: ir.Graph, node: OnnxNode) -> list[Tensor]:
+    def inline(self, graph: ir.Graph, node: OnnxNode) -> list[Value]:
         """The outputs of a subgraph of `node`, translated in place.
 
         Raises:
@@ -212,7 +249,7 @@ class Importer:
         """
         scope: Scope = dict(node.scope)
         self._add_initializers(graph, scope)
-        frame = _Frame(scope, self.loaded.opsets)
+        frame = _Frame(scope, node.opsets or self.loaded.opsets, node.outer, node.label)
         known_problems = len(self.problems)
         for inner in graph:
             self._node(inner, frame, node.label)
@@ -232,8 +269,18 @@ class Importer:
         raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
 
 
-def _sequence(out: Tensor | Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-    return [out] if isinstance(out, Tensor) else out
+def _sequence(out: Value | Sequence[Value | None]) -> Sequence[Value | None]:
+    return out if isinstance(out, Sequence) else [out]
+
+
+def _domain(node: ir.Node) -> str:
+    return "" if node.domain == "ai.onnx" else node.domain
+
+
+def _result_attributes(name: str, value: Value) -> dict[str, Attribute]:
+    if isinstance(value, HostValue):
+        return border_attributes(value, name)
+    return _with_dtype({"fuseline.name": StringAttr(name)}, value.dtype)
 
 
 def _with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:

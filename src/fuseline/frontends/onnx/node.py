@@ -16,13 +16,14 @@ from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
 
 if TYPE_CHECKING:
+    from fuseline.frontends.onnx.host_values import Value
     from fuseline.frontends.onnx.importer import Importer
 
 
 @dataclass(eq=False)
 class OnnxNode:
     """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope` holds
-    the values that subgraphs may read by name."""
+    the values that subgraphs may read by name, `opsets` and `outer` what operator sets and function attributes hold inside them."""
 
     importer: Importer
     program: Program
@@ -32,7 +33,9 @@ class OnnxNode:
     attributes: Mapping[str, ir.Attr]
     opset: int
     provenance: tuple[str, ...] = field(default=())
-    scope: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    scope: Mapping[str, Value] = field(default_factory=dict[str, "Value"])
+    opsets: Mapping[str, int] = field(default_factory=dict[str, int])
+    outer: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
 
     @property
     def op_type(self) -> str:
@@ -130,5 +133,3 @@ def normal_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < max(rank, 1):
         raise NoNativeLowering("axis-out-of-range", f"axis {axis} of rank {rank}")
     return axis + rank if axis < 0 else axis
-
-

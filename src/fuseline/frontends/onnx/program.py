@@ -44,6 +44,7 @@ class Program:
                 atom = dim.terms[0][0][0]
                 if isinstance(atom, Symbol) and atom.name not in self._symbols:
                     self._symbols[atom.name] = (value, axis)
+                    self.on_rollback(lambda name=atom.name: self._symbols.pop(name, None))
 
     def fresh_symbol(self, stem: str, *, lo: int = 1) -> Dim:
         """A new size of which only the lower bound is known."""
@@ -163,6 +164,10 @@ class Program:
     def mark(self) -> tuple[object, int]:
         """The present state, for `rollback`."""
         return self.block.last_op, len(self._undo)
+
+    def on_rollback(self, undo: Callable[[], object]) -> None:
+        """Call `undo` when what is emitted now is taken back."""
+        self._undo.append(undo)
 
     def rollback(self, mark: tuple[object, int]) -> None:
         """Erase everything emitted since `mark`."""

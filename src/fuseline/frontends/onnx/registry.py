@@ -10,11 +10,11 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from fuseline.frontends.onnx.host_values import Value
     from fuseline.frontends.onnx.node import OnnxNode
-    from fuseline.frontends.onnx.tensors import Tensor
 
-Lowering: TypeAlias = "Callable[[OnnxNode], Tensor | Sequence[Tensor | None]]"
-LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Tensor | Sequence[Tensor | None]]")
+Lowering: TypeAlias = "Callable[[OnnxNode], Value | Sequence[Value | None]]"
+LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Value | Sequence[Value | None]]")
 
 _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
 

@@ -1,6 +1,6 @@
 """Reshapes as collapse_shape and expand_shape, by refining both shapes into groups of equal products.
 
-    2x3x4 -> 6x2x2      groups: (2, 3 | 6)  (4 | 2, 2)      collapse to 6x4, expand to 6x2x2
+2x3x4 -> 6x2x2      groups: (2, 3 | 6)  (4 | 2, 2)      collapse to 6x4, expand to 6x2x2
 """
 
 from __future__ import annotations

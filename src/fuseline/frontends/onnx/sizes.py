@@ -78,15 +78,12 @@ class InputSizes:
         if previous != size or size < 0:
             raise FuselineError("E0108", f"size {size} contradicts {previous} ({known})", node=name, hint="give equal symbols equal sizes")
 
-    def of(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The sizes of one input; raises FuselineError (E0107) for an unknown rank."""
+    def of(self, value: ir.Value) -> tuple[Dim, ...] | None:
+        """The sizes of one input; None where neither the model nor the caller tells its rank."""
         if value.shape is not None:
             return tuple(size if isinstance(size, int) else self._symbol(size) for size in _declared(value))
         option = self._shapes.get(str(value.name))
-        if option is None or isinstance(option, int):
-            hint = f"give all its sizes: shapes={{{value.name!r}: (...)}}"
-            raise FuselineError("E0107", "the input has no declared rank", node=value.name, hint=hint)
-        return tuple(option)
+        return None if option is None or isinstance(option, int) else tuple(option)
 
     def _symbol(self, name: str) -> Dim:
         if name in self._values:

@@ -33,7 +33,8 @@ def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace 
     steps = [_step(graph.nodes[i], renumbered[waves[i]], slots, plan.bytes_at(waves[i])) for i in order]
     symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
     constants = tuple(graph.constants)
-    return Schedule(tuple(graph.inputs), tuple(graph.outputs), tuple(steps), constants, plan.bytes, symbols, plan.bytes_at(-1))
+    borders = tuple(graph.inputs), tuple(graph.outputs)
+    return Schedule(*borders, tuple(steps), constants, plan.bytes, symbols, plan.bytes_at(-1), graph.slots)
 
 
 def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPlace | None) -> list[tuple[int, int]]:
@@ -50,7 +51,7 @@ def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim)
     if isinstance(node.op, DispatchOp):
         return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
     if node.host is not None:
-        return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes)
+        return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes, node.nodes)
     if node.op is not None:
         return SizesStep(tuple(size for _, size in node.sizes), writes[0], wave, node.label)
     return CopyStep(reads[0], writes[0], wave, node.label)

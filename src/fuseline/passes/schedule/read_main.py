@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     DictionaryAttr,
@@ -35,12 +36,12 @@ from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, product
-from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
 
 _ALIASES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
-_ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+_ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
 
 
 @dataclass(eq=False)
@@ -88,11 +89,13 @@ class MainGraph:
     outputs: list[Boundary] = field(default_factory=list[Boundary])
     constants: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
     shapes: ShapeAnalysis = field(default_factory=ShapeAnalysis)
+    slots: int = 0
 
 
 def element_bytes(dtype: str) -> int:
     """Bytes of one element of a NumPy dtype name, ml_dtypes' included."""
-    return _ELEMENT_BYTES.get(dtype) or np.dtype(dtype).itemsize
+    known = _ELEMENT_BYTES.get(dtype)
+    return np.dtype(dtype).itemsize if known is None else known
 
 
 def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
@@ -130,6 +133,9 @@ class _Reader:
         for argument in block.args:
             if isinstance(argument.type, TensorType):
                 self._input(argument)
+            elif isinstance(argument.type, HostType):
+                slot = self._new_slot(argument)
+                self.graph.inputs.append(self._held(self.main.arg_attrs, argument.index, f"arg{argument.index}", slot))
         self._find_aliases(block)
         self._outputs(block)
         for op in block.ops:
@@ -161,6 +167,9 @@ class _Reader:
         """Give each returned value its output buffer, or note a copy for what cannot be computed there."""
         terminator = block.last_op
         for index, value in enumerate(terminator.operands if terminator is not None else ()):
+            if isinstance(value.type, HostType):
+                self.graph.outputs.append(self._held(self.main.res_attrs, index, f"result{index}", self._buffer(value)))
+                continue
             name = _attribute(self.main.res_attrs, index, "fuseline.name") or f"result{index}"
             dtype = dtype_name(_tensor(value), _attribute(self.main.res_attrs, index, "fuseline.dtype"))
             self.graph.outputs.append(Boundary(name, dtype, self.graph.shapes.dims(value)))
@@ -170,6 +179,17 @@ class _Reader:
                 self.copies.append((value, buffer))
             else:
                 self.buffers[root] = buffer
+
+    def _held(self, attributes: Any, index: int, default: str, slot: Buffer) -> Boundary:
+        """The border of a value that is held, as `fuseline.type`, `fuseline.dtype` and `fuseline.dims` describe it."""
+        name, type_, dtype = (_attribute(attributes, index, f"fuseline.{key}") for key in ("name", "type", "dtype"))
+        dims = tuple(self.graph.shapes.symbol(text) for text in _texts(attributes, index, "fuseline.dims"))
+        return Boundary(name or default, dtype or "object", dims, slot.index, type_ or "any")
+
+    def _new_slot(self, value: SSAValue) -> Buffer:
+        buffer = self.buffers[value] = Buffer("held", self.graph.slots, 0)
+        self.graph.slots += 1
+        return buffer
 
     # operations ------------------------------------------------------------------------------------------------------------------------
 
@@ -210,6 +230,8 @@ class _Reader:
         self.graph.nodes.append(Node(op, reads, writes, (), label, nodes, (kind.data, base64.b64decode(text.data))))
 
     def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
+        if isinstance(value.type, HostType):
+            return TensorUse(self._buffer(value), (), "object")
         return TensorUse(self._buffer(value), self.graph.shapes.dims(value), dtype_name(_tensor(value), dtype))
 
     def _buffer(self, value: SSAValue) -> Buffer:
@@ -220,6 +242,8 @@ class _Reader:
         return found
 
     def _new_buffer(self, root: SSAValue) -> Buffer:
+        if isinstance(root.type, HostType):
+            return self._new_slot(root)
         if isinstance(root.owner, arith.ConstantOp):
             return self._constant(root.owner)
         if isinstance(root.owner, linalg.ops.FillOp):
@@ -276,6 +300,13 @@ def _attribute(attributes: Any, index: int, name: str) -> str | None:
     entry = attributes.data[index]
     found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
     return found.data if isinstance(found, StringAttr) else None
+
+
+def _texts(attributes: Any, index: int, name: str) -> list[str]:
+    """A list of texts, attribute `name` of argument or result `index`."""
+    entry = attributes.data[index] if attributes is not None and index < len(attributes.data) else None
+    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
+    return [item.data for item in found.data if isinstance(item, StringAttr)] if isinstance(found, ArrayAttr) else []
 
 
 def _size_names(executable: Operation | None, entry: str, count: int) -> Sequence[str]:

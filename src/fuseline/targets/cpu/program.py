@@ -70,6 +70,7 @@ def assemble(
         serial_below_ns=SERIAL_BELOW_NS,
         split_above_ns=SPLIT_ABOVE_NS,
         input_alignment=INPUT_ALIGNMENT,
+        slots=schedule.slots,
     )
     _check_sizes(schedule)
     return Artifact(
@@ -176,7 +177,7 @@ class _ProgramBuilder:
 
 
 def _spec(boundary: Boundary) -> p.TensorSpec:
-    return p.TensorSpec(boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims))
+    return p.TensorSpec(boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims), boundary.slot, boundary.type)
 
 
 def _size(dim: Dim) -> Size:
@@ -192,7 +193,7 @@ def _check_sizes(schedule: Schedule) -> None:
         for size in _used_sizes(step):
             _require(size, known, step.label)
     for boundary in schedule.outputs:
-        for size in boundary.dims:
+        for size in boundary.dims if boundary.slot is None else ():  # nothing is allocated for a value that is held
             _require(size, known, boundary.name)
 
 

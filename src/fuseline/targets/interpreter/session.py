@@ -17,6 +17,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.program import Program, TensorSpec
 from fuseline.runtime.sizes import size_from_json
 from fuseline.targets.interpreter.host import call_node
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 
 def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:
     """Inputs or outputs as the runtime describes them."""
-    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims)) for b in boundaries)
+    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims), b.slot, b.type) for b in boundaries)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class InterpretedSession:
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
         elif isinstance(step, HostStep):
-            answers = [np.asarray(a) for a in call_node(step.node, [memory.read(operand) for operand in step.operands])]
+            answers = call_node(step.node, [memory.read(operand) for operand in step.operands])
             memory.learn(step, answers)
             memory.write(step.results, answers)
         else:
@@ -86,21 +87,27 @@ class _Memory:
 
     def __init__(self, schedule: Schedule, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
         self.schedule, self.inputs, self.sizes = schedule, inputs, dict(sizes)
+        self.held: list[Any] = [None] * schedule.slots
+        for boundary, array in zip(schedule.inputs, inputs, strict=True):
+            if boundary.slot is not None:
+                self.held[boundary.slot] = array if is_tensor_type(boundary.type) else release(array)
         initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
         self.arena = np.full(d.evaluate(initial, sizes), 0xFF, np.uint8)
         self._outputs: dict[int, Array] = {}
 
-    def output(self, index: int) -> Array:
+    def output(self, index: int) -> Any:
         """An output, made when it is first asked for: its sizes may have turned up during the run."""
+        boundary = self.schedule.outputs[index]
+        if boundary.slot is not None:
+            return self.held[boundary.slot]
         if index not in self._outputs:
-            boundary = self.schedule.outputs[index]
             self._outputs[index] = np.empty([d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype))
         return self._outputs[index]
 
-    def learn(self, step: HostStep, answers: Sequence[Array]) -> None:
+    def learn(self, step: HostStep, answers: Sequence[Any]) -> None:
         """Take the sizes that a host operator is the first to know from what it answers, and grow the arena to them."""
         for operand, answer in zip(step.results, answers, strict=False):
-            for dim, actual in zip(operand.dims, answer.shape, strict=False):
+            for dim, actual in zip(operand.dims, np.shape(answer) if operand.dims else (), strict=False):
                 for symbol in d.symbols(dim):
                     if d.to_text(dim) == symbol.name:
                         self.sizes.setdefault(symbol.name, actual)
@@ -122,8 +129,11 @@ class _Memory:
             array = (self.schedule.constants if slot.segment == "constant" else self.inputs)[slot.index]
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
-    def read(self, operand: Operand) -> Array:
-        """A copy-free view of an operand's bytes as its tensor."""
+    def read(self, operand: Operand) -> Any:
+        """A copy-free view of an operand's bytes as its tensor, or the value that is held."""
+        return self.held[operand.slot.index] if operand.slot.segment == "held" else self._view(operand)
+
+    def _view(self, operand: Operand) -> Array:
         shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
         start, dtype = d.evaluate(operand.slot.offset, self.sizes), self.dtype(operand)
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -132,8 +142,11 @@ class _Memory:
             raise FuselineError("E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}")
         return segment[start:stop].view(dtype).reshape(shape)
 
-    def write(self, operands: Sequence[Operand], arrays: Sequence[Array]) -> None:
+    def write(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> None:
         """Store results where they belong; all are computed before any is stored."""
         for operand, array in zip(operands, arrays, strict=False):
-            target = self.read(operand)
+            if operand.slot.segment == "held":
+                self.held[operand.slot.index] = array
+                continue
+            target = self._view(operand)
             target[...] = np.asarray(array).reshape(target.shape).astype(target.dtype, copy=False)

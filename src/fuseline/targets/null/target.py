@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.arm_entries import split_arms
 from fuseline.analysis.schedule import Boundary, PackedConstants, Schedule
+from fuseline.analysis.structural_key import structural_key
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime.program import Program, TensorSpec
 from fuseline.runtime.sizes import size_from_json
 from fuseline.targets.null.counts import counted_kernel
-from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
 
 class NullTarget(Target):
@@ -25,9 +27,16 @@ class NullTarget(Target):
         self.description = TargetDescription("null", threads=threads)
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
-        """A record without code per entry function."""
+        """A record without code per entry function; what would be equal code, arms of dispatches included, has one symbol."""
         del resources
-        return [counted_kernel(entry, "null") for entry in entries]
+        names: dict[Hashable, str] = {}
+        return [self._count(entry, names) for entry in entries]
+
+    def _count(self, entry: FuncOp, names: dict[Hashable, str]) -> CompiledKernel:
+        arms = split_arms(entry)
+        symbols = [names.setdefault(structural_key(arm.entry), f"kernel_{len(names)}") for arm in arms]
+        counted = [counted_kernel(arm.entry, "null", symbol) for arm, symbol in zip(arms, symbols, strict=True)]
+        return kernel_of_arms(entry.sym_name.data, arms, counted)
 
     def assemble(
         self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
@@ -39,7 +48,7 @@ class NullTarget(Target):
 
 
 def _specs(boundaries: Sequence[Boundary]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims)) for b in boundaries)
+    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims), b.slot, b.type) for b in boundaries)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.dtypes import from_onnx, mlir_element
+from fuseline.frontends.onnx.dtypes import from_onnx, holds, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, mapped
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
@@ -20,7 +20,10 @@ from fuseline.ir.dim import ceil_div, maximum, product, sub
 def constant(node: OnnxNode) -> Tensor:
     """A tensor, or numbers, given as an attribute."""
     if node.has("value"):
-        return known(np.asarray(node.attributes["value"].as_tensor().numpy()), name=node.label)
+        content = node.attributes["value"].as_tensor()
+        if not holds(content.dtype):
+            raise NoNativeLowering("element-type", f"{content.dtype.name} elements")
+        return known(np.asarray(content.numpy()), name=node.label)
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64), ("value_ints", np.int64)):
         if node.has(name):
             return known(np.asarray(node.attributes[name].value, dtype), name=node.label)

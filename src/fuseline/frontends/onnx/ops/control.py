@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.emission import elementwise
+from fuseline.frontends.onnx.host_values import Value, describe
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
@@ -18,16 +19,28 @@ UNROLLED_NODES = 2048
 
 
 @onnx_op("If")
-def branch(node: OnnxNode) -> Sequence[Tensor]:
+def branch(node: OnnxNode) -> Sequence[Value]:
     """The branch taken if that is known, else both, element by element selected where they agree in shape."""
     condition = node[0]
     then, otherwise = node.attributes["then_branch"].as_graph(), node.attributes["else_branch"].as_graph()
     if condition.is_constant:
         return node.importer.inline(then if bool(condition.numbers().reshape(-1)[0]) else otherwise, node)
-    pairs = list(zip(node.importer.inline(then, node), node.importer.inline(otherwise, node), strict=True))
+    calls = len(node.importer.host.declarations)
+    pairs = list(zip(_inlined(node, then), _inlined(node, otherwise), strict=True))
+    if len(node.importer.host.declarations) > calls:
+        raise NoNativeLowering("runtime-branch", "a branch runs on the host, and only the one taken may run")
     if any(x.dims != y.dims or x.dtype != y.dtype for x, y in pairs):
         raise NoNativeLowering("runtime-branch", "the branches differ in shape or type")
     return [_selected(node, condition, x, y) for x, y in pairs]
+
+
+def _inlined(node: OnnxNode, graph: ir.Graph) -> list[Tensor]:
+    """The outputs of a subgraph, which must all be tensors."""
+    values = node.importer.inline(graph, node)
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) < len(values):
+        raise NoNativeLowering("host-value", describe(values))
+    return tensors
 
 
 def _selected(node: OnnxNode, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -62,7 +75,7 @@ def _call(node: OnnxNode, body: ir.Graph, arguments: Sequence[Tensor]) -> list[T
     from dataclasses import replace
 
     bound = {str(value.name): t for value, t in zip(body.inputs, arguments, strict=True)}
-    return node.importer.inline(body, replace(node, scope={**node.scope, **bound}))
+    return _inlined(replace(node, scope={**node.scope, **bound}), body)
 
 
 def _stacked(node: OnnxNode, parts: Sequence[Tensor]) -> Tensor:

@@ -58,9 +58,7 @@ def convolve(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) 
     return _grouped(node, x, w, window, groups)
 
 
-def _emit(
-    node: OnnxNode, x: Tensor, w: Tensor, maps: tuple[AffineMap, AffineMap, AffineMap], dims: Sequence[Dim], reductions: int
-) -> Tensor:
+def _emit(node: OnnxNode, x: Tensor, w: Tensor, maps: tuple[AffineMap, AffineMap, AffineMap], dims: Sequence[Dim], reductions: int) -> Tensor:
     wide = accumulator(x.dtype)
     iterators = [PARALLEL] * len(dims) + [REDUCTION] * reductions
     body = multiply_add_body(x.dtype, w.dtype, wide)

@@ -13,7 +13,6 @@ from xdsl.ir import SSAValue
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import from_onnx, is_float, is_unsigned, mlir_element
 from fuseline.frontends.onnx.emission import BOOL, cast, elementwise
-from fuseline.frontends.onnx.evaluation import evaluated
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
@@ -33,7 +32,7 @@ def unary(node: OnnxNode, body: Scalar, *, float_only: bool = False) -> Tensor:
     x = node[0]
     if float_only and not is_float(x.dtype):
         raise NoNativeLowering("unsupported-dtype", x.dtype.name)
-    return evaluated(node, elementwise(node, [x], x.dtype, lambda b, e: body(b, x.dtype, e)))
+    return elementwise(node, [x], x.dtype, lambda b, e: body(b, x.dtype, e))
 
 
 def _math(kind: Callable[[SSAValue], Any]) -> Scalar:
@@ -268,13 +267,13 @@ def cast_op(node: OnnxNode) -> Tensor:
 
     if not holds(wanted):
         raise NoNativeLowering("unsupported-dtype", wanted.name)
-    return evaluated(node, cast(node, node[0], from_onnx(wanted)))
+    return cast(node, node[0], from_onnx(wanted))
 
 
 @onnx_op("CastLike")
 def cast_like(node: OnnxNode) -> Tensor:
     """Elements as the type of the second input."""
-    return evaluated(node, cast(node, node[0], node[1].dtype))
+    return cast(node, node[0], node[1].dtype)
 
 
 # -- two and more operands -----------------------------------------------------------------------------------------------------
@@ -282,7 +281,7 @@ def cast_like(node: OnnxNode) -> Tensor:
 
 def _binary(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SSAValue]) -> Tensor:
     a, c = node[0], node[1]
-    return evaluated(node, elementwise(node, [a, c], a.dtype, lambda b, x, y: body(b, a.dtype, x, y)))
+    return elementwise(node, [a, c], a.dtype, lambda b, x, y: body(b, a.dtype, x, y))
 
 
 for _name, _arith in {"Add": s.add, "Sub": s.sub, "Mul": s.mul, "Div": s.div}.items():
@@ -313,12 +312,12 @@ def power(node: OnnxNode) -> Tensor:
     a, c = node[0], node[1]
     exponent = float(c.numbers().reshape(-1)[0]) if c.is_scalar_constant else None
     if exponent in (2.0, 3.0, 1.0) and c.rank <= a.rank:
-        return evaluated(node, elementwise(node, [a], a.dtype, lambda b, x: _product(b, a.dtype, x, int(exponent or 1))))
+        return elementwise(node, [a], a.dtype, lambda b, x: _product(b, a.dtype, x, int(exponent or 1)))
     if not is_float(a.dtype):
         raise NoNativeLowering("unsupported-dtype", "integer power")
     if exponent == 0.5:
-        return evaluated(node, elementwise(node, [a], a.dtype, lambda b, x: b.op(math.SqrtOp, x)))
-    return evaluated(node, elementwise(node, [a, cast(node, c, a.dtype)], a.dtype, lambda b, x, y: b.op(math.PowFOp, x, y)))
+        return elementwise(node, [a], a.dtype, lambda b, x: b.op(math.SqrtOp, x))
+    return elementwise(node, [a, cast(node, c, a.dtype)], a.dtype, lambda b, x, y: b.op(math.PowFOp, x, y))
 
 
 def _product(b: Body, t: DType, x: SSAValue, count: int) -> SSAValue:
@@ -333,7 +332,7 @@ for _name, _predicate in {"Equal": "eq", "Less": "lt", "Greater": "gt", "LessOrE
     @onnx_op(_name, since=7)
     def _compare(node: OnnxNode, predicate: str = _predicate) -> Tensor:
         a, c = node[0], node[1]
-        return evaluated(node, elementwise(node, [a, c], BOOL, lambda b, x, y: s.compare(b, a.dtype, predicate, x, y)))
+        return elementwise(node, [a, c], BOOL, lambda b, x, y: s.compare(b, a.dtype, predicate, x, y))
 
 
 for _name, _kind in {"And": arith.AndIOp, "Or": arith.OrIOp, "Xor": arith.XOrIOp}.items():
@@ -342,7 +341,7 @@ for _name, _kind in {"And": arith.AndIOp, "Or": arith.OrIOp, "Xor": arith.XOrIOp
         @onnx_op(_full, since=7)
         def _logical(node: OnnxNode, kind: Any = _kind) -> Tensor:
             a, c = node[0], node[1]
-            return evaluated(node, elementwise(node, [a, c], a.dtype, lambda b, x, y: b.op(kind, x, y)))
+            return elementwise(node, [a, c], a.dtype, lambda b, x, y: b.op(kind, x, y))
 
 
 @onnx_op("BitShift")
@@ -375,7 +374,7 @@ def _fold_inputs(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue
             out = body(b, dtype, out, element)
         return out
 
-    return evaluated(node, elementwise(node, inputs, dtype, fold))
+    return elementwise(node, inputs, dtype, fold)
 
 
 for _name, _fold in {"Sum": s.add, "Max": s.maximum, "Min": s.minimum}.items():
@@ -400,7 +399,7 @@ def mean(node: OnnxNode) -> Tensor:
 @onnx_op("Where")
 def where(node: OnnxNode) -> Tensor:
     """x where the condition holds, else y."""
-    return evaluated(node, elementwise(node, [node[0], node[1], node[2]], node[1].dtype, s.select))
+    return elementwise(node, [node[0], node[1], node[2]], node[1].dtype, s.select)
 
 
 @onnx_op("Clip", since=6)

@@ -138,5 +138,3 @@ def trilu(node: OnnxNode) -> Tensor:
         return s.select(b, keep, e, b.constant(0, mlir_element(x.dtype)))
 
     return mapped(node, [(x, list(range(x.rank)))], x.dims, x.dtype, body)
-
-

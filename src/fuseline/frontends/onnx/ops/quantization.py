@@ -188,5 +188,3 @@ def dynamic_quantize_linear(node: OnnxNode) -> list[Tensor]:
 
     zero = elementwise(node, [low, scale], byte, zero_point)
     return [quantized(node, x, scale, zero, byte), scale, zero]
-
-

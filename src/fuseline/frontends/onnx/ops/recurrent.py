@@ -1,5 +1,5 @@
-"""Recurrent layers over a known number of steps: the input's part of every gate is one contraction for all steps, then one small
-contraction and an elementwise cell per step.
+"""Recurrent layers over a known number of steps: the input's part of every gate is one contraction for all steps, then a small contraction for each
+gate and an elementwise cell per step. The gates of a step have the cell's own loops, so a step is one dispatch where nothing else lies between.
 
 onnx.reference leaves out clip, sequence lengths and chosen activations, so what is not translated here is refused instead of run there.
 """
@@ -32,18 +32,18 @@ MAX_STEPS = 256
 """More steps than this would be more code than they are worth unrolled; they run on the host."""
 
 Activation = Callable[[Body, SSAValue], SSAValue]
-Cell = Callable[["Step", Tensor, Sequence[Tensor]], Sequence[Tensor]]
+Cell = Callable[["Step", Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
 Biases = Callable[[OnnxNode, Tensor], tuple[Tensor, Tensor | None]]
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One direction's weights for one time step. `r` is `[gates * hidden, hidden]`; `recurrent_bias` what is added to its product alone;
-    `peepholes` three `[hidden]` vectors, or none; `activations` those of this direction."""
+    """One direction's weights for one time step. `r` has one `[hidden, hidden]` for each gate; `recurrent_bias` what is added to the last one's
+    product alone; `peepholes` three `[hidden]` vectors, or none; `activations` those of this direction."""
 
     node: OnnxNode
-    r: Tensor
+    r: tuple[Tensor, ...]
     recurrent_bias: Tensor | None
     hidden: int
     activations: tuple[Activation, ...]
@@ -60,6 +60,18 @@ def _part(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tenso
         return known(np.ascontiguousarray(x.array[cut]), x.dtype, f"{x.name}_{offset}")
     offsets: list[Dim] = [offset if i == axis else 0 for i in range(x.rank)]
     return slice_of(node, x, offsets, [size if i == axis else dim for i, dim in enumerate(x.dims)], [1] * x.rank)
+
+
+def _gates(node: OnnxNode, x: Tensor, axis: int, hidden: int) -> tuple[Tensor, ...]:
+    """The part of each gate along `axis`."""
+    return tuple(_part(node, x, axis, k * hidden, hidden) for k in range(static_size(x.dims[axis]) // hidden))
+
+
+def _gates_at(node: OnnxNode, projected: Tensor, t: int, hidden: int) -> list[Tensor]:
+    """The part of each gate at step `t` of `[steps, batch, gates * hidden]`, each read at once: a slice of a slice would be a walk of its own."""
+    _, batch, width = projected.dims
+    offsets = [[t, 0, k * hidden] for k in range(static_size(width) // hidden)]
+    return [reshape(node, slice_of(node, projected, offset, [1, batch, hidden], [1, 1, 1]), (batch, hidden)) for offset in offsets]
 
 
 def _one(node: OnnxNode, x: Tensor, index: int) -> Tensor:
@@ -187,12 +199,12 @@ def _run_direction(
     first, second = biases(node, _one(node, given, direction)) if given is not None else (None, None)
     own = _one(node, peepholes, direction) if peepholes is not None else None
     parts = tuple(_part(node, own, 0, k * hidden, hidden) for k in range(3)) if own is not None else ()
-    step = Step(node, _one(node, node[2], direction), second, hidden, _activations(node, direction), parts)
+    step = Step(node, _gates(node, _one(node, node[2], direction), 0, hidden), second, hidden, _activations(node, direction), parts)
     projected = _project(node, x, _one(node, node[1], direction), first)
     state = [_initial(node, node.get(5 + i), direction, batch, hidden, x.dtype) for i in range(states)]
     outputs: list[Tensor] = []
     for t in reversed(range(steps)) if backwards else range(steps):
-        new = list(cell(step, _one(node, projected, t), state))
+        new = list(cell(step, _gates_at(node, projected, t, hidden), state))
         shown, state = _masked(node, t, steps, new, state)
         outputs.append(reshape(node, shown, (1, 1, batch, hidden)))
     return outputs[::-1] if backwards else outputs, state
@@ -237,12 +249,11 @@ def lstm(node: OnnxNode) -> list[Tensor]:
     return _run(node, 2, _lstm_cell, _sum_of_biases)
 
 
-def _lstm_cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
+def _lstm_cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) -> Sequence[Tensor]:
     h, c = state
-    node, size, dtype = step.node, step.hidden, h.dtype
+    node, dtype = step.node, h.dtype
     sigma, squash, show = step.activations
-    total = _sum(node, projected, _times(node, h, step.r))
-    i, o, f, g = (_part(node, total, 1, k * size, size) for k in range(4))
+    i, o, f, g = (_sum(node, own, _times(node, h, r)) for own, r in zip(projected, step.r, strict=True))
     to_i, to_o, to_f = step.peepholes or (None, None, None)
 
     def memory(b: Body, fe: SSAValue, ce: SSAValue, ie: SSAValue, ge: SSAValue, *peep: SSAValue) -> SSAValue:
@@ -266,9 +277,9 @@ def rnn(node: OnnxNode) -> list[Tensor]:
     return _run(node, 1, _rnn_cell, _sum_of_biases)
 
 
-def _rnn_cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
+def _rnn_cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) -> Sequence[Tensor]:
     h, squash = state[0], step.activations[0]
-    operands = [projected, _times(step.node, h, step.r)]
+    operands = [projected[0], _times(step.node, h, step.r[0])]
     return [elementwise(step.node, operands, h.dtype, lambda b, x, y: squash(b, b.op(arith.AddfOp, x, y)))]
 
 
@@ -285,23 +296,19 @@ def gru(node: OnnxNode) -> list[Tensor]:
         merged = _concat(node, [gates, _part(node, both, 0, 2 * hidden, hidden)], 0)
         return merged, _part(node, both, 0, 5 * hidden, hidden)
 
-    def cell(step: Step, projected: Tensor, state: Sequence[Tensor]) -> Sequence[Tensor]:
+    def cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) -> Sequence[Tensor]:
         return [_gru_cell(step, projected, state[0], after)]
 
     return _run(node, 1, cell, biases)
 
 
-def _gru_cell(step: Step, projected: Tensor, h: Tensor, after: bool) -> Tensor:
-    node, size, dtype = step.node, step.hidden, h.dtype
+def _gru_cell(step: Step, own: Sequence[Tensor], h: Tensor, after: bool) -> Tensor:
+    node, dtype = step.node, h.dtype
     sigma, squash = step.activations
-    own = [_part(node, projected, 1, k * size, size) for k in range(3)]
-    gates = _part(node, step.r, 0, 0, 2 * size)
-    both = _times(node, h, gates)
+    weights = step.r[2]
     z, reset = (
-        elementwise(node, [own[k], _part(node, both, 1, k * size, size)], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y)))
-        for k in range(2)
+        elementwise(node, [own[k], _times(node, h, step.r[k])], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y))) for k in range(2)
     )
-    weights = _part(node, step.r, 0, 2 * size, size)
     if after:
         product = _times(node, h, weights)
         if step.recurrent_bias is not None:

@@ -252,5 +252,3 @@ def lp_normalization(node: OnnxNode) -> Tensor:
         return scalars.convert(b, scalars.select(b, zero, b.constant(0.0, element), value), norm.dtype, x.dtype)
 
     return elementwise(node, [x, with_units(norm, [axis], x.rank)], x.dtype, body)
-
-

@@ -1,0 +1,226 @@
+"""A node as a model of its own: what a host operator runs, and what can be said of its outputs before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from numpy.typing import NDArray
+from onnx import TypeProto, helper, numpy_helper
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.host_values import HostValue, Value, element_dtype, sized_type, without_sizes
+from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.subgraphs import has_subgraphs, node_proto
+from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.ir.dim import Dim
+
+EMBEDDED_ELEMENTS = 1024
+"""Constants up to this size stand in the model, where shape inference sees them; larger ones are operands."""
+
+
+_FAILURES = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a reference implementation raises for what it cannot compute."""
+
+
+@dataclass(eq=False)
+class HostNode:
+    """A node that runs on the host. `inputs` are None where left out, `captured` are the values that its subgraphs read, by name."""
+
+    source: ir.Node
+    label: str
+    inputs: Sequence[Value | None]
+    attributes: Mapping[str, ir.Attr]
+    domain: str
+    opsets: Mapping[str, int]
+    captured: Mapping[str, Value]
+    outer: Mapping[str, ir.Attr]
+    functions: Sequence[ir.Function] = ()
+
+    @property
+    def op_type(self) -> str:
+        """The operator."""
+        return self.source.op_type
+
+    @property
+    def version(self) -> int:
+        """The version of its operator set."""
+        return self.opsets.get(self.domain, 1)
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the node names (an empty name counts)."""
+        return len(self.source.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class HostModel:
+    """The model, and the values that its graph inputs stand for, in order."""
+
+    proto: onnx.ModelProto
+    operands: Sequence[Value]
+    sizes: Mapping[str, Dim]
+
+
+def host_model(node: HostNode) -> HostModel:
+    """`node` alone as a model: inputs i0, i1, .. (left-out ones stay empty), then captured values under their own names, outputs o0, o1, .."""
+    proto = node_proto(node.source, node.attributes, node.outer)
+    opsets = dict(node.opsets)
+    if proto.op_type == "Scatter":  # its old name, which onnx.reference does not know
+        proto.op_type, opsets[node.domain] = "ScatterElements", 11
+    proto.input[:] = ["" if value is None else f"i{i}" for i, value in enumerate(node.inputs)]
+    proto.output[:] = [f"o{i}" for i in range(node.output_count)]
+    values = {f"i{i}": value for i, value in enumerate(node.inputs) if value is not None} | dict(node.captured)
+    constants = {name: content for name, value in values.items() if (content := embedded(value)) is not None}
+    operands = {name: value for name, value in values.items() if name not in constants}
+    sizes = _Sizes()
+    graph = helper.make_graph(
+        [proto],
+        "host",
+        [onnx.ValueInfoProto(name=name, type=sized_type(value, sizes.name)) for name, value in operands.items()],
+        [onnx.ValueInfoProto(name=f"o{i}") for i in range(node.output_count)],
+        [initializer(content, name) for name, content in constants.items()],
+    )
+    functions = [ir.to_proto(function) for function in node.functions] if has_subgraphs(node.attributes) else []
+    imports = [helper.make_opsetid(domain, version) for domain, version in ({"": 18} | opsets).items()]
+    return HostModel(helper.make_model(graph, opset_imports=imports, functions=functions), list(operands.values()), sizes.by_name)
+
+
+def embedded(value: Value) -> NDArray[Any] | None:
+    """The content of a constant that stands in the model: small ones, and all that the IR has no element type for."""
+    if isinstance(value, HostValue):
+        return value.content
+    return value.array if value.is_constant and value.array is not None and value.array.size <= EMBEDDED_ELEMENTS else None
+
+
+def initializer(content: NDArray[Any], name: str) -> onnx.TensorProto:
+    """A constant as a proto."""
+    return numpy_helper.from_array(np.ascontiguousarray(content).reshape(content.shape), name)
+
+
+class _Sizes:
+    """Names for sizes that are no numbers: equal ones get the same."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Dim] = {}
+        self._names: dict[Dim, str] = {}
+
+    def name(self, dim: Dim) -> str:
+        """The name of `dim` in this model."""
+        found = self._names.setdefault(dim, f"size{len(self._names)}")
+        self.by_name[found] = dim
+        return found
+
+
+# -- outputs ----------------------------------------------------------------------------------------------------------------------
+
+
+def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value]:
+    """Each output with its type as inferred, else as declared; sizes that only the run tells become new symbols.
+
+    A tensor of numbers of known rank is a `Tensor`, all else a `HostValue`; neither has a `value` yet.
+    """
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        inferred = model.proto
+    by_name = {info.name: info.type for info in inferred.graph.output}
+    return [_output(node, i, by_name[f"o{i}"], model.sizes, program) for i in range(node.output_count)]
+
+
+def _output(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> Value:
+    declared = _declared_type(node, index)
+    type_ = inferred if _is_complete(inferred) or declared is None else declared
+    dims = _dims(node, index, inferred, sizes, program) if type_.HasField("tensor_type") else None
+    dtype = element_dtype(type_)
+    if dtype is not None and dims is not None:
+        return Tensor(dtype, dims)
+    return HostValue(without_sizes(type_), dims if type_.tensor_type.elem_type else None)
+
+
+def _is_complete(type_: TypeProto) -> bool:
+    kind = type_.WhichOneof("value")
+    return kind is not None and (kind != "tensor_type" or type_.tensor_type.elem_type != 0)
+
+
+def _declared_type(node: HostNode, index: int) -> TypeProto | None:
+    value = node.source.outputs[index]
+    return ir.serde.serialize_type(value.type) if value.type is not None else None
+
+
+def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> tuple[Dim, ...] | None:
+    found = _inferred_sizes(inferred, sizes)
+    declared = _declared_sizes(node, index)
+    if found is None or (None in found and declared is not None and None not in declared and len(declared) == len(found)):
+        found = declared
+    if found is None:
+        return None
+    stem = str(node.source.outputs[index].name) or node.label
+    return tuple(program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(found))
+
+
+def _inferred_sizes(type_: TypeProto, sizes: Mapping[str, Dim]) -> Sequence[Dim | None] | None:
+    if not type_.tensor_type.HasField("shape"):
+        return None
+    return [dim.dim_value if dim.HasField("dim_value") else sizes.get(dim.dim_param) for dim in type_.tensor_type.shape.dim]
+
+
+def _declared_sizes(node: HostNode, index: int) -> list[int | None] | None:
+    """The sizes that the model itself declares for an output."""
+    shape = node.source.outputs[index].shape
+    if shape is None:
+        return _declared_by_body(node, index)
+    return [size if isinstance(size, int) else None for size in shape]
+
+
+def _declared_by_body(node: HostNode, index: int) -> list[int | None] | None:
+    """The sizes that a loop's body declares: of a state, or of one step of what the loop collects."""
+    if node.op_type != "Loop":
+        return None
+    shape = node.attributes["body"].as_graph().outputs[index + 1].shape
+    if shape is None:
+        return None
+    sizes = [size if isinstance(size, int) else None for size in shape]
+    return sizes if index < len(node.inputs) - 2 else [None, *sizes]
+
+
+# -- evaluation while reading -----------------------------------------------------------------------------------------------------
+
+
+def evaluate(node: HostNode, limit: int | None = None) -> list[Any] | None:
+    """What the node computes, where all its inputs are known (each at most `limit` elements) and it always computes the same; else None."""
+    contents = [value.content if isinstance(value, HostValue) else value.array if value.is_constant else None for value in _given(node)]
+    if any(content is None or (limit is not None and content.size > limit) for content in contents) or not _is_repeatable(node):
+        return None
+    from onnx.reference import ReferenceEvaluator
+
+    model = host_model(node)
+    feeds = {info.name: value.numbers() for info, value in zip(model.proto.graph.input, model.operands, strict=True) if isinstance(value, Tensor)}
+    try:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
+    except _FAILURES:  # what is wrong shows when the node runs
+        return None
+
+
+def _given(node: HostNode) -> list[Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _is_repeatable(node: HostNode) -> bool:
+    if has_subgraphs(node.attributes) or not onnx.defs.has(node.op_type, node.version, node.domain):
+        return False
+    schema: Any = onnx.defs.get_schema(node.op_type, node.version, node.domain)
+    return node.op_type != "Dropout" and not schema.non_deterministic
+
+
+def check_known(node: HostNode) -> None:
+    """Raise FuselineError (E0103) for an operator that the standard does not have."""
+    if not onnx.defs.has(node.op_type, node.version, node.domain):
+        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        hint = "export with standard ONNX operators"
+        raise FuselineError("E0103", f"operator {name} (version {node.version}) is unknown", node=node.label, hint=hint)

@@ -114,19 +114,20 @@ def _packable(structure: Structure, units: Sequence[Unit]) -> set[SSAValue]:
     """Constant arguments that only one unit reads: their bytes may be laid out for it."""
     found: set[SSAValue] = set()
     for argument in structure.view.tensors:
-        if structure.view.is_constant(argument) and sum(_reads(unit, argument) for unit in units) == 1:
+        if structure.view.is_constant(argument) and sum(_reads(structure, unit, argument) for unit in units) == 1:
             found.add(argument)
     return found
 
 
-def _reads(unit: Unit, argument: BlockArgument) -> bool:
+def _reads(structure: Structure, unit: Unit, argument: BlockArgument) -> bool:
+    """Whether a unit reads an argument itself, in place or rearranged."""
     pending = [value for op in unit.members for value in tensor_operands(op)]
     seen: set[SSAValue] = set()
     while pending:
         value = pending.pop()
         if value is argument:
             return True
-        if isinstance(value, OpResult) and value not in seen and not unit.makes(value):
+        if isinstance(value, OpResult) and value not in seen and value.op not in structure.placed:
             seen.add(value)
             pending += tensor_operands(value.op)
     return False

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.arm_entries import Arm
 from fuseline.analysis.schedule import DispatchStep, Operand, PackedConstants, Schedule
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import STACK_LIMIT_BYTES, TargetDescription
 
 __all__ = ["STACK_LIMIT_BYTES", "CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
-__all__ += ["TargetDescription", "joined_kernel", "launches"]
+__all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class KernelArm:
     operands: tuple[int, ...]
     results: tuple[tuple[int, Dim], ...]
     sizes: tuple[tuple[str, Dim], ...]
+
+
+def kernel_of_arms(symbol: str, arms: Sequence[Arm], kernels: Sequence[CompiledKernel]) -> CompiledKernel:
+    """The kernel of an executable from those of its arms: that of its only arm, or all of them."""
+    if len(arms) == 1:
+        return kernels[0]
+    places = [tuple((result.position, result.offset) for result in arm.results) for arm in arms]
+    parts = zip(arms, kernels, places, strict=True)
+    return joined_kernel(symbol, [KernelArm(kernel, arm.operands, results, arm.sizes) for arm, kernel, results in parts])
 
 
 def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.arm_entries import Arm, split_arms
+from fuseline.analysis.arm_entries import split_arms
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.errors import FuselineError
@@ -24,7 +24,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
-from fuseline.targets.target import CompiledKernel, KernelArm, Target, TargetDescription, joined_kernel
+from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
 _PLACEHOLDER = "fuseline_kernel"
 
@@ -56,8 +56,6 @@ class CpuTarget(Target):
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),
             vector_bytes=self.machine.vector_bytes,
             cache_bytes=self.machine.l2_bytes,
-            arms_limit=1,
-            chains_roots=False,
             numerics=numerics,
         )
         self.policy = Policy(numerics, self.description.threads)
@@ -67,7 +65,7 @@ class CpuTarget(Target):
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
         kernels = iter(self._compile([arm.entry for arms in split for arm in arms]))
-        return [_assembled(entry, [(arm, next(kernels)) for arm in arms]) for entry, arms in zip(entries, split, strict=True)]
+        return [kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms]) for entry, arms in zip(entries, split, strict=True)]
 
     def _compile(self, entries: Sequence[FuncOp]) -> list[CompiledKernel]:
         built = [self.build(entry) for entry in entries]
@@ -99,15 +97,6 @@ class CpuTarget(Target):
 
         threads = self.description.threads
         return assemble(schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata)
-
-
-def _assembled(entry: FuncOp, arms: Sequence[tuple[Arm, CompiledKernel]]) -> CompiledKernel:
-    """The kernel of an executable: that of its only arm, or all of them."""
-    if len(arms) == 1:
-        return arms[0][1]
-    results = [tuple((result.position, result.offset) for result in arm.results) for arm, _ in arms]
-    parts = [KernelArm(kernel, arm.operands, places, arm.sizes) for (arm, kernel), places in zip(arms, results, strict=True)]
-    return joined_kernel(entry.sym_name.data, parts)
 
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:

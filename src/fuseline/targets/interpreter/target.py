@@ -28,7 +28,7 @@ class InterpreterTarget(Target):
         """No code: what each dispatch counts. The functions are kept by the symbol of their entry."""
         del resources
         self._entries = {entry.sym_name.data: entry for entry in entries}
-        return [counted_kernel(entry, "interpreter") for entry in entries]
+        return [counted_kernel(entry, "interpreter", entry.sym_name.data) for entry in entries]
 
     def assemble(
         self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]

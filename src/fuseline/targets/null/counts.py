@@ -8,6 +8,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.result_places import place_of
 from fuseline.ir.dim import Dim, add
 from fuseline.targets.target import CompiledKernel
 
@@ -19,15 +20,15 @@ def _total(parts: Iterable[Dim]) -> Dim:
     return total
 
 
-def counted_kernel(entry: FuncOp, family: str) -> CompiledKernel:
-    """A kernel without code for `entry`: floating-point operations, bytes read (each argument once) and written per launch."""
+def counted_kernel(entry: FuncOp, family: str, symbol: str) -> CompiledKernel:
+    """A kernel without code for `entry`, called `symbol`: floating-point operations, bytes read (each argument once) and written per launch."""
     view = DispatchView(entry)
     return CompiledKernel(
-        symbol=entry.sym_name.data,
+        symbol=symbol,
         object_code=b"",
         family=family,
         workgroups=1,
         flops=_total(flops(op, view.shapes) for op in view.members),
         bytes_read=_total(num_bytes(value, view.shapes) for value in view.tensors if value.uses),
-        bytes_written=_total(num_bytes(value, view.shapes) for value in view.results),
+        bytes_written=_total(num_bytes(place_of(view.shapes, result).value, view.shapes) for result in view.results),
     )

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.arm_entries import split_arms
 from fuseline.analysis.schedule import Boundary, PackedConstants, Schedule
-from fuseline.analysis.structural_key import structural_key
+from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime.program import Program, TensorSpec
@@ -29,12 +29,12 @@ class NullTarget(Target):
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
         """A record without code per entry function; what would be equal code, arms of dispatches included, has one symbol."""
         del resources
-        names: dict[Hashable, str] = {}
-        return [self._count(entry, names) for entry in entries]
+        names, numbers = dict[Hashable, str](), AttributeNumbers()
+        return [self._count(entry, names, numbers) for entry in entries]
 
-    def _count(self, entry: FuncOp, names: dict[Hashable, str]) -> CompiledKernel:
+    def _count(self, entry: FuncOp, names: dict[Hashable, str], numbers: AttributeNumbers) -> CompiledKernel:
         arms = split_arms(entry)
-        symbols = [names.setdefault(structural_key(arm.entry), f"kernel_{len(names)}") for arm in arms]
+        symbols = [names.setdefault(structural_key(arm.entry, numbers), f"kernel_{len(names)}") for arm in arms]
         counted = [counted_kernel(arm.entry, "null", symbol) for arm, symbol in zip(arms, symbols, strict=True)]
         return kernel_of_arms(entry.sym_name.data, arms, counted)
 

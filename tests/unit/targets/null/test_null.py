@@ -8,8 +8,10 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
+from fuseline.pipeline import CompileOptions, lower
 from fuseline.targets import create_target
 from tests.small_models import mlp
+from tests.unit.targets.cpu.arms.programs import elementwise, outlined, program
 
 
 def test_counts_without_code(tmp_path: Path):
@@ -32,3 +34,14 @@ def test_dispatches_flops_and_bytes_are_counted():
 def test_the_null_target_has_no_variants():
     with pytest.raises(FuselineError, match="E0501.*no variant"):
         create_target("null:fast")
+
+
+def test_equal_arms_count_as_one_executable_and_slices_as_what_is_written():
+    shape = "4x5"
+    body = elementwise("p", ["a"], shape, "%v = math.absf %a0 : f32") + elementwise("q", ["b"], shape, "%v = math.absf %a0 : f32")
+    body += "%y = tensor.concat dim(1) %p, %q : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x10xf32>"
+    module, ctx = outlined(program({"a": (4, 5), "b": (4, 5)}, body, {"%y": "tensor<4x10xf32>"}))
+    lower(module, ctx, CompileOptions(target="null"), create_target("null"))
+    statistics = ctx.records.statistics
+    assert statistics["dispatches"] == 1 and statistics["executables"] == 1
+    assert statistics["bytes_moved"] == 4 * 4 * (5 + 5 + 10)

@@ -1,6 +1,7 @@
-"""Where along a loop what an operand is made of changes: the borders of the parts of concats and of padding.
+"""What an operand that is computed is made of: the stored tensors it reads, and where along a loop that changes.
 
-A loop that is run piece by piece between them meets no border inside a piece, so what is evaluated there needs no conditions.
+A loop that is run piece by piece between the borders of concats and pads meets no border inside a piece, so what is evaluated there needs no
+conditions. The loop that walks the stored tensors element by element is the one for the lanes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from xdsl.dialects import tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.linear_forms import Linear, constant
+from fuseline.analysis.linear_forms import Linear, constant, flatten
 from fuseline.analysis.operand_access import Path, Tracer, coordinates_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
@@ -37,20 +38,37 @@ def cut_points(
     return tuple(sorted(cut for cut in walk.cuts if 0 < cut < extent))
 
 
+def stored_strides(
+    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+) -> list[Dim]:
+    """Elements between two steps of `loop` in each stored tensor that `value` is made of, as far as they are linear in the loops."""
+    coordinates = coordinates_of(map_)
+    if coordinates is None:
+        return []
+    walk = _Walk(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
+    walk.visit(Path(value, tuple(coordinates)))
+    return walk.strides
+
+
 class _Walk:
-    """Collects the borders along one loop of everything that a value is computed from."""
+    """Collects the borders along one loop of everything that a value is computed from, and its steps in what is stored."""
 
     def __init__(self, tracer: Tracer, shapes: ShapeAnalysis, loop: int) -> None:
         self.tracer, self.shapes, self.loop = tracer, shapes, loop
         self.cuts: set[int] = set()
+        self.strides: list[Dim] = []
         self.seen: set[Any] = set()
 
     def visit(self, path: Path) -> None:
         """Follow a value to what is stored."""
         key = (path.value, tuple((frozenset(c.terms.items()), c.constant) for c in path.at))
-        if key in self.seen or len(self.seen) > MOST_VISITS or self.tracer.stored(path.value) or not isinstance(path.value, OpResult):
+        if key in self.seen or len(self.seen) > MOST_VISITS:
             return
         self.seen.add(key)
+        if self.tracer.stored(path.value):
+            self.strides.append(flatten(path.at, self.shapes.dims(path.value)).terms.get(self.loop, 0))
+        if self.tracer.stored(path.value) or not isinstance(path.value, OpResult):
+            return
         for source in self._sources(path, path.value.op):
             self.visit(source)
 

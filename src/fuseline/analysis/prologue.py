@@ -110,6 +110,8 @@ def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], f
 def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
     """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and not by the innermost."""
     access = segment.access
+    if access.quotients and access.bounds and access.pad != 0:  # padding that is read, not left out, would need a page for each way to round
+        return False
     innermost = min(reduction, key=lambda loop: _distance(access.stride(loop)), default=None)
     if any(innermost in q.numerator.terms or len(reduction & q.numerator.terms.keys()) > 1 for q in access.quotients):  # pyright: ignore
         return False

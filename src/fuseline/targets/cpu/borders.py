@@ -89,9 +89,11 @@ def _concat_from(e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index:
     size = e.frame.operand(e.frame.dims(source)[axis])
     coordinate = e.frame.resolve(index[axis], lanes)
 
+    beyond = _decided(coordinate, size, lanes if active is None else active) is False
+
     def later() -> Value:
         rest = e.frame.plus(coordinate, Index(e.kernel.sub(0, size)), lanes)
-        if not rest.uniform:  # some lanes may lie in an earlier part
+        if not rest.uniform and not beyond:  # some lanes may lie in an earlier part
             rest = Index(0, 0, e.kernel.max(e.frame.vector(rest, lanes), 0))
         return _concat_from(e, op, axis, part + 1, [*index[:axis], rest, *index[axis + 1 :]], lanes, active)
 

@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.cut_points import cut_points
+from fuseline.analysis.cut_points import cut_points, stored_strides
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segments
 from fuseline.ir.dim import Dim
 
-__all__ = ["Bound", "LinearAccess", "access_segments", "linear_access", "loop_pieces", "plain_access"]
+__all__ = ["Bound", "LinearAccess", "access_segments", "contiguous_reads", "linear_access", "loop_pieces", "plain_access"]
 
 MOST_PIECES = 8
 """Pieces of a loop that are worth code of their own."""
@@ -38,6 +38,11 @@ def loop_pieces(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int,
     """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not too many."""
     cuts = cut_points(view.shapes, value, map_, loop, extents, _is_binding)
     return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
+
+
+def contiguous_reads(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim]) -> int:
+    """How many of the tensors that `value` is made of are walked element by element by `loop`."""
+    return stored_strides(view.shapes, value, map_, loop, extents, _is_binding).count(1)
 
 
 def _is_binding(value: SSAValue) -> bool:

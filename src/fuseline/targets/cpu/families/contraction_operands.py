@@ -9,7 +9,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
-from fuseline.targets.cpu.families.contraction_access import loop_pieces
+from fuseline.targets.cpu.families.contraction_access import contiguous_reads, loop_pieces
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction_problem import Operand as RootOperand
@@ -345,12 +345,15 @@ class ColumnReader:
         reduction = plan.problem.reduction
         extents = [self.frame.operand(axis.extent) for axis in reduction]
         strides = self.strides(plan, self.evaluator)
-        access = plan.problem.rhs.access
-        along = access is not None and bool(reduction) and plan.lanes > 1 and plan.problem.rhs.stride(reduction[-1]) == 1
-        if along and plan.problem.rhs.stride(plan.problem.column) != 1:
+        if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.problem.column):
             packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.lanes))
         else:
             packer.copy(extents, strides, self.actives, self._across, reduction_cuts(plan, plan.problem.rhs))
+
+    def _reads(self, axis: Axis) -> int:
+        """How many of the tensors behind the operand lie contiguous along an axis."""
+        operand, problem = self.plan.problem.rhs, self.plan.problem
+        return contiguous_reads(self.plan.view, operand.value, operand.map, axis.inner, problem.extents)
 
     def _across(self, at: Sequence[Operand], v: int, active: Operand | None) -> Value:
         """A vector of neighbouring columns at one step."""

@@ -318,8 +318,13 @@ def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
 
 
 def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
-    """Fewer rows per workgroup, so that a packed block of them fits its scratch."""
+    """Fewer rows per workgroup, so that a packed block of them fits its scratch; blocks as equal as can be."""
     rows = max(1, ROWS_LIMIT // row_bytes)
-    tiles = max(1, min(blocks.tiles, rows // tile.rows))
-    lines = max(1, min(blocks.lines, rows // (tiles * tile.rows)))
+    tiles = _shared_out(blocks.tiles, rows // tile.rows)
+    lines = _shared_out(blocks.lines, rows // (tiles * tile.rows))
     return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)
+
+
+def _shared_out(count: int, most: int) -> int:
+    """The size of equal parts of `count`, of at most `most` each (and at least 1)."""
+    return -(-count // -(-count // max(1, most)))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import f64
 
+from fuseline.analysis.prologue import prologue
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
@@ -26,9 +27,20 @@ def check(family: Family, p: Dispatch, result: object, arrays: Sequence[Array], 
     """The kernel between guard pages and on the evaluator, which checks every access."""
     run = Runner(family, p.done(result))  # pyright: ignore[reportArgumentType]
     assert lhs is None or run.plan.notes["lhs"] == lhs
+    _same_judgement(run)
     for at_end in (True, False):
         assert_close(run(*arrays, at_end=at_end)[0], expected)
     return run
+
+
+def _same_judgement(run: Runner) -> None:
+    """What fusion is told of the operand is what the kernel does with it."""
+    assert isinstance(run.plan, ContractionPlan)
+    root = run.view.root_view
+    assert root is not None
+    found = prologue(root, root.inputs.index(run.plan.problem.lhs.value), run.view.members, run.view.shapes)
+    kinds: dict[str | None, str] = {"addressed": "linear", "segmented": "segments", "packed": "packed", None: "pulled"}
+    assert kinds[found.kind] == run.plan.notes["lhs"]
 
 
 class ConcatConvolution:

@@ -17,7 +17,7 @@ from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
-from fuseline.passes.fusion.profit import EVALUATION_NS, loses_parallelism, unprofitable, weigh
+from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, loses_parallelism, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.report.records import Decision
 
@@ -96,7 +96,7 @@ class Driver:
     def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, int, str, str]:
         """Less comes first: moved data that a root reads in place, and last what it evaluates there; what saves more bytes; the earlier rule."""
         moves = all(node.moves for node in producer.members)
-        into_root = consumer.heavy and outcome.group is not None and producer.members[0] in outcome.group.pulled
+        into_root = consumer.heavy and outcome.group is not None and outcome.group.pulled.issuperset(producer.members)
         first = (0 if moves else 2) if into_root else 1
         order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
         return first, -outcome.bytes_saved, order, producer.key, consumer.key

@@ -50,17 +50,23 @@ class Component:
 def components(view: DispatchView) -> list[Component]:
     """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one where it is of a piece."""
     outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
+    found = _components(view, outputs) if len(outputs) > 1 else []
+    if len(found) < 2:
+        whole = tuple(Output(position, result) for position, result in enumerate(view.results))
+        return [Component(whole, view.members)]
+    return found
+
+
+def _components(view: DispatchView, outputs: Sequence[Output]) -> list[Component]:
     links = _Links(view)
     for output in outputs:
         links.reach(output.value)
     homes: dict[Hashable, list[Output]] = {}
     for output in outputs:
         homes.setdefault(links.root(links.key(output.value)), []).append(output)
-    found = _joined(view, _ranked(view, [_component(view, links, root, mine) for root, mine in homes.items()]))
-    if len(found) < 2:
-        whole = tuple(Output(position, result) for position, result in enumerate(view.results))
-        return [Component(whole, view.members)]
-    return _ranked(view, found)
+    found = _ranked(view, [_component(view, links, root, mine) for root, mine in homes.items()])
+    joined = _joined(view, found)
+    return found if len(joined) == len(found) else _ranked(view, joined)
 
 
 def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Component:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -36,7 +36,7 @@ class RandomModel:
         outputs = {name: self.shapes[name] for name in made if name not in read} or {self.add("Neg", ["rows"], INPUTS["rows"]): INPUTS["rows"]}
         return self.builder.model({name: (FLOAT, shape) for name, shape in INPUTS.items()}, dict(outputs))
 
-    def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
+    def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: Any) -> str:
         """A node with one result of this shape."""
         name = self.builder.node(op_type, *inputs, **attributes)
         if int(np.prod(shape)) <= ELEMENT_LIMIT:

@@ -47,6 +47,10 @@ def _apply(p: Program, plan: FusionPlan, *, only: bool = False, target: TargetDe
     return guided_partition(graph, builtin_rules(), target, "default", PlanMatcher(plan).guide(graph, only=only))
 
 
+def _wanted(entry: str, ids: Sequence[str]) -> FusionPlan:
+    return FusionPlan(groups=(tuple(ids),)) if entry == "groups" else FusionPlan(force=(tuple(ids),))
+
+
 def _ids(result: Partition) -> list[tuple[str, ...]]:
     return sorted(tuple(sorted(node.id for node in group.members)) for group in result.groups)
 
@@ -140,7 +144,7 @@ def test_a_plan_overrules_the_cost_model(entry: str):
     ids = tuple(node.id for node in _graph(p)[1])
     target = TargetDescription("test", threads=2, scratch_bytes_limit=1 << 24)
     assert not _together(_apply(p, FusionPlan(), target=target), *ids)
-    assert _together(_apply(p, FusionPlan(**{entry: (ids,)}), target=target), *ids)
+    assert _together(_apply(p, _wanted(entry, ids), target=target), *ids)
 
 
 def test_others_may_join_a_forced_set():
@@ -158,7 +162,7 @@ def test_force_joins_the_groups_it_touches():
 
 def _refusal(p: Program, ids: Sequence[str], entry: str = "groups", target: TargetDescription = TARGET) -> FuselineError:
     with pytest.raises(FuselineError) as caught:
-        _apply(p, FusionPlan(**{entry: (tuple(ids),)}), target=target)
+        _apply(p, _wanted(entry, ids), target=target)
     assert caught.value.code == "E0703"
     return caught.value
 
@@ -200,10 +204,9 @@ def test_two_groups_that_wait_for_each_other_are_refused():
     p = Program((64, 64), (32, 32))
     a, c = p.unary(p.x[0]), p.unary(p.x[1])
     p.done(p.row_sum(a), p.row_sum(c))
-    ids = {node.op.results[0]: node.id for node in _graph(p)[1]}
-    sum_a, sum_c = (node.id for node in _graph(p)[1] if node.kind.value == "reduction")
+    one, two, sum_one, sum_two = (node.id for node in _graph(p)[1])
     with pytest.raises(FuselineError, match="cycle"):
-        _apply(p, FusionPlan(groups=((ids[a], sum_c), (ids[c], sum_a))))
+        _apply(p, FusionPlan(groups=((one, sum_two), (two, sum_one))))
 
 
 def test_limits_of_the_target_hold_for_a_group():

@@ -56,6 +56,15 @@ class LinearAccess:
         """Elements between two steps of `loop`, quotients aside."""
         return self.flat.terms.get(loop, 0)
 
+    def rounds(self, loop: int) -> bool:
+        """Whether a quotient depends on `loop`."""
+        return any(loop in q.numerator.terms for q in self.quotients)
+
+    def step(self, loop: int, estimated: Callable[[Dim], int]) -> float:
+        """About how far apart two steps of `loop` are, in elements; `estimated` stands in for sizes that are not known."""
+        rounded = (estimated(q.numerator.terms.get(loop, 0)) * estimated(q.stride) / q.divisor for q in self.quotients)
+        return abs(estimated(self.stride(loop)) + sum(rounded))
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:

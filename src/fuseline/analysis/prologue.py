@@ -98,7 +98,8 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
 
 
 def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
-    reduction = set(root.reduction)
+    extents = root.loops(shapes)
+    reduction = [loop for loop in root.reduction if extents[loop] != 1]
     readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
     if readable and len(found) == 1:
         return Prologue("addressed")
@@ -108,20 +109,15 @@ def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], f
 
 
 def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
-    """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and not by the innermost."""
+    """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and another is left to be the innermost."""
     access = segment.access
     if access.quotients and access.bounds and access.pad != 0:  # padding that is read, not left out, would need a page for each way to round
         return False
-    innermost = min(reduction, key=lambda loop: _distance(access.stride(loop)), default=None)
-    if any(innermost in q.numerator.terms or len(reduction & q.numerator.terms.keys()) > 1 for q in access.quotients):  # pyright: ignore
+    if any(sum(loop in q.numerator.loops for loop in reduction) > 1 for q in access.quotients):
+        return False
+    if reduction and all(access.rounds(loop) for loop in reduction):
         return False
     return all(len([loop for loop in bound.coordinate.loops if loop in reduction]) <= 1 for bound in access.bounds)
-
-
-def _distance(stride: Dim) -> float:
-    """How far a step goes; a loop that only quotients move goes far."""
-    bound = upper_bound(stride)
-    return abs(bound) if bound else float("inf")
 
 
 def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:

@@ -63,11 +63,14 @@ class Operand:
         assert self.access is not None
         return self.access.stride(axis.inner)
 
+    def rounds(self, axis: Axis) -> bool:
+        """Whether addresses move in steps along `axis`: such a loop had better be an outer one."""
+        return self.access is not None and self.access.rounds(axis.inner)
+
     def step(self, axis: Axis) -> float:
         """About how far apart in memory two steps of `axis` are, in elements."""
         assert self.access is not None
-        rounded = ((q.numerator.terms.get(axis.inner, 0), estimated(q.stride) / q.divisor) for q in self.access.quotients)
-        return abs(estimated(self.stride(axis)) + sum(estimated(c) * per for c, per in rounded))
+        return self.access.step(axis.inner, estimated)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -236,7 +239,7 @@ def _problem(
     rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
     if parts:
-        reduction.sort(key=lambda axis: -parts[0].step(axis))
+        reduction.sort(key=lambda axis: (not any(part.rounds(axis) for part in parts), -parts[0].step(axis)))
     return Problem(
         view, root, dtype, extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows), axes[column], tuple(reduction),

@@ -304,12 +304,12 @@ def random(shape: Sequence[int], seed: int, dtype: Any = np.float32) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def assert_close(found: Array, expected: Array, *, bits: int = 18) -> None:
-    """Equal up to `2**-bits` of the largest finite magnitude; infinite only where that is expected."""
+def assert_close(found: Array, expected: Array, *, bits: int = 18, least: float = 1e-30) -> None:
+    """Equal up to `2**-bits` of the largest finite magnitude, or of `least` (what cancels may be small); infinite only where that is expected."""
     assert found.shape == expected.shape
     finite = np.isfinite(expected)
     scale = np.abs(expected[finite]).max(initial=0.0)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-bits * max(float(scale), 1e-30))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-bits * max(float(scale), least))
 
 
 __all__ = ["Array", "Dispatch", "Runner", "assert_close", "kernel_of", "linalg", "packed", "plan_of", "random"]

@@ -49,6 +49,11 @@ class Structure:
         order = [axis for axis in self.axes.of_value(self.placed[-1].results[0]) if axis is not None] if self.placed else []
         return tuple(axis for axis in order if axis in shared)
 
+    @cached_property
+    def returned(self) -> frozenset[SSAValue]:
+        """The values that leave the dispatch, reshapes looked through."""
+        return frozenset(unreshaped(result) for result in self.view.results)
+
     def parallel(self, op: linalg.ops.GenericOp) -> set[Node]:
         """The axes of the parallel loops of a placed op."""
         loops = self.axes.of_op(op)

@@ -42,7 +42,30 @@ def units_of(structure: Structure) -> list[Unit]:
             home = Unit(None)
             units.append(home)
         home.members.append(op)
+    for unit in units:
+        if unit.root is not None:
+            _give_away(structure, units, unit)
     return units
+
+
+def _give_away(structure: Structure, units: Sequence[Unit], unit: Unit) -> None:
+    """Move what follows a root, but is only read by one nest, there: unless that needs a value that nobody else reads back."""
+    order = {op: i for i, op in enumerate(structure.placed)}
+    for op in reversed(unit.members[1:]):
+        homes = {id(other): other for value in op.results for other in readers(structure, units, value)}
+        (home,) = homes.values() if len(homes) == 1 else (None,)
+        inside = any(value in set(sources(structure, member)) for member in unit.members for value in op.results)
+        if home is None or home.root is not None or inside or structure.returned & set(op.results):
+            continue
+        if all(_kept_anyway(structure, unit, op, value) for value in sources(structure, op) if unit.makes(value)):
+            unit.members.remove(op)
+            home.members = sorted([*home.members, op], key=order.__getitem__)
+
+
+def _kept_anyway(structure: Structure, unit: Unit, op: Operation, value: SSAValue) -> bool:
+    """Whether a value of the unit outlives it for others than `op`."""
+    others = [member for member in structure.placed if member not in unit.members and member is not op]
+    return value in structure.returned or any(value in set(sources(structure, member)) for member in others)
 
 
 def sources(structure: Structure, op: Operation) -> Iterator[SSAValue]:

@@ -29,7 +29,7 @@ def placed(p: Dispatch, value: SSAValue, dims: tuple[int, int], offsets: tuple[i
 def test_a_box_of_a_result_is_written_and_nothing_else(dims: tuple[int, int], offsets: tuple[int, int], product: bool):
     family: Family = ContractionFamily() if product else Elementwise()
     p = Dispatch((M, K), (K, N)) if product else Dispatch((M, N), (M, N))
-    value = p.relu(p.matmul(*p.x, M, N), M, N) if product else p.relu(p.add(*p.x, M, N), M, N)
+    value = p.relu(p.matmul(p.x[0], p.x[1], M, N), M, N) if product else p.relu(p.add(p.x[0], p.x[1], M, N), M, N)
     run = Runner(family, p.done(placed(p, value, dims, offsets)))
     a, b = (random((M, K), 1), random((K, N), 2)) if product else (random((M, N), 1), random((M, N), 2))
     (found,) = run(a, b)

@@ -1,0 +1,37 @@
+"""Blocked dispatches run with several numbers of threads in mind, hence several block sizes, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.family import Plan, Policy
+from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close, random
+
+THREADS = (1, 2, 8)
+
+
+def arrays_for(view: DispatchView, sizes: Mapping[str, int] | None = None) -> list[Array]:
+    """Random arguments."""
+    return [random([d.evaluate(n, sizes or {}) for n in view.shapes.dims(t)], seed) for seed, t in enumerate(view.tensors)]
+
+
+def check(
+    view: DispatchView,
+    expected: Callable[..., Sequence[Any]],
+    sizes: Mapping[str, int] | None = None,
+    threads: Sequence[int] = THREADS,
+) -> list[Plan]:
+    """Run the dispatch between guard pages and compare with `expected(*arguments)`; the plans, one per number of threads."""
+    plans: list[Plan] = []
+    for count in threads:
+        run = Runner(BlockedFamily(Policy(threads=count)), view)
+        arrays = arrays_for(view, sizes)
+        for at_end in (True, False):
+            for found, wanted in zip(run(*arrays, sizes=sizes, at_end=at_end), expected(*arrays), strict=True):
+                assert_close(found, wanted, bits=15)
+        plans.append(run.plan)
+    return plans

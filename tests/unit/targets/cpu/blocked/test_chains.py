@@ -1,0 +1,75 @@
+"""Chains of products and row reductions as one kernel, against NumPy: static and symbolic sizes, odd ones above all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.family import Policy
+from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close
+
+from .programs import (
+    attention,
+    expected_attention,
+    expected_gate_and_up,
+    expected_row_norm,
+    gate_and_up,
+    product_and_norm,
+)
+from .run import arrays_for, check
+
+
+def normed(a: Array, b: Array, bias: Array, residual: Array) -> tuple[Array, Array]:
+    total = a.astype(np.float64) @ b + bias + residual
+    return expected_row_norm(total), total
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 3), (7, 33, 9), (13, 16, 8), (197, 192, 64), (128, 96, 40)])
+def test_a_product_and_a_row_norm(m: int, n: int, k: int, constant: bool):
+    check(product_and_norm(m, n, k, constant=constant), lambda *a: normed(*a)[:1])
+
+
+def test_a_value_that_is_a_result_too_is_read_back():
+    plans = check(product_and_norm(37, 24, 9, constant=True, keeps_sum=True), normed)
+    assert all(plan.notes["scratch"] == 0 or "scratch" in plan.notes for plan in plans)
+
+
+@pytest.mark.parametrize("m", [1, 5, 64, 130])
+def test_rows_known_at_run_time(m: int):
+    check(product_and_norm("m", 24, 9, constant=True, keeps_sum=True), normed, {"m": m}, threads=(2,))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("heads_last", [True, False])
+@pytest.mark.parametrize(("heads", "queries", "keys", "depth"), [([3], 7, 11, 5), ([2], 65, 64, 32), ([1], 1, 40, 16), ([3, 2], 21, 35, 8)])
+def test_attention(heads: list[int], queries: int, keys: int, depth: int, heads_last: bool, masked: bool):
+    view = attention(heads, queries, keys, depth, heads_last=heads_last, masked=masked)
+    check(view, lambda *a: [expected_attention(a, heads_last=heads_last)])
+
+
+@pytest.mark.parametrize("queries", [1, 13, 70])
+@pytest.mark.parametrize("heads_last", [True, False])
+def test_attention_with_queries_and_heads_known_at_run_time(queries: int, heads_last: bool):
+    view = attention(["h"], "s", 19, 8, heads_last=heads_last, masked=True)
+    check(view, lambda *a: [expected_attention(a, heads_last=heads_last)], {"s": queries, "h": 3}, threads=(1, 8))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 40, 9), (19, 48, 17), (70, 200, 12)])
+def test_gate_and_up(m: int, n: int, k: int, constant: bool):
+    check(gate_and_up(m, n, k, constant=constant), lambda *a: [expected_gate_and_up(*a)])
+
+
+@pytest.mark.parametrize("m", [1, 7, 100])
+def test_gate_and_up_of_rows_known_at_run_time(m: int):
+    check(gate_and_up("m", 40, 16, constant=True), lambda *a: [expected_gate_and_up(*a)], {"m": m}, threads=(2,))
+
+
+def test_no_access_leaves_its_buffer():
+    """By the kernel IR's evaluator, which checks each."""
+    view = attention([2], 9, 13, 5, heads_last=True, masked=True)
+    run = Runner(BlockedFamily(Policy(threads=8)), view, load=False)
+    arrays = arrays_for(view)
+    assert_close(run.interpreted(*arrays)[0], expected_attention(arrays, heads_last=True), bits=15)

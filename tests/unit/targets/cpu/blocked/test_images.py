@@ -1,0 +1,65 @@
+"""Convolutions and what pools or multiplies them as one kernel, for blocks of images and channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir.build import identity_map
+from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
+
+from .programs import convolved, depthwise, expected_convolution, expected_pool, over_image, pooled
+from .run import check
+
+
+def averaged(n: int | str, h: int, w: int, inputs: int, channels: int, *, keeps_image: bool) -> DispatchView:
+    p = Dispatch((n, h, w, inputs), (3, 3, inputs, channels), (n, h, w, channels), constants=[1])
+    y = p.add(convolved(p, p.x[0], p.x[1], n, h, w, channels), p.x[2], n, h, w, channels)
+    y = p.relu(y, n, h, w, channels)
+    total = over_image(p, y, n, channels)
+    return p.done(total, y) if keeps_image else p.done(total)
+
+
+def expected_average(x: Array, filter_: Array, residual: Array) -> tuple[Any, Any]:
+    y = np.maximum(expected_convolution(x, filter_) + residual, 0)
+    return y.sum((1, 2)), y
+
+
+@pytest.mark.parametrize("keeps_image", [True, False])
+@pytest.mark.parametrize("channels", [1, 20, 48, 64])
+def test_a_convolution_and_a_global_pool(channels: int, keeps_image: bool):
+    check(averaged(2, 7, 9, 5, channels, keeps_image=keeps_image), lambda *a: expected_average(*a)[: 1 + keeps_image])
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_batch_known_at_run_time(n: int):
+    check(averaged("n", 7, 5, 4, 24, keeps_image=True), expected_average, {"n": n}, threads=(1, 8))
+
+
+@pytest.mark.parametrize("channels", [20, 48])
+def test_a_depthwise_convolution_and_a_global_pool(channels: int):
+    p = Dispatch((2, 7, 9, channels), (3, 3, channels), constants=[1])
+    y = p.relu(depthwise(p, p.x[0], p.x[1], 2, 7, 9, channels), 2, 7, 9, channels)
+    check(p.done(over_image(p, y, 2, channels), y), lambda x, f: expected_average(x, f, np.zeros(())))
+
+
+@pytest.mark.parametrize("channels", [20, 48])
+def test_two_depthwise_convolutions_of_one_image(channels: int):
+    shape = (2, 13, 9, channels)
+    p = Dispatch(shape, (3, 3, channels), (3, 3, channels), constants=[1, 2])
+    first, second = (depthwise(p, p.x[0], p.x[i], *shape) for i in (1, 2))
+    product = p.elementwise([first, second], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(4)] * 3)
+    check(p.done(product), lambda x, f, g: [expected_convolution(x, f) * expected_convolution(x, g)])
+
+
+@pytest.mark.parametrize(("h", "w", "size"), [(12, 8, 2), (13, 9, 2), (9, 12, 3)])
+@pytest.mark.parametrize("channels", [16, 20])
+def test_a_convolution_and_a_pool_of_windows_side_by_side(h: int, w: int, size: int, channels: int):
+    p = Dispatch((2, h, w, 5), (3, 3, 5, channels), constants=[1])
+    y = p.relu(convolved(p, p.x[0], p.x[1], 2, h, w, channels), 2, h, w, channels)
+    view = p.done(pooled(p, y, size, 2, h // size, w // size, channels))
+    check(view, lambda x, f: [expected_pool(np.maximum(expected_convolution(x, f), 0), size)])

@@ -1,0 +1,84 @@
+"""What the blocked family leaves to others, and how it cuts what it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked_structure import structure_of
+from fuseline.targets.cpu.families.blocked_units import units_of
+from fuseline.targets.cpu.families.family import Policy, Refusal
+from fuseline.targets.cpu.isa import machine
+from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
+
+from .programs import attention, gate_and_up, over_last, product_and_norm, row_norm, softmax
+from .run import check
+
+
+def refusal(view: DispatchView, threads: int = 2) -> str:
+    answer = BlockedFamily(Policy(threads=threads)).accepts(view, machine())
+    assert isinstance(answer, Refusal), answer
+    return answer.code
+
+
+def test_no_root():
+    p = Dispatch((4, 9))
+    assert refusal(p.done(softmax(p, p.x[0], 4, 9))) == "no-root"
+
+
+def test_one_unit():
+    p = Dispatch((4, 9), (9, 8), (8,))
+    assert refusal(p.done(p.bias(p.matmul(p.x[0], p.x[1], 4, 8), p.x[2], 1, 4, 8))) == "one-unit"
+
+
+def test_scratch():
+    """One row of the product is more than the scratch holds."""
+    n = 300_000
+    assert refusal(product_and_norm(3, n, 2, constant=False)) == "scratch"
+    p = Dispatch(("m", 8), (8, "n"))
+    y = p.matmul(p.x[0], p.x[1], "m", "n")
+    assert refusal(p.done(row_norm(p, y, 64, "m", "n"))) == "scratch"
+
+
+def test_empty():
+    assert refusal(product_and_norm(0, 8, 4, constant=False)) == "empty"
+
+
+def test_result_moved():
+    p = Dispatch((6, 9), (9, 8))
+    normed = row_norm(p, p.matmul(p.x[0], p.x[1], 6, 8), 8, 6, 8)
+    assert refusal(p.done(normed, p.slice(normed, [1, 0], [2, 8]))) == "result-moved"
+
+
+@pytest.mark.parametrize(("view", "members"), [
+    (product_and_norm(6, 8, 4, constant=False), [3, 3]),
+    (attention([2], 5, 6, 4, heads_last=True, masked=True), [2, 4, 1]),
+    (gate_and_up(6, 8, 4, constant=False), [2, 2]),
+])  # fmt: skip
+def test_units(view: DispatchView, members: list[int]):
+    assert [len(unit.members) for unit in units_of(structure_of(view))] == members
+
+
+def test_a_loop_that_some_op_reduces_is_no_part_of_the_grid():
+    p = Dispatch((6, 9), (9, 8))
+    y = p.matmul(p.x[0], p.x[1], 6, 8)
+    structure = structure_of(p.done(over_last(p, y, arith.AddfOp, 6, 8), y))
+    assert [structure.axes.extents[axis] for axis in structure.grid] == [6]
+
+
+def test_a_value_that_is_read_out_of_step_keeps_its_loops_whole():
+    """`y + y^T` needs other rows than its own: one block."""
+    p = Dispatch((8, 9), (9, 8))
+    y = p.matmul(p.x[0], p.x[1], 8, 8)
+    turned = p.add(y, p.moved(y, [1, 0], 8, 8), 8, 8)
+    (plan, *_) = check(p.done(row_norm(p, turned, 8, 8, 8)), lambda a, b: [_turned(a, b)])
+    assert plan.notes["block"] == "all"
+
+
+def _turned(a: np.ndarray, b: np.ndarray) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+    y = a.astype(np.float64) @ b
+    y = y + y.T
+    return y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-5)

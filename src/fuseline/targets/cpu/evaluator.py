@@ -24,6 +24,7 @@ from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_
 from fuseline.targets.cpu.body_ops import emit_scalar_op
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.shortcuts import shortcuts
 
 Supplier = Callable[[Sequence[AnyIndex], int, "Operand | None"], Value]
 """Gives a value the family holds: `(index, lanes, active) -> vector` (a scalar where all lanes agree)."""
@@ -42,6 +43,12 @@ class Evaluator:
         self.kernel, self.view = kernel, view
         self.frame = Frame(kernel, view)
         self.known: dict[SSAValue, Supplier] = dict(known or {})
+        self.shortcuts = shortcuts(view)
+
+    def scalar_op(self, op: Operation, operands: Sequence[Value]) -> Value:
+        """The result of one op of a body."""
+        rule = self.shortcuts.get(op)
+        return rule(self.kernel, *operands) if rule is not None else emit_scalar_op(self.kernel, op, operands)
 
     # points --------------------------------------------------------------------------------------------------------------------------
 
@@ -197,7 +204,7 @@ class BodyPoint:
             affine = self._affine(op)
             if affine is not None:
                 return affine
-        return emit_scalar_op(self.evaluator.kernel, op, [self.value(operand) for operand in op.operands])
+        return self.evaluator.scalar_op(op, [self.value(operand) for operand in op.operands])
 
     def _operand(self, position: int) -> Value:
         inputs = self.view.inputs

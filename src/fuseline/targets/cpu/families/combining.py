@@ -51,6 +51,8 @@ class Combiner:
 
     op: Operation
     element: SSAValue
+    rule: Callable[[KernelBuilder, Value, Value], Value] | None = None
+    """A cheaper way to compute `op` on the running result and an element, where there is one."""
 
     @property
     def dtype(self) -> str:
@@ -64,7 +66,7 @@ class Combiner:
 
     def combine(self, kernel: KernelBuilder, a: Value, b: Value) -> Value:
         """`a` and `b` combined."""
-        return emit_scalar_op(kernel, self.op, [a, b])
+        return self.rule(kernel, a, b) if self.rule is not None else emit_scalar_op(kernel, self.op, [a, b])
 
     def across(self, kernel: KernelBuilder, vector: Value) -> Value:
         """All lanes combined, halves first."""

@@ -143,7 +143,10 @@ class NestEmitter:
         """Write elements of a stored value to its place in the results, or to scratch if somebody reads it later."""
         for destination in where:
             self._write(destination, index, result, active)
-        if not where and value in self.read_later and self.inside(value):
+        host = self.staging.hosts.get(value)
+        if host is not None:
+            self._write(host, index, result, active)
+        elif not where and value in self.read_later and self.inside(value):
             storage = self._storage(value)
             flat = self.e.frame.linear(self._local(value, index, result.type.lanes), storage.sizes, result.type.lanes)
             self.e.frame.store(storage.memory, flat, result, active)
@@ -200,9 +203,10 @@ class NestEmitter:
         for value in stage.values:
             if not is_internal(value):
                 continue
-            where = stage.destinations.get(value)
-            if where:
-                self.e.known[value] = lambda index, lanes, active, d=where[0]: self._read(d, index, lanes, active)
+            places = stage.destinations.get(value)
+            where = places[0] if places else self.staging.hosts.get(value)
+            if where is not None:
+                self.e.known[value] = lambda index, lanes, active, d=where: self._read(d, index, lanes, active)
             elif value in self.scratch:
                 self.e.known[value] = lambda index, lanes, active, v=value: self._read_scratch(v, index, lanes, active)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
@@ -13,6 +14,7 @@ from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator, narrowed, widen
 from fuseline.targets.cpu.families.combining import Combiner
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.shortcuts import keep_total
 
 UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
@@ -74,7 +76,8 @@ class LaneReduction:
     the loop is scalar."""
 
     def __init__(self, e: Evaluator, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop) -> None:
-        self.e, self.view, self.combiners, self.lane_loop = e, StructuredOp(op), combiners, lane_loop
+        self.e, self.view, self.lane_loop = e, StructuredOp(op), lane_loop
+        self.combiners = [replace(c, rule=keep_total) if c.op in e.shortcuts else c for c in combiners]
         self.scalar = not lane_loop.masked or lane_loop.lanes == 1
         self.vectors = lane_loop.unroll if lane_loop.lanes > 1 else 0
 

@@ -170,7 +170,7 @@ def _unaffordable(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
     """A stored value that is no result and needs too much scratch beside this grid."""
     for stage in staging.stages:
         for value in stage.values:
-            if stage.destinations.get(value):
+            if stage.destinations.get(value) or value in staging.hosts:
                 continue
             if scratch_elements(staging, value, grid) * BYTES[dtype_of(value.type)] > SCRATCH_LIMIT_BYTES:
                 return value

@@ -1,7 +1,8 @@
 """The stages of a dispatch: which of its values are stored, where, and over which axes each is made.
 
 A *stage* makes one stored value (or the results of one reduction); everything else is pulled where it is read. Stored are the dispatch's
-results, every reduction that something reads, and elementwise values that are dear and read more than once.
+results, every reduction that something reads, and elementwise values that are dear and read more than once. One of those that is too large for
+scratch may have a *host*: a result made of it point by point, in whose place it lies until then.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Staging:
         self.stored = self._stored()
         self.loose = loose_dimensions(self.axes, self.stored)
         self.stages = self._stages()
+        self._find_hosts()
 
     # what is stored ------------------------------------------------------------------------------------------------------------------
 
@@ -83,9 +85,9 @@ class Staging:
                 continue
             needed = [r for r in op.results if r in stored or _readers(r, self.live)]
             if StructuredOp(op).reduction:
-                if any(r in stored for r in needed) or all(self._fits(r) for r in needed):
+                if needed:
                     stored.update(op.results)
-            elif all(self._fits(r) for r in needed) and self._worth_storing(op):
+            elif self._worth_storing(op):
                 stored.update(r for r in needed if len(_readers(r, self.live)) > 1)
         return stored
 
@@ -96,6 +98,45 @@ class Staging:
             return True
         return all(b is not None for b in bounds) and max(b or 0 for b in bounds) * BYTES[dtype_of(value.type)] <= SCRATCH_LIMIT_BYTES
 
+    # values in the place of results ----------------------------------------------------------------------------------------------------
+
+    def _find_hosts(self) -> None:
+        """Give dear values that do not fit scratch the place of a result, or have them recomputed where there is none."""
+        self.hosts = {}
+        for stage in self.stages:
+            value = stage.values[0]
+            if stage.op is not None or stage.destinations.get(value) or self._fits(value):
+                continue
+            host = self._host(value)
+            if host is None:
+                self.unstore(value)
+                return
+            self.hosts[value] = host
+
+    def _host(self, value: SSAValue) -> Destination | None:
+        """The place of the one result that is made of `value` point by point, after every reduction that reads it; None where there is none."""
+        readers = [stage for stage in self.stages if value in stage.reads]
+        pointwise = [stage for stage in readers if stage.op is None]
+        if len(pointwise) != 1 or self.loose.get(value) or self._reduced_on_the_way(value):
+            return None
+        (last,) = pointwise
+        (result,) = last.values
+        places = last.destinations.get(result, [])
+        alike = self.axes.of_value(result) == self.axes.of_value(value) and dtype_of(result.type) == dtype_of(value.type)
+        if len(places) != 1 or not alike or any(not set(stage.values) & last.reads for stage in readers if stage is not last):
+            return None
+        return places[0]
+
+    def _reduced_on_the_way(self, value: SSAValue) -> bool:
+        """Whether some reduction of `value` is made anew wherever it is read."""
+        pending = [value]
+        while pending:
+            for op in _readers(pending.pop(), self.live):
+                if is_reduction(op) and op.results[0] not in self.stored:
+                    return True
+                pending += [result for result in op.results if result not in self.stored]
+        return False
+
     def _worth_storing(self, op: Operation) -> bool:
         return cost(op, self.live, set(self.destinations)) > DEAR
 
@@ -104,6 +145,7 @@ class Staging:
         self.stored.discard(value)
         self.loose = loose_dimensions(self.axes, self.stored)
         self.stages = self._stages()
+        self._find_hosts()
 
     # stages --------------------------------------------------------------------------------------------------------------------------
 

@@ -128,6 +128,10 @@ class Arithmetic(Control):
                 return a // b
         return self._binary("udiv", a, b, safe=isinstance(b, int))
 
+    def reciprocal(self, x: Value) -> Value:
+        """`1 / x` of a float, computed outside the loops that `x` does not change in."""
+        return self._place(("fdiv", x.type, (self.const(1.0, *x.type), x), None), x.depth)
+
     def rem(self, a: Number, b: Number) -> Any:
         """`a mod b` for integers that are not negative. The divisor must not be 0."""
         if isinstance(b, int) and _is_index(a):

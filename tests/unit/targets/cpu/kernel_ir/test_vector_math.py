@@ -107,6 +107,19 @@ def test_error(name: str, reference: Callable[[Any], Any], low: float, high: flo
     check(run(getattr(vm, name), x), want, ulps if dtype == F32 else ulps_f64)
 
 
+def test_exp_of_negative() -> None:
+    """As close as `exp` wherever the result is a normal number, 0 below them, NaN of NaN."""
+    x = -np.abs(arguments(F32, 11, -30, 7.5))
+    with np.errstate(all="ignore"):
+        want = np.exp(x.astype(F64))
+    found = run(vm.exp_of_negative, x)
+    normal = ~(want < 2 * np.finfo(np.float32).tiny)
+    check(found[normal], want[normal], 1.5)
+    assert np.all((found[~normal] >= 0) & (found[~normal] <= 2 * np.finfo(np.float32).tiny))
+    assert np.all(found[want < np.finfo(np.float32).smallest_subnormal] == 0)
+    assert found[x == 0][0] == 1
+
+
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_erf(dtype: Any) -> None:
     x = arguments(dtype, 1, -30, 4)

@@ -1,0 +1,97 @@
+"""What is taken for granted in a softmax, and all that may not be."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseline.analysis.softmax import SoftmaxFacts, softmax_facts
+from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
+from tests.unit.targets.cpu.nests.texts import parse
+
+T, R = tensor((4, 6)), tensor((4,))
+EXP = "%d = arith.subf %i0, %i1 : f32\n%v = math.exp %d : f32"
+DIV = "%v = arith.divf %i0, %i1 : f32"
+
+
+def facts(
+    *, top: str = "maximumf", start: str = "0xFF800000", shift: str = EXP, row: str = "d0", of: str = "%x", zero: str = "0.0", total: str = "d0",
+    divide: str = DIV, divided_by: str = "d0", results: tuple[str, ...] = ("%y",), more: str = "", extra: str = "",
+) -> SoftmaxFacts:  # fmt: skip
+    """The facts of a softmax with one part changed."""
+    one = [("%v", "f32")]
+    lines = [
+        empty("e", (4, 6)),
+        fill("lo", start, (4,)),
+        fill("z", zero, (4,)),
+        generic("%m", [(of, T)], [("%lo", R)], ["d0, d1", "d0"], "pr", f"%v = arith.{top} %i0, %o0 : f32", one),
+        generic("%p", [("%x", T), ("%m", R)], [("%e", T)], ["d0, d1", row, "d0, d1"], "pp", shift, one),
+        generic("%s", [("%p", T)], [("%z", R)], ["d0, d1", total], "pr" if total == "d0" else "rp", "%v = arith.addf %i0, %o0 : f32", one),
+        generic("%y", [("%p", T), ("%s", R)], [("%e", T)], ["d0, d1", divided_by, "d0, d1"], "pp", divide, one),
+        extra,
+    ]
+    types = {"%m": R, "%s": R}
+    arguments = [("x", (4, 6), "f32"), ("w", (4, 6), "f32")]
+    return softmax_facts(parse(function(arguments, [], "\n".join(lines), [(name, types.get(name, T)) for name in results])).members)
+
+
+def counts(found: SoftmaxFacts) -> tuple[int, int, int]:
+    """Exponents, quotients, maxima."""
+    return len(found.exponents), len(found.quotients), len(found.maxima)
+
+
+def test_softmax() -> None:
+    assert counts(facts()) == (1, 1, 1)
+    assert counts(facts(top="maxnumf")) == (1, 1, 1)
+
+
+def test_nothing_is_known_of_other_exponentials() -> None:
+    assert counts(facts(top="minimumf")) == (0, 0, 0)
+    assert counts(facts(of="%w")) == (0, 0, 0)
+    assert counts(facts(shift="%d = arith.subf %i1, %i0 : f32\n%v = math.exp %d : f32")) == (0, 0, 0)
+    assert counts(facts(shift="%d = arith.addf %i0, %i1 : f32\n%v = math.exp %d : f32")) == (0, 0, 0)
+
+
+def test_the_sum_is_at_least_one_only_where_the_maximum_is_an_element_of_it() -> None:
+    assert counts(facts(start="0.0")) == (1, 0, 0)
+    assert counts(facts(zero="-1.0")) == (1, 0, 0)
+
+
+def test_other_quotients_are_divided() -> None:
+    assert counts(facts(divide="%v = arith.divf %i1, %i0 : f32")) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("results", [("%y", "%m"), ("%y", "%p")])
+def test_a_maximum_whose_nan_is_seen_keeps_it(results: tuple[str, ...]) -> None:
+    assert counts(facts(results=results)) == (1, 1, 0)
+
+
+def test_a_sum_that_is_a_result_is_nan_all_the_same() -> None:
+    assert counts(facts(results=("%y", "%s"))) == (1, 1, 1)
+
+
+def test_exponentials_that_are_used_undivided_keep_the_nan_of_the_maximum() -> None:
+    assert counts(facts(divide=f"{DIV.replace('%v', '%q')}\n%v = arith.addf %q, %i0 : f32")) == (1, 1, 0)
+    assert counts(facts(shift="%d = arith.subf %i0, %i1 : f32\n%t = math.exp %d : f32\n%v = arith.addf %t, %i1 : f32")) == (1, 0, 0)
+
+
+def square(row: str, total: str, divided_by: str) -> SoftmaxFacts:
+    """A softmax over the columns of a square, whose parts are read along the rows by mistake."""
+    t, r = tensor((5, 5)), tensor((5,))
+    one = [("%v", "f32")]
+    lines = [
+        empty("e", (5, 5)),
+        fill("lo", "0xFF800000", (5,)),
+        fill("z", "0.0", (5,)),
+        generic("%m", [("%x", t)], [("%lo", r)], ["d0, d1", "d0"], "pr", "%v = arith.maximumf %i0, %o0 : f32", one),
+        generic("%p", [("%x", t), ("%m", r)], [("%e", t)], ["d0, d1", row, "d0, d1"], "pp", EXP, one),
+        generic("%s", [("%p", t)], [("%z", r)], ["d0, d1", total], "pr" if total == "d0" else "rp", "%v = arith.addf %i0, %o0 : f32", one),
+        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", divided_by, "d0, d1"], "pp", DIV, one),
+    ]
+    return softmax_facts(parse(function([("x", (5, 5), "f32")], [], "\n".join(lines), [("%y", t)])).members)
+
+
+def test_every_part_belongs_to_the_same_row() -> None:
+    assert counts(square("d0", "d0", "d0")) == (1, 1, 1)
+    assert counts(square("d1", "d0", "d0")) == (0, 0, 0)
+    assert counts(square("d0", "d1", "d1")) == (1, 0, 0)
+    assert counts(square("d0", "d0", "d1")) == (1, 0, 0)

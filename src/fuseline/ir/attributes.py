@@ -76,6 +76,12 @@ def dense(values: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
 
 
 @lru_cache(maxsize=_SOME)
+def text(attribute: Attribute) -> str:
+    """`attribute` as MLIR prints it; for attributes that many ops have (types, maps, segment sizes), not for large constants."""
+    return str(attribute)
+
+
+@lru_cache(maxsize=_SOME)
 def segments(sizes: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
     """`array<i32: sizes>`: how many operands belong to each group."""
     return DenseArrayBase.from_list(i32, sizes)

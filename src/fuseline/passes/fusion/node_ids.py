@@ -14,16 +14,20 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
+from fuseline.ir.nesting import ops_inside
 
 if TYPE_CHECKING:
     from fuseline.passes.fusion.graph import Node, Read
+    from fuseline.passes.fusion.plain_reads import Coordinate
 
 RADIUS = 2
 """How many edges around a node its id looks at."""
@@ -73,13 +77,18 @@ def local_digest(node: Node) -> str:
     names = _SymbolNames()
     parts = [node.kind.value, node.op.name, ",".join(names.text(dim) for dim in node.loops), ",".join(node.iterators), str(node.escapes)]
     parts += [",".join(map(str, axes)) for axes in node.written]
-    parts += [_read_text(read) + str(read.value.type) for read in node.reads]
+    parts += [_read_text(read) + attributes.text(read.value.type) for read in node.reads]
     parts += _code(node.op)
     return digest(*parts)
 
 
 def _read_text(read: Read) -> str:
-    return ",".join(str(coordinate) for coordinate in read.coordinates) + ("r" if read.regrouped else "")
+    return ",".join([_coordinate(coordinate) for coordinate in read.coordinates]) + ("r" if read.regrouped else "")
+
+
+@lru_cache(maxsize=1024)
+def _coordinate(coordinate: Coordinate) -> str:
+    return str(coordinate)
 
 
 class _SymbolNames:
@@ -99,14 +108,14 @@ class _SymbolNames:
 def _code(op: Operation) -> Iterable[str]:
     """The op and its body: names, types, attributes, and which value each op reads; not the values of constants."""
     numbers: dict[SSAValue, int] = {}
-    for inner in op.walk():
+    for inner in (op, *ops_inside(op)):
         for region in inner.regions:
             for block in region.blocks:
                 _number(block, numbers)
-        reads = ",".join(str(numbers.get(value, "-")) for value in inner.operands) if inner is not op else ""
+        reads = ",".join([str(numbers.get(value, "-")) for value in inner.operands]) if inner is not op else ""
         for result in inner.results:
             numbers[result] = len(numbers)
-        types = " ".join(str(result.type) for result in inner.results)
+        types = " ".join([attributes.text(result.type) for result in inner.results])
         yield f"{inner.name}({reads}){types}{'' if isinstance(inner, ConstantOp) else _attributes(inner.properties)}"
 
 
@@ -116,12 +125,12 @@ def _number(block: Block, numbers: dict[SSAValue, int]) -> None:
 
 
 def _attributes(properties: Mapping[str, Attribute]) -> str:
-    return "".join(f"{name}={_attribute(value)};" for name, value in sorted(properties.items()) if "segment" not in name.lower())
+    return "".join([f"{name}={_attribute(value)};" for name, value in sorted(properties.items()) if "segment" not in name.lower()])
 
 
 def _attribute(value: Attribute) -> str:
     """A function on the host is called by its operator and a number, which is the order of the program."""
-    return _CALL_NUMBER.sub("", value.string_value()) if isinstance(value, SymbolRefAttr) else str(value)
+    return _CALL_NUMBER.sub("", value.string_value()) if isinstance(value, SymbolRefAttr) else attributes.text(value)
 
 
 # the graph -----------------------------------------------------------------------------------------------------------------------------

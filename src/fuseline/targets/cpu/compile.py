@@ -18,6 +18,7 @@ from fuseline.errors import FuselineError
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.workers import shared
 
 PARALLEL_THRESHOLD = 4
 """Fewer kernels than this are compiled in this process: a fork costs about as much as compiling one (10 ms)."""
@@ -91,62 +92,16 @@ def _initialize() -> None:
 
 
 def _compile_all(texts: Sequence[str], machine: Machine, processes: int) -> list[bytes]:
-    if len(texts) < PARALLEL_THRESHOLD or processes < 2 or not hasattr(os, "fork"):
-        return [emit_object(text, machine) for text in texts]
-    _target_machine(machine)  # initialised once, before the fork
-    groups = _balanced(texts, min(processes, len(texts)))
-    children = [_Child(group, texts, machine) for group in groups[1:]]
-    objects: dict[int, bytes] = {i: emit_object(texts[i], machine) for i in groups[0]}
-    for child in children:
-        objects.update(child.join())
-    return [objects[i] if i in objects else emit_object(texts[i], machine) for i in range(len(texts))]
+    prepare(machine)  # once, before the fork
+    longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # code generation is about linear in the text
+    made = shared(lambda n: emit_object(texts[longest_first[n]], machine), len(texts), processes if len(texts) >= PARALLEL_THRESHOLD else 1)
+    objects = dict(zip(longest_first, made, strict=True))
+    return [objects[i] for i in range(len(texts))]
 
 
-def _balanced(texts: Sequence[str], count: int) -> list[list[int]]:
-    """Indices in `count` groups of about equal text, longest first (code generation is about linear in it)."""
-    groups: list[list[int]] = [[] for _ in range(count)]
-    weights = [0] * count
-    for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
-        lightest = weights.index(min(weights))
-        groups[lightest].append(i)
-        weights[lightest] += len(texts[i])
-    return groups
-
-
-class _Child:
-    """A forked process that compiles a group and writes the objects to a file. What it fails to make, the parent makes."""
-
-    def __init__(self, group: list[int], texts: Sequence[str], machine: Machine) -> None:
-        self.group = group
-        self.file = tempfile.TemporaryFile()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._run(texts, machine)
-
-    def _run(self, texts: Sequence[str], machine: Machine) -> None:
-        status = 1
-        try:
-            for i in self.group:
-                object_code = emit_object(texts[i], machine)
-                self.file.write(i.to_bytes(8, "little") + len(object_code).to_bytes(8, "little") + object_code)
-            self.file.flush()
-            status = 0
-        finally:
-            os._exit(status)  # no cleanup: handlers and buffers belong to the parent
-
-    def join(self) -> dict[int, bytes]:
-        """The objects by index, once the child has ended; empty if it failed."""
-        _, status = os.waitpid(self.pid, 0)
-        with self.file:
-            if status != 0:
-                return {}
-            self.file.seek(0)
-            data, at, objects = self.file.read(), 0, dict[int, bytes]()
-            while at < len(data):
-                index, size = (int.from_bytes(data[at + k : at + k + 8], "little") for k in (0, 8))
-                objects[index] = data[at + 16 : at + 16 + size]
-                at += 16 + size
-            return objects
+def prepare(machine: Machine) -> None:
+    """Initialise LLVM for `machine` in this process, so that forks of it need not."""
+    _target_machine(machine)
 
 
 # cache ---------------------------------------------------------------------------------------------------------------------------------

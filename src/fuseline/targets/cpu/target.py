@@ -13,9 +13,10 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.arm_entries import split_arms
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.schedule import PackedConstants, Schedule
+from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import Artifact
-from fuseline.targets.cpu.compile import compile_texts
+from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
@@ -24,6 +25,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.workers import shared
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
 _PLACEHOLDER = "fuseline_kernel"
@@ -68,12 +70,22 @@ class CpuTarget(Target):
         return [kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms]) for entry, arms in zip(entries, split, strict=True)]
 
     def _compile(self, entries: Sequence[FuncOp]) -> list[CompiledKernel]:
-        built = [self.build(entry) for entry in entries]
-        texts = [print_llvm([one.kernel], self.machine) for one in built]
-        symbols = [f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts]
-        named = [text.replace(_PLACEHOLDER, symbol) for text, symbol in zip(texts, symbols, strict=True)]
-        objects = compile_texts(named, self.machine, use_cache=self.use_cache)
-        return [_compiled(one, symbol, code) for one, symbol, code in zip(built, symbols, objects, strict=True)]
+        numbers = AttributeNumbers()
+        keys = [structural_key(entry, numbers) for entry in entries]
+        distinct = {key: entry for key, entry in reversed(list(zip(keys, entries, strict=True)))}
+        first = list(distinct.values())
+        prepare(self.machine)  # once, before the forks
+        processes = len(os.sched_getaffinity(0)) if len(first) >= PARALLEL_THRESHOLD else 1
+        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i]), len(first), processes), strict=True))
+        return [kernels[key] for key in keys]
+
+    def _kernel(self, entry: FuncOp) -> CompiledKernel:
+        """The code of one dispatch, under a name that its text decides."""
+        built = self.build(entry)
+        text = print_llvm([built.kernel], self.machine)
+        symbol = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        (code,) = compile_texts([text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1)
+        return _compiled(built, symbol, code)
 
     def build(self, entry: FuncOp) -> _Built:
         """The kernel of one dispatch. Raises E0901 naming the dispatch when no family emits it, which is a defect."""

@@ -1,0 +1,58 @@
+"""Work shared among forks: every answer once and in order, whoever gives it, and errors as without forks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from fuseline.targets.cpu.workers import shared
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 9])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 40])
+def test_answers_are_in_order(count: int, processes: int):
+    assert shared(lambda i: (i, bytes([i])), count, processes) == [(i, bytes([i])) for i in range(count)]
+
+
+def test_forks_take_part():
+    def work(i: int) -> int:
+        time.sleep(0.02)
+        return os.getpid()
+
+    assert len(set(shared(work, 8, 2))) == 2
+
+
+def test_what_fails_in_a_fork_is_done_here():
+    parent = os.getpid()
+
+    def work(i: int) -> int:
+        time.sleep(0.005)
+        if os.getpid() != parent:
+            raise OSError("no memory")
+        return i * i
+
+    assert shared(work, 6, 3) == [i * i for i in range(6)]
+
+
+def test_an_error_is_raised_here():
+    def work(i: int) -> int:
+        if i == 3:
+            raise ValueError(f"piece {i}")
+        return i
+
+    with pytest.raises(ValueError, match="piece 3"):
+        shared(work, 5, 2)
+    assert shared(lambda i: i, 3, 2) == [0, 1, 2]
+
+
+def test_an_answer_that_cannot_be_pickled_is_made_here():
+    answers = shared(lambda i: lambda: i, 4, 2)
+    assert [answer() for answer in answers] == [0, 1, 2, 3]
+
+
+def test_no_process_is_left():
+    shared(lambda i: i, 10, 4)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

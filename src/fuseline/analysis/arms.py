@@ -17,16 +17,13 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from fuseline.analysis.arm_walks import Walk, nominal, walk_of
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import Kind, captured, is_generic, kind
-from fuseline.ir.dim import Dim, add, evaluate, symbols
-
-NOMINAL_SIZE = 128
-"""What an unbounded size is taken for where arms are put in order; it decides nothing else."""
+from fuseline.ir.dim import Dim, add, symbols
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
-_ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 @dataclass(frozen=True)
@@ -179,15 +176,25 @@ def is_constant_like(op: Operation) -> bool:
 
 
 def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
-    """Components that stream one large argument over the same space become one: it is read once."""
-    groups: list[list[Component]] = []
+    """Components that walk one large argument in step become one: it is read once."""
+    groups: list[tuple[list[Component], Walk | None]] = []
     for component in found:
-        group = next((g for g in groups if _stream_together(view, g[0], component)), None)
-        if group is None:
-            groups.append([component])
+        walk = walk_of(view, component.members, [output.value for output in component.outputs])
+        at, both = _partner(view, groups, walk)
+        if at is None:
+            groups.append(([component], walk))
         else:
-            group.append(component)
-    return [group[0] if len(group) == 1 else _union(view, group) for group in groups]
+            groups[at] = ([*groups[at][0], component], both)
+    return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
+
+
+def _partner(view: DispatchView, groups: Sequence[tuple[list[Component], Walk | None]], walk: Walk | None) -> tuple[int | None, Walk | None]:
+    """The first group that a component of this walk may join, and the walk they have in common."""
+    for at, (_, other) in enumerate(groups):
+        both = walk.joined(view, other) if walk is not None and other is not None else None
+        if both is not None:
+            return at, both
+    return None, None
 
 
 def _union(view: DispatchView, group: Sequence[Component]) -> Component:
@@ -200,29 +207,6 @@ def _place(output: Output) -> tuple[int, str]:
     return output.position, str(output.offsets)
 
 
-def _stream_together(view: DispatchView, one: Component, other: Component) -> bool:
-    largest = [_streamed(view, component) for component in (one, other)]
-    if largest[0] is None or largest[0] is not largest[1]:
-        return False
-    spaces = sorted((_space(view, component) for component in (one, other)), key=len)
-    return spaces[1][: len(spaces[0])] == spaces[0]
-
-
-def _streamed(view: DispatchView, component: Component) -> SSAValue | None:
-    """The largest argument of a component that only moves, transforms or reduces; None for any other."""
-    if any(kind(op) in _ROOTS for op in component.members):
-        return None
-    read = [value for op in component.members for value in operands_of(op)] + [output.value for output in component.outputs]
-    arguments = [value for value in view.tensors if value in read]
-    return max(arguments, key=lambda value: _nominal(num_bytes(value, view.shapes)), default=None)
-
-
-def _space(view: DispatchView, component: Component) -> tuple[Dim, ...]:
-    """The sizes longer than 1 of what a component stores (of its largest output)."""
-    spaces = [tuple(size for size in view.shapes.dims(output.value) if size != 1) for output in component.outputs]
-    return max(spaces, key=len)
-
-
 # order ---------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -231,16 +215,10 @@ def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:
 
 
 def _rank(view: DispatchView, component: Component) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
-    work = sum(_nominal(flops(op, view.shapes)) for op in component.members)
-    moved = sum(_nominal(num_bytes(output.value, view.shapes)) for output in component.outputs)
+    work = sum(nominal(flops(op, view.shapes)) for op in component.members)
+    moved = sum(nominal(num_bytes(output.value, view.shapes)) for output in component.outputs)
     return -work, -moved, tuple(_names(component.members)), tuple(_place(output) for output in component.outputs)
 
 
 def _names(members: Iterable[Operation]) -> list[str]:
     return sorted(inner.name for op in members for inner in (op.walk() if is_generic(op) else (op,)))
-
-
-def _nominal(size: Dim) -> int:
-    if isinstance(size, int):
-        return size
-    return evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in symbols(size)})

@@ -79,9 +79,41 @@ def test_a_value_made_inside_links() -> None:
     assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}))) == 1
 
 
-def test_what_streams_one_argument_stays_together() -> None:
-    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 4, 5)}"
-    assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%s": "tensor<4xf32>"}))) == 1
+def test_what_walks_one_argument_in_step_stays_together() -> None:
+    body = elementwise("p", ["x"], "70x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 70, 5)}"
+    assert len(_arms(_entry("%x: tensor<70x5xf32>", body, {"%p": "tensor<70x5xf32>", "%s": "tensor<70xf32>"}))) == 1
+    halves = "".join(
+        f"%{n} = tensor.extract_slice %x[0, {at}] [70, 4] [1, 1] : tensor<70x8xf32> to tensor<70x4xf32>\n" for n, at in (("l", 0), ("r", 4))
+    )
+    body = halves + elementwise("p", ["l"], "70x4", "%v = math.absf %a0 : f32") + elementwise("q", ["r"], "70x4", "%v = arith.negf %a0 : f32")
+    assert len(_arms(_entry("%x: tensor<70x8xf32>", body, {"%p": "tensor<70x4xf32>", "%q": "tensor<70x4xf32>"}))) == 1
+
+
+def test_sums_of_rows_and_of_columns_have_no_steps_in_common() -> None:
+    columns = _sum("c", "x", 80, 80).replace("affine_map<(d0, d1) -> (d0, d1)>", "affine_map<(d0, d1) -> (d1, d0)>")
+    body = f"{ZERO}{_sum('r', 'x', 80, 80)}{columns}"
+    assert len(_arms(_entry("%x: tensor<80x80xf32>", body, {"%r": "tensor<80xf32>", "%c": "tensor<80xf32>"}))) == 2
+
+
+def test_what_is_gathered_is_not_walked() -> None:
+    gather = """
+    %e_g = tensor.empty() : tensor<90x4xf32>
+    %g = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e_g : tensor<90x4xf32>) {
+    ^bb0(%o: f32):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %t = tensor.extract %x[%i, %j] : tensor<90x4xf32>
+      linalg.yield %t : f32
+    } -> tensor<90x4xf32>"""
+    body = gather + elementwise("p", ["x"], "90x4", "%v = math.absf %a0 : f32")
+    assert len(_arms(_entry("%x: tensor<90x4xf32>", body, {"%g": "tensor<90x4xf32>", "%p": "tensor<90x4xf32>"}))) == 2
+
+
+def test_few_steps_in_common_are_no_reason() -> None:
+    """Five rows of 70: together they could occupy five threads at most."""
+    body = elementwise("p", ["x"], "5x70", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 5, 70)}"
+    assert len(_arms(_entry("%x: tensor<5x70xf32>", body, {"%p": "tensor<5x70xf32>", "%s": "tensor<5xf32>"}))) == 2
 
 
 def test_other_spaces_or_other_arguments_do_not() -> None:

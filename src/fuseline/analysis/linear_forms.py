@@ -132,19 +132,32 @@ def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[
 
 def divided(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear, Linear] | None:
     """`whole` divided by `size`, rounded down, and the rest: loops that step by multiples of `size` stay out of the quotient."""
-    quotient, rest = _multiples(whole, size, extents) if isinstance(size, int) else (constant(0), whole)
-    found = range_of(rest, extents)
-    if found is not None and isinstance(size, int) and found[0] >= 0 and found[1] < size:
+    quotient, rest = _multiples(whole, size, extents)
+    if _is_digit(rest, size, extents):
         return quotient, rest
     rounded = floor_of(rest, size)
     return None if rounded is None else (quotient.plus(rounded), rest.plus(rounded, d.mul(size, -1)))
 
 
-def _multiples(whole: Linear, size: int, extents: Sequence[Dim]) -> tuple[Linear, Linear]:
-    terms = {atom: c // size for atom, c in whole.terms.items() if isinstance(c, int) and c % size == 0}
+def _is_digit(form: Linear, size: Dim, extents: Sequence[Dim]) -> bool:
+    """Whether `0 <= form < size` wherever the loops are."""
+    if isinstance(size, int):
+        found = range_of(form, extents)
+        return found is not None and found[0] >= 0 and found[1] < size
+    return (
+        form.constant == 0
+        and all(isinstance(atom, int) and c == 1 and extents[atom] == size for atom, c in form.terms.items())
+        and len(form.terms) <= 1
+    )
+
+
+def _multiples(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear, Linear]:
+    """The terms that are multiples of `size`, divided by it, and the rest."""
+    divided_terms = {atom: d.floor_div(c, size) for atom, c in whole.terms.items()}
+    terms = {atom: q for atom, q in divided_terms.items() if d.mul(q, size) == whole.terms[atom]}
     rest = Linear({atom: c for atom, c in whole.terms.items() if atom not in terms}, whole.constant)
     low = range_of(rest, extents)
-    if low is None:
+    if low is None or not isinstance(size, int):
         return Linear(terms), rest
     steps = low[0] // size
     return Linear(terms, steps), rest.plus(constant(-steps * size))

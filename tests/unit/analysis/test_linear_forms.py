@@ -89,3 +89,12 @@ def test_sizes_known_at_run_time():
 @pytest.mark.parametrize(("form", "expected"), [(constant(3), (3, 3)), (Linear({0: 2, 1: -1}, 1), (-1, 7))])
 def test_ranges(form: Linear, expected: tuple[int, int]):
     assert range_of(form, (4, 3)) == expected
+
+
+def test_a_loop_of_a_size_known_at_run_time_is_a_digit():
+    """`batch * n + row` divided by `n`, as a reshape of batches of rows leaves it."""
+    n = d.symbol("n", 1)
+    assert divided(Linear({0: n, 1: 1}), n, (4, n)) == (Linear({0: 1}), Linear({1: 1}))
+    shifted = divided(Linear({0: n, 1: 1}, 1), n, (4, n))
+    assert shifted is not None
+    assert not shifted[0].plain

@@ -146,7 +146,10 @@ def _cycles(rows: int, columns: int, height: int, vectors: int, lanes: int) -> f
 
 @dataclass(frozen=True, slots=True)
 class BlockProblem:
-    """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile, bytes of operands."""
+    """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile, bytes of operands.
+
+    `serial`: one thread runs them all, so that only caches ask for more than one.
+    """
 
     outer: int
     lines: int
@@ -156,6 +159,7 @@ class BlockProblem:
     lhs_bytes: int
     rhs_bytes: int
     repacks_rhs: bool = False
+    serial: bool = False
     repacks_lhs: bool = False
 
 
@@ -163,7 +167,7 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
     """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand read once."""
     p = problem
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
-    wanted = -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
+    wanted = 1 if p.serial else -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
     units = p.lines * p.tiles
     cache_groups = -(-2 * p.lhs_bytes // machine.l2_bytes) if p.panels > 1 and not p.repacks_rhs else 1

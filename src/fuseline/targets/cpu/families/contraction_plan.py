@@ -302,7 +302,7 @@ def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsM
         BlockProblem(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
             lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * size, rhs_bytes=columns * steps * size,
-            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear",
+            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=problem.view.serial,
         ),
         machine,
     )  # fmt: skip

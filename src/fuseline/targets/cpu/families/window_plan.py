@@ -312,4 +312,4 @@ def _blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
     lines = estimated(problem.line.extent) if problem.line is not None else 1
     panels = -(-estimated(problem.channel.extent) // width)
     work = 8 * window * pixels * width  # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
-    return choose_blocks(BlockProblem(outer, lines, 1, panels, work, 0, 0), machine)
+    return choose_blocks(BlockProblem(outer, lines, 1, panels, work, 0, 0, serial=problem.view.serial), machine)

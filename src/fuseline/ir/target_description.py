@@ -15,7 +15,8 @@ class TargetDescription:
     `numerics` says how exact its kernels are: `strict`, `default` or `fast`.
 
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
-    `arms_limit` the independent parts it may have. `chains_roots`: a workgroup may run several roots one after the other, over scratch.
+    `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
+    over scratch: each is code of its own in the kernel.
     """
 
     name: str
@@ -23,7 +24,7 @@ class TargetDescription:
     scratch_bytes_limit: int = 256 * 1024
     binding_limit: int = 32
     arms_limit: int = 16
-    chains_roots: bool = True
+    roots_limit: int = 8
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024
     numerics: str = "default"

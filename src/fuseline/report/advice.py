@@ -17,6 +17,7 @@ ADVICE: dict[str, str] = {
     "recompute": "a consumer that reads every element once",
     "reshape-between": "dimensions that need no regrouping between the two",
     "root-loops": "a root whose parallel loops can all stay parallel",
+    "roots-limit": "a target that runs more roots in a dispatch",
     "scratch": "smaller upper bounds of symbolic sizes (--shape), or a target with more scratch",
     "strided-inner": "an inner loop over contiguous memory",
     "target": "a kernel family of the target that emits this group",

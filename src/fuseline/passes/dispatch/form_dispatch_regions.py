@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
@@ -24,6 +23,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
+from fuseline.analysis.views import is_view
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
@@ -41,8 +41,6 @@ from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.report.records import FusionNodeRecord
 
 FUSION_LEVELS = ("none", "default", "aggressive")
-
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 @dataclass(frozen=True)
@@ -89,12 +87,12 @@ def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level
         else:
             _move_to_end(unit)
     _put_terminator_last(function.body.block)
-    _erase_dead_reshapes(function.body.block)
+    _erase_dead_views(function.body.block)
 
 
-def _erase_dead_reshapes(block: Block) -> None:
+def _erase_dead_views(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if isinstance(op, RESHAPES) and not any(result.uses for result in op.results):
+        if is_view(op) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()
 
@@ -142,17 +140,17 @@ def _needs(unit: Operation | Group, unit_of: dict[Operation, Operation | Group])
 
 
 def _origins(op: Operation, unit: Operation | Group, unit_of: dict[Operation, Operation | Group]) -> list[Operation | Group]:
-    """The units that must come first for `op` to be read by `unit`: a reshape of the unit's own value moves inside and asks for nothing."""
+    """The units that must come first for `op` to be read by `unit`: a view of the unit's own value moves inside and asks for nothing."""
     own = unit_of.get(op)
     if own is None:
         return []
-    if isinstance(op, RESHAPES) and _base_unit(op, unit_of) is unit:
+    if is_view(op) and _base_unit(op, unit_of) is unit:
         return []
     return [own]
 
 
 def _base_unit(op: Operation, unit_of: dict[Operation, Operation | Group]) -> Operation | Group | None:
-    while isinstance(op, RESHAPES):
+    while is_view(op):
         source = op.operands[0]
         if not isinstance(source, OpResult):
             return None
@@ -193,7 +191,7 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
     dims = [size for value in results for size in sizes.dynamic(value)]
     body = Block()
     for node in group.members:
-        _pull_reshapes(node.op, inside, body)
+        _pull_views(node.op, inside, body)
         node.op.detach()
         body.add_op(node.op)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
@@ -212,8 +210,8 @@ def _read_outside(value: SSAValue, inside: set[Operation]) -> bool:
 
 
 def _only_read_inside(op: Operation, inside: set[Operation]) -> bool:
-    """Whether `op` is a reshape that nobody outside the group reads: a copy of it goes inside."""
-    return isinstance(op, RESHAPES) and not any(_read_outside(result, inside) for result in op.results)
+    """Whether `op` is a view that nobody outside the group reads: a copy of it goes inside."""
+    return is_view(op) and not any(_read_outside(result, inside) for result in op.results)
 
 
 def _in_any(op: Operation | None, ops: set[Operation]) -> bool:
@@ -224,24 +222,24 @@ def _in_any(op: Operation | None, ops: set[Operation]) -> bool:
     return False
 
 
-def _pull_reshapes(op: Operation, inside: set[Operation], body: Block) -> None:
-    """Copy into `body` the reshapes between a member and `op`."""
+def _pull_views(op: Operation, inside: set[Operation], body: Block) -> None:
+    """Copy into `body` the views between a member and `op`."""
     for value in dict.fromkeys((*op.operands, *(captured(op) if op.regions else ()))):
-        copy = _copied_reshape(value, inside, body)
+        copy = _copied_view(value, inside, body)
         if copy is not None:
             value.replace_uses_with_if(copy, lambda use, op=op: _in_any(use.operation, {op}))
 
 
-def _copied_reshape(value: SSAValue, inside: set[Operation], body: Block) -> SSAValue | None:
+def _copied_view(value: SSAValue, inside: set[Operation], body: Block) -> SSAValue | None:
     chain: list[Operation] = []
-    while isinstance(value, OpResult) and isinstance(value.op, RESHAPES):
+    while isinstance(value, OpResult) and is_view(value.op):
         chain.append(value.op)
         value = value.op.operands[0]
     if not chain or not isinstance(value, OpResult) or value.op not in inside:
         return None
     source: SSAValue = value
-    for reshape in reversed(chain):
-        copy = reshape.clone()
+    for view in reversed(chain):
+        copy = view.clone()
         copy.operands[0] = source
         body.add_op(copy)
         source = copy.results[0]

@@ -20,6 +20,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "recompute": "elements of the producer would be computed more than once",
     "reshape-between": "a reshape that regroups dimensions lies between the two",
     "root-loops": "a parallel loop of the root would have to become serial",
+    "roots-limit": "the dispatch would have more roots than the target runs one after the other",
     "scratch": "the fused dispatch needs more scratch than the target allows",
     "strided-inner": "the serial inner loop would not run over contiguous memory",
     "target": "the target cannot emit the merged dispatch",

@@ -94,10 +94,16 @@ class Driver:
             heapq.heappush(self.queue, (*self._priority(producer, consumer, outcome), self.ticket, (producer, consumer), outcome))
 
     def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, int, str, str]:
-        """Less comes first: moved data that a root reads in place, and last what it evaluates there; what saves more bytes; the earlier rule."""
-        moves = all(node.moves for node in producer.members)
-        into_root = consumer.heavy and outcome.group is not None and outcome.group.pulled.issuperset(producer.members)
-        first = (0 if moves else 2) if into_root else 1
+        """Less comes first.
+
+        Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to one thread. Then what
+        saves more bytes, and the earlier rule.
+        """
+        assert outcome.group is not None
+        if consumer.heavy and outcome.group.pulled.issuperset(producer.members):
+            first = 0 if all(node.moves for node in producer.members) else 2
+        else:
+            first = 2 if becomes_serial(outcome.group, producer, consumer, self.target) else 1
         order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
 

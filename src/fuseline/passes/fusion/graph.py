@@ -1,7 +1,7 @@
 """The fusion graph: the ops of a function frozen as nodes with structural ids, and who reads whom through which loops.
 
-Nodes are the ops that cost something. What is free to repeat (constants, fills, empties, index arithmetic) is not a node, and a reshape that only
-adds or drops unit dimensions is looked through: a `Read` speaks of the dimensions of the value that a node wrote.
+Nodes are the ops that cost something. What is free to repeat (constants, fills, empties, index arithmetic) is not a node, and a view (a contiguous
+slice, a reshape that only adds or drops unit dimensions) is looked through: a `Read` speaks of the dimensions of the value that a node wrote.
 
     node conv ──value──> [expand_shape] ──> node relu        Read(producer=conv, coordinates=(d0, d1, d2, d3))
 
@@ -17,10 +17,11 @@ from functools import cached_property
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind
+from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.node_ids import assign_ids
@@ -147,7 +148,7 @@ class FusionGraph:
 
     def _add(self, op: Operation) -> None:
         op_kind = kind(op)
-        if op_kind in FREE or not op.results or op_kind is Kind.RESHAPE:
+        if op_kind in FREE or not op.results or is_view(op):
             return
         place = op_kind, len(self.nodes), self.shapes
         node = _structured_node(op, *place) if is_generic(op) else _plain_node(op, *place)
@@ -165,8 +166,8 @@ class FusionGraph:
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
         regrouped = False
         loops = frozenset(loop for c in coordinates if c is not None for loop in dims_of(c))
-        while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
-            coordinates, mixed = _through_reshape(value.op, coordinates, self.shapes)
+        while isinstance(value, OpResult) and is_view(value.op):
+            coordinates, mixed = _through_view(value.op, coordinates, self.shapes)
             regrouped |= mixed
             value = value.op.operands[0]
         producer = self._by_op.get(value.op) if isinstance(value, OpResult) else None
@@ -175,7 +176,7 @@ class FusionGraph:
     def _escapes(self, value: SSAValue) -> bool:
         for use in value.uses:
             user = use.operation
-            if isinstance(user, tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp):
+            if is_view(user):
                 if self._escapes(user.results[0]):
                     return True
             elif user.parent is self.block and not user.results:
@@ -225,15 +226,36 @@ def _operand_reads(node: Node) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...
         yield value, (None,) * len(value.type.get_shape())
 
 
-def _through_reshape(op: Operation, coordinates: tuple[Coordinate, ...], shapes: ShapeAnalysis) -> tuple[tuple[Coordinate, ...], bool]:
-    """Coordinates of the result of a reshape as coordinates of its source; True where dimensions are regrouped."""
+def _through_view(op: Operation, coordinates: tuple[Coordinate, ...], shapes: ShapeAnalysis) -> tuple[tuple[Coordinate, ...], bool]:
+    """Coordinates of the result of a view as coordinates of its source; True where dimensions are regrouped."""
     if isinstance(op, tensor.CastOp):
         return coordinates, False
+    if isinstance(op, tensor.ExtractSliceOp):
+        return _through_slice(op, coordinates), False
     assert isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp)
     groups = [[axis.value.data for axis in group.data] for group in op.reassociation.data]
     if isinstance(op, tensor.ExpandShapeOp):
         return _through_expand(groups, shapes.dims(op.result), coordinates)
     return _through_collapse(groups, shapes.dims(op.src), coordinates)
+
+
+def _through_slice(op: tensor.ExtractSliceOp, coordinates: tuple[Coordinate, ...]) -> tuple[Coordinate, ...]:
+    """One row is a constant; a run of rows is a loop from its offset on, which is no plain loop, whatever the offset."""
+    out: list[Coordinate] = []
+    source = _static_shape(op.source)
+    for coordinate, offset, size, extent in zip(coordinates, op.static_offsets.get_values(), op.static_sizes.get_values(), source, strict=True):
+        if size == 1 != extent:
+            out.append(AffineConstantExpr(offset))
+        elif size == extent or coordinate is None:
+            out.append(coordinate)
+        else:
+            out.append(AffineBinaryOpExpr(AffineBinaryOpKind.Add, coordinate, AffineConstantExpr(offset)))
+    return tuple(out)
+
+
+def _static_shape(value: SSAValue) -> tuple[int, ...]:
+    assert isinstance(value.type, TensorType)
+    return tuple(value.type.get_shape())
 
 
 def _through_expand(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, ...], bool]:

@@ -85,17 +85,26 @@ def launch_ns(flops: float, num_bytes: float, threads: int) -> float:
     return LAUNCH_NS + alone / shared
 
 
+def becomes_serial(group: Group, producer: Group, consumer: Group, target: TargetDescription) -> bool:
+    """Whether a merge leaves fewer workgroups than threads where there were more."""
+    left = _workgroups(group)
+    return left is not None and left < target.threads and left < max(_iterations(producer), _iterations(consumer))
+
+
 def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does not."""
+    if not becomes_serial(group, merge.producer, merge.consumer, target) or _work(group) <= SERIAL_ELEMENTS:
+        return None
     left = _workgroups(group)
-    if left is None or left >= target.threads:
-        return None
-    before = max(_iterations(merge.producer), _iterations(merge.consumer))
-    work = max((upper_bound(product(node.loops)) or 0) for node in group.members)
-    if before <= left or work <= SERIAL_ELEMENTS:
-        return None
+    assert left is not None
     numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
     return WhyNot("parallelism", f"{left} parallel iterations would be left for {target.threads} threads", group.root.name, numbers)
+
+
+def _work(group: Group) -> int:
+    """Points of the largest member, or of all roots together: they run one after the other."""
+    sizes = {node: upper_bound(product(node.loops)) or 0 for node in group.members}
+    return max(*sizes.values(), sum(size for node, size in sizes.items() if node.heavy), 0)
 
 
 def _workgroups(group: Group) -> int | None:

@@ -13,11 +13,11 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group, scratch_bytes
 
-CONSTANT_BYTES_PER_NS = 64.0
-"""How fast a packed constant streams beside the arithmetic: most of the time it takes is hidden."""
+STREAMED_BYTES_PER_NS = 64.0
+"""How fast a packed constant, or rows in place, stream beside the arithmetic: most of the time it takes is hidden."""
 
 PACKED_BYTES_PER_NS = 8.0
-"""How fast an operand is packed into scratch, one thread."""
+"""How fast the operand that runs along the lanes is packed into scratch when it is computed at run time, one thread."""
 
 FLOPS_PER_NS = 50.0
 """What one thread computes."""
@@ -62,5 +62,11 @@ def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float) -> 
     across = upper_bound(product(extent for grid, extent in enumerate(group.grid) if grid not in used))
     passes = max(1.0, (across if across is not None else UNBOUNDED_SIZE) / points)
     size = upper_bound(graph.num_bytes(read.value))
-    speed = CONSTANT_BYTES_PER_NS if graph.is_constant(read.value) else PACKED_BYTES_PER_NS
+    speed = PACKED_BYTES_PER_NS if _along_lanes(read) and not graph.is_constant(read.value) else STREAMED_BYTES_PER_NS
     return (passes - 1.0) * (size if size is not None else UNBOUNDED_SIZE) / speed
+
+
+def _along_lanes(read: Read) -> bool:
+    """Whether the operand has the loop that the root writes innermost: vectors run along it, so it wants packing."""
+    written = [loop for loop in read.consumer.written[0] if loop is not None and read.consumer.loops[loop] != 1]
+    return not written or written[-1] in read.loops

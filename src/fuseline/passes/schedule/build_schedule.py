@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -41,7 +42,8 @@ def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPl
     pairs: list[tuple[int, int]] = []
     for node in graph.nodes if in_place is not None else ():
         if isinstance(node.op, DispatchOp) and in_place is not None:
-            named = [(node.writes[result].buffer, node.reads[operand].buffer) for result, operand in in_place(node.op).items()]
+            reads = {i: read.buffer for i, read in enumerate(node.reads) if read.offset == 0}
+            named = [(node.writes[result].buffer, reads[operand]) for result, operand in in_place(node.op).items() if operand in reads]
             pairs += [(transients[w], transients[r]) for w, r in named if w in transients and r in transients]
     return pairs
 
@@ -58,8 +60,8 @@ def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim)
 
 
 def _operand(use: TensorUse, slots: Mapping[Buffer, Slot]) -> Operand:
-    buffer = use.buffer
-    return Operand(slots.get(buffer) or Slot(buffer.segment, buffer.index), use.dims, use.dtype, use.element_bytes)
+    slot = slots.get(use.buffer) or Slot(use.buffer.segment, use.buffer.index)
+    return Operand(replace(slot, offset=d.add(slot.offset, use.offset)), use.dims, use.dtype, use.element_bytes)
 
 
 def _symbols(graph: MainGraph) -> set[d.Symbol]:

@@ -1,6 +1,7 @@
 """`@main` after outlining as a graph of steps over buffers: which step reads and writes which memory.
 
-A reshape is a free alias of a contiguous buffer. A result of `@main` lies in its output buffer from the start, wherever that is possible:
+A view is a free alias of a contiguous buffer, or of a part of one. A result of `@main` lies in its output buffer from the start, wherever that is
+possible:
 
     %r = flow.dispatch ..; %e = expand_shape %r; return %e     =>   the dispatch writes the output
     return %argument, return %constant, return %r twice        =>   one copy step
@@ -32,6 +33,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from fuseline.analysis.evaluation.constants import dense_array
 from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
@@ -39,7 +41,6 @@ from fuseline.ir.dim import Dim, mul, product
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
 
-_ALIASES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
 _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
 
@@ -55,11 +56,12 @@ class Buffer:
 
 @dataclass(frozen=True)
 class TensorUse:
-    """A buffer seen as a tensor."""
+    """A buffer seen as a tensor, from `offset` bytes on."""
 
     buffer: Buffer
     dims: tuple[Dim, ...]
     dtype: str
+    offset: int = 0
 
     @property
     def element_bytes(self) -> int:
@@ -126,6 +128,7 @@ class _Reader:
         self.buffers: dict[SSAValue, Buffer] = {}
         self.resources: dict[str, int] = {}
         self.aliases: dict[SSAValue, SSAValue] = {}
+        self.offsets: dict[SSAValue, int] = {}
         self.copies: list[tuple[SSAValue, Buffer]] = []
 
     def read(self) -> MainGraph:
@@ -157,8 +160,10 @@ class _Reader:
 
     def _find_aliases(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, _ALIASES):
-                self.aliases[op.results[0]] = self._root(op.operands[0])
+            if is_view(op):
+                value = op.operands[0]
+                self.aliases[op.results[0]] = self._root(value)
+                self.offsets[op.results[0]] = self.offsets.get(value, 0) + view_offset(op)
 
     def _root(self, value: SSAValue) -> SSAValue:
         return self.aliases.get(value, value)
@@ -232,7 +237,8 @@ class _Reader:
     def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
         if isinstance(value.type, HostType):
             return TensorUse(self._buffer(value), (), "object")
-        return TensorUse(self._buffer(value), self.graph.shapes.dims(value), dtype_name(_tensor(value), dtype))
+        name = dtype_name(_tensor(value), dtype)
+        return TensorUse(self._buffer(value), self.graph.shapes.dims(value), name, self.offsets.get(value, 0) * element_bytes(name))
 
     def _buffer(self, value: SSAValue) -> Buffer:
         root = self._root(value)
@@ -279,10 +285,10 @@ class _Reader:
 
 
 def _computes_nothing(op: Operation) -> bool:
-    """Whether the op needs no step: reshapes, constants, empties, the return, and index arithmetic, which sizes already express."""
+    """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already express."""
     if isinstance(op, linalg.ops.FillOp):
         return isinstance(op.inputs[0].owner, arith.ConstantOp) and DYNAMIC_INDEX not in _tensor(op.results[0]).get_shape()
-    if isinstance(op, (*_ALIASES, arith.ConstantOp, tensor.EmptyOp, tensor.DimOp, func.ReturnOp)):
+    if is_view(op) or isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
         return True
     return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 

@@ -39,7 +39,7 @@ def test_what_depends_on_another_is_no_arm():
     p = Program((512, 64), (64, 64), (64, 64))
     first = p.matmul(p.x[0], p.x[1])
     p.done(first, p.matmul(p.binary(p.x[0], first), p.x[2]))
-    assert all(not group.arms for group in _groups(p, chains_roots=False))
+    assert all(not group.arms for group in _groups(p, roots_limit=1))
 
 
 def test_elementwise_ops_over_one_space_and_small_ops_are_arms():

@@ -4,7 +4,7 @@ from fuseline.report.records import Decision
 
 from .programs import TARGET, Program
 
-APART = replace(TARGET, chains_roots=False, arms_limit=1)
+APART = replace(TARGET, roots_limit=1, arms_limit=1)
 
 
 def _edge(p: Program, producer: str, consumer: str) -> Decision:

@@ -27,8 +27,16 @@ def test_two_contractions_share_their_rows():
 
 
 def test_a_target_of_one_root_keeps_them_apart():
-    decision = _chain(_matmul_and_sum(), replace(TARGET, chains_roots=False))
-    assert (decision.verdict, decision.code) == ("missed", "two-roots")
+    decision = _chain(_matmul_and_sum(), replace(TARGET, roots_limit=1))
+    assert (decision.verdict, decision.code) == ("missed", "roots-limit")
+
+
+def test_a_dispatch_has_no_more_roots_than_the_target_runs():
+    p = Program((4096, 16), *[(16, 16)] * 5)
+    value = p.x[0]
+    for weights in p.x[1:]:
+        value = p.matmul(value, weights)
+    assert len(p.done(value).partition(replace(TARGET, roots_limit=3)).groups) == 2
 
 
 def test_reading_an_operand_again_for_every_block_must_pay():

@@ -8,21 +8,42 @@ from pathlib import Path
 import pytest
 
 from fuseline.errors import FuselineError
-from fuseline.passes.fusion import rule as rules
-from fuseline.passes.fusion.rule import installed_rules, load_rules
+from fuseline.passes.fusion import user_rules
+from fuseline.passes.fusion.decision import Answer, NotApplicable
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.rule import RESERVED_NAMES, FusionRule, Merge, builtin_rules, order_rules
+from fuseline.passes.fusion.user_rules import BUILT_IN, installed_rules, list_rules, load_rules
 
-GOOD = """
-from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.rule import FusionRule
+HEAD = """
+from fuseline.passes.fusion.decision import Legal, WhyNot
+from fuseline.passes.fusion.rule import FusionRule, Shape
+"""
 
+GOOD = (
+    HEAD
+    + '''
 class Never(FusionRule):
+    """Only says no.
+
+    More words.
+    """
+
     name = "never"
+    after = ("row-chain",)
+    shape = Shape.PULLED
 
     def matches(self, merge, graph):
-        return WhyNot("never", "this rule only says no")
+        return WhyNot("no-rule", "this rule only says no")
 
 EXPORT = Never
-"""
+'''
+)
+
+MADE = HEAD + "class Rule(FusionRule):\n    name = {name}\n    after = {after}\n    shape = {shape}\n    {body}\nEXPORT = Rule\n"
+
+
+def _rule(name: str = "'mine'", after: str = "()", shape: str = "Shape.SHARED", body: str = "def matches(self, merge, graph): return Legal()") -> str:
+    return MADE.format(name=name, after=after, shape=shape, body=body)
 
 
 def _file(text: str, tmp_path: Path) -> Path:
@@ -31,26 +52,45 @@ def _file(text: str, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", [GOOD, GOOD + "EXPORT = [Never, Never]\n"])
+@pytest.mark.parametrize("text", [GOOD, GOOD + "EXPORT = [Never]\n"])
 def test_a_file_gives_its_rules(text: str, tmp_path: Path):
-    assert {rule.name for rule in load_rules(_file(text, tmp_path))} == {"never"}
+    rule = load_rules(_file(text, tmp_path))[0]
+    assert (rule.name, rule.after, rule.shape.value) == ("never", ("row-chain",), "pulled")
 
 
-@pytest.mark.parametrize("text", ["", "EXPORT = 3", "EXPORT = [int]", "raise ValueError('no')", "def broken("])
-def test_a_file_without_rules_is_refused_by_name(text: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no EXPORT that is a FusionRule class"),
+        ("EXPORT = 3", "no EXPORT that is a FusionRule class"),
+        ("EXPORT = []", "no EXPORT that is a FusionRule class"),
+        ("EXPORT = [int]", "no EXPORT that is a FusionRule class"),
+        ("raise ValueError('no')", "does not load: ValueError"),
+        ("raise SystemExit(3)", "does not load: SystemExit"),
+        ("def broken(", "does not load: SyntaxError"),
+        (_rule(name="'Two Words'"), "the name 'Two Words'; write it in kebab-case"),
+        (_rule(name="3"), "the name 3"),
+        (_rule(after="'row-chain'"), "after = 'row-chain'"),
+        (_rule(after="(3,)"), r"after = \(3,\)"),
+        (_rule(shape="'shared'"), "shape = 'shared'"),
+        (_rule(body="pass"), "rule mine cannot be made"),
+        (_rule(body="def __init__(self): exit(2)\n    def matches(self, merge, graph): return Legal()"), "rule mine cannot be made"),
+    ],
+)
+def test_a_file_without_rules_is_refused_by_name(text: str, words: str, tmp_path: Path):
     path = _file(text, tmp_path)
-    with pytest.raises(FuselineError) as caught:
+    with pytest.raises(FuselineError, match=words) as caught:
         load_rules(path)
-    assert (caught.value.code, caught.value.node) == ("E0501", str(path))
+    assert (caught.value.code, caught.value.node) == ("E0704", str(path))
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):
-    with pytest.raises(FuselineError, match="E0501"):
+    with pytest.raises(FuselineError, match="E0704"):
         load_rules(tmp_path / "nothing.py")
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setattr(rules, "entry_points", lambda group: [EntryPoint("mine", value, group)])
+    monkeypatch.setattr(user_rules, "entry_points", lambda group: [EntryPoint("mine", value, group)])
 
 
 def test_an_installed_package_gives_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -58,6 +98,7 @@ def test_an_installed_package_gives_its_rules(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.syspath_prepend(tmp_path)
     _install(monkeypatch, "my_rules")
     assert [rule.name for rule in installed_rules()] == ["never"]
+    assert [info.origin for info in list_rules() if info.name == "never"] == ["my_rules"]
 
 
 @pytest.mark.parametrize("value", ["fuseline_no_such_package", "json"])
@@ -65,8 +106,47 @@ def test_a_package_without_rules_is_refused_by_name(value: str, monkeypatch: pyt
     _install(monkeypatch, value)
     with pytest.raises(FuselineError) as caught:
         installed_rules()
-    assert (caught.value.code, caught.value.node) == ("E0501", value)
+    assert (caught.value.code, caught.value.node) == ("E0704", value)
 
 
 def test_without_packages_there_are_none():
     assert installed_rules() == []
+
+
+def test_all_rules_are_listed_in_the_order_in_which_they_are_asked(tmp_path: Path):
+    path = _file(GOOD, tmp_path)
+    infos = list_rules([path])
+    names = [info.name for info in infos]
+    mine = infos[names.index("never")]
+    assert (mine.summary, mine.origin, mine.after, mine.shape) == ("Only says no.", str(path), ("row-chain",), "pulled")
+    assert names.index("never") > names.index("row-chain")
+    assert {info.origin for info in infos if info.name != "never"} == {BUILT_IN}
+    assert all(info.summary.endswith(".") for info in infos)
+
+
+def _named(rule_name: str, *names: str) -> FusionRule:
+    class Named(FusionRule):
+        name = rule_name
+        after = names
+
+        def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+            return NotApplicable()
+
+    return Named()
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([_named("a"), _named("a")], "two rules are called a"),
+        ([_named("row-chain")], "two rules are called row-chain"),
+        ([_named("a", "b"), _named("b", "a")], "rules wait for each other: a, b"),
+        ([_named("a", "a")], "rules wait for each other: a"),
+        ([_named("a", "nobody")], "rule a comes after nobody, which is no rule"),
+        *(([_named(name)], f"two rules are called {name}") for name in sorted(RESERVED_NAMES)),
+    ],
+)
+def test_names_and_order_are_checked(rules: list[FusionRule], words: str):
+    with pytest.raises(FuselineError, match=words) as caught:
+        order_rules([*builtin_rules(), *rules])
+    assert caught.value.code == "E0704"

@@ -67,13 +67,6 @@ def _gates(node: OnnxNode, x: Tensor, axis: int, hidden: int) -> tuple[Tensor, .
     return tuple(_part(node, x, axis, k * hidden, hidden) for k in range(static_size(x.dims[axis]) // hidden))
 
 
-def _gates_at(node: OnnxNode, projected: Tensor, t: int, hidden: int) -> list[Tensor]:
-    """The part of each gate at step `t` of `[steps, batch, gates * hidden]`, each read at once: a slice of a slice would be a walk of its own."""
-    _, batch, width = projected.dims
-    offsets = [[t, 0, k * hidden] for k in range(static_size(width) // hidden)]
-    return [reshape(node, slice_of(node, projected, offset, [1, batch, hidden], [1, 1, 1]), (batch, hidden)) for offset in offsets]
-
-
 def _one(node: OnnxNode, x: Tensor, index: int) -> Tensor:
     """Entry `index` of the first axis."""
     return reshape(node, _part(node, x, 0, index, 1), x.dims[1:])
@@ -204,7 +197,7 @@ def _run_direction(
     state = [_initial(node, node.get(5 + i), direction, batch, hidden, x.dtype) for i in range(states)]
     outputs: list[Tensor] = []
     for t in reversed(range(steps)) if backwards else range(steps):
-        new = list(cell(step, _gates_at(node, projected, t, hidden), state))
+        new = list(cell(step, _gates(node, _one(node, projected, t), 1, hidden), state))
         shown, state = _masked(node, t, steps, new, state)
         outputs.append(reshape(node, shown, (1, 1, batch, hidden)))
     return outputs[::-1] if backwards else outputs, state
@@ -306,9 +299,7 @@ def _gru_cell(step: Step, own: Sequence[Tensor], h: Tensor, after: bool) -> Tens
     node, dtype = step.node, h.dtype
     sigma, squash = step.activations
     weights = step.r[2]
-    z, reset = (
-        elementwise(node, [own[k], _times(node, h, step.r[k])], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y))) for k in range(2)
-    )
+    z, reset = (elementwise(node, [own[k], _times(node, h, step.r[k])], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y))) for k in range(2))
     if after:
         product = _times(node, h, weights)
         if step.recurrent_bias is not None:

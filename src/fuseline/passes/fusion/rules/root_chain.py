@@ -34,8 +34,9 @@ class RootChain(FusionRule):
         if not _speaks_about(producer, consumer):
             return NotApplicable()
         at = consumer.root.name
-        if not merge.target.chains_roots:
-            return WhyNot("two-roots", "the target runs one root per dispatch", at)
+        roots, limit = sum(node.heavy for node in merge.shared.members), merge.target.roots_limit
+        if roots > limit or limit == 1:
+            return WhyNot("roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)})
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:

@@ -1,0 +1,71 @@
+"""Views: ops that name part of a buffer, or all of it under another shape, and move nothing.
+
+Reshapes are views, and so is a slice whose elements lie side by side in memory: one time step of a sequence, some rows of a matrix. A view costs no
+dispatch and no copy: whoever reads it reads the buffer from an offset on. So dispatches that differ in *which* part they read are equal code.
+"""
+
+from __future__ import annotations
+
+from itertools import dropwhile
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.structured import Kind, kind
+
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+
+
+def is_view(op: Operation) -> bool:
+    """Whether the result is the operand's buffer, or a contiguous part of it that something in the program reads.
+
+    A slice that is itself returned is no view: the caller's buffer is its own. Nor is a slice of a constant, which is cut at compile time.
+    """
+    if isinstance(op, RESHAPES):
+        return True
+    return isinstance(op, tensor.ExtractSliceOp) and _is_contiguous(op) and not _is_known(base_of(op.source)) and not _is_returned(op.result)
+
+
+def base_of(value: SSAValue) -> SSAValue:
+    """The value whose buffer `value` lies in, as far as reshapes and contiguous slices go."""
+    while isinstance(value, OpResult) and (isinstance(value.op, RESHAPES) or _is_contiguous(value.op)):
+        value = value.op.operands[0]
+    return value
+
+
+def view_offset(op: Operation) -> int:
+    """Where in the operand's buffer the result of a view begins, elements."""
+    if not isinstance(op, tensor.ExtractSliceOp):
+        return 0
+    flat = 0
+    for offset, size in zip(op.static_offsets.get_values(), _shape(op.source), strict=True):
+        flat = flat * size + offset
+    return flat
+
+
+def _is_contiguous(op: Operation) -> bool:
+    if not isinstance(op, tensor.ExtractSliceOp) or len(op.operands) > 1:
+        return False
+    source, sizes = _shape(op.source), tuple(op.static_sizes.get_values())
+    if DYNAMIC_INDEX in source or len(_shape(op.result)) != len(source) or any(stride != 1 for stride in op.static_strides.get_values()):
+        return False
+    moving = list(dropwhile(lambda pair: pair[0] == 1, zip(sizes, source, strict=True)))
+    return all(size == extent for size, extent in moving[1:])
+
+
+def _is_known(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and kind(value.op) in (Kind.CONSTANT, Kind.FILL, Kind.EMPTY)
+
+
+def _is_returned(value: SSAValue) -> bool:
+    for use in value.uses:
+        user = use.operation
+        if not user.results or (isinstance(user, RESHAPES) and _is_returned(user.results[0])):
+            return True
+    return False
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    assert isinstance(value.type, TensorType)
+    return tuple(value.type.get_shape())

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.runtime import Session, TensorSpec, load
+from fuseline.runtime import Session, TensorSpec, host, load
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.program import Command, Place
+from fuseline.runtime.program import Command, HostCall, HostTensor, Place
 
 X, Y = Place("input", 0), Place("output", 0)
 A, B = Place("arena", 0, 0), Place("arena", 0, 4096)
 
 
 def _artifact(kit: Any, threads: int, **more: Any) -> Artifact:
-    """`2 x + (x + 1)` of 900 numbers, the first half of the sum's grid in another arm than the second."""
+    """`2 x + (x + 1)` of 900 numbers: two arms, then their sum."""
     parts = (kit.arm("double", [X, A], 900, cost_ns=1), kit.arm("increment", [X, B], 900, cost_ns=9))
     spec = [TensorSpec(name, "float32", (900,)) for name in "xy"]
     steps = [Command(parts, label="parts"), kit.command("add", [A, B, Y], 900, barrier=True)]
@@ -50,3 +50,25 @@ def test_the_cost_of_all_arms_decides_whether_threads_are_worth_it(kit: Any) -> 
         session.run({"x": x})
         (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
         assert [execution.threads for execution in workspace.executions.values()] == [threads]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_host_calls_stand_between_all_rows_of_their_neighbours(kit: Any, threads: int) -> None:
+    """`2 x` and `x + 1`, their sum in Python, then twice and once more of that."""
+    host.register("test-arms", lambda node, inputs: [inputs[0] + inputs[1]])  # pyright: ignore[reportOperatorIssue]
+    a, b, c, u, v = (Place("arena", 0, 4096 * i) for i in range(5))
+    spec = [TensorSpec(name, "float32", (900,)) for name in "xy"]
+
+    def vector(place: Place) -> HostTensor:
+        return HostTensor(place, "float32", (900,))
+
+    steps = [
+        Command((kit.arm("double", [X, a], 900), kit.arm("increment", [X, b], 900))),
+        HostCall("test-arms", b"", (vector(a), vector(b)), (vector(c),), "sum"),
+        Command((kit.arm("double", [c, u], 900), kit.arm("increment", [c, v], 900))),
+        kit.command("add", [u, v, Y], 900, barrier=True),
+    ]
+    session = Session(kit.artifact(spec[:1], spec[1:], steps, arena_bytes=4096 * 5, threads=threads))
+    x = np.random.default_rng(0).standard_normal(900, dtype=np.float32)
+    for _ in range(20):
+        np.testing.assert_allclose(session.run({"x": x})["y"], 3 * (3 * x + 1) + 1, rtol=1e-5, atol=1e-5)

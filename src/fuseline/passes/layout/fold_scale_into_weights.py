@@ -77,9 +77,9 @@ def _fold(ctx: CompilerContext, root: linalg.ops.GenericOp) -> None:
 def _weight_position(root: linalg.ops.GenericOp) -> int | None:
     """Which input is a constant weight that nothing else reads; None where none is or the body is more than multiply and add."""
     sides = multiply_add_operands(root)
-    if sides is None or len(root.inputs) != 2 or len(list(root.body.block.ops)) != 3:
+    if sides is None or len(root.operands) != 3 or len(list(root.body.block.ops)) != 3:
         return None
-    found = [i for i in sides if is_constant(root.inputs[i]) and len(users_of(root.inputs[i])) == 1]
+    found = [i for i in sides if is_constant(root.operands[i]) and len(users_of(root.operands[i])) == 1]
     return found[0] if len(found) == 1 else None
 
 
@@ -108,11 +108,11 @@ def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int
     view = StructuredOp(op)
     if len(op.results) != 1 or view.reduction or op.results[0].type != value.type or not is_identity(view.output_maps[0]):
         return None
-    positions = [i for i, operand in enumerate(op.inputs) if operand is value]
-    if not all(is_identity(view.input_maps[i]) for i in positions) or op.body.block.args[-1].uses:
+    positions = [i for i, operand in enumerate(view.inputs) if operand is value]
+    if not all(is_identity(view.input_maps[i]) for i in positions) or op.body.block.args[-1].first_use is not None:
         return None
     constants: dict[int, Array] = {}
-    for i, operand in enumerate(op.inputs):
+    for i, operand in enumerate(view.inputs):
         if i not in positions:
             array = _broadcast_constant(ctx, operand, plain_loops(view.input_maps[i]), view.rank)
             if array is None:

@@ -24,7 +24,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_concat
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
-from fuseline.passes.layout.rewriting.permutation import transpose
+from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
@@ -68,7 +68,7 @@ def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:
 
 def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     assert isinstance(op, linalg.ops.TransposeOp)
-    source, permutation = op.inputs[0], tuple(op.permutation.get_values())
+    source, permutation = op.operands[0], permutation_of(op)
     kept = kept_axes(shape_of(source))
     if len(kept) == len(permutation):
         return None

@@ -21,7 +21,7 @@ from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
-from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes, users_of
+from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes, permutation_of, users_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.transposes_down import sink_below
 from fuseline.passes.layout.rewriting.transposes_up import bubble_above
@@ -86,10 +86,10 @@ def _bubble(scope: Scope) -> None:
 
 def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
     """Move `top` up until a writer takes it; it stays where it is if none will."""
-    merge_equal_transposes(top.inputs[0])
-    if not top.res[0].uses or not _can_take(top.inputs[0], top, _MAX_CLIMB):
+    source = top.operands[0]
+    merge_equal_transposes(source)
+    if top.results[0].first_use is None or not _can_take(source, top, _MAX_CLIMB):
         return
-    source = top.inputs[0]
     assert isinstance(source, OpResult)
     if is_generic(source.op):
         _write_transposed(scope, source.op, source.index, top)
@@ -127,7 +127,7 @@ def _reads_any_layout(user: Operation) -> bool:
 
 
 def _write_transposed(scope: Scope, writer: linalg.ops.GenericOp, index: int, top: linalg.ops.TransposeOp) -> None:
-    permutation = tuple(top.permutation.get_values())
+    permutation = permutation_of(top)
     readers = [user for user in users_of(writer.results[index]) if user is not top]
     orders = [permutation if i == index else None for i in range(len(writer.results))]
     new = write_results(scope, writer, orders)

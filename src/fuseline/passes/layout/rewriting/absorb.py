@@ -8,7 +8,7 @@ from xdsl.dialects import arith, linalg, tensor
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_constant, kind, producer_of
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.passes.layout.rewriting.generics import (
     extracts_of,
@@ -33,13 +33,13 @@ _WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 def absorb_operands(op: linalg.ops.GenericOp) -> bool:
     """Read every transposed operand of `op` (and every transposed tensor that its body extracts from) where it lies; in place."""
     changed = False
-    for i, value in enumerate(op.inputs):
+    for i, value in enumerate(op.operands[: input_count(op)]):
         found = transposed_input(value)
         if found is not None and not folds_away(found[1]):
             _, source, permutation = found
             set_input(op, i, source, permuted_results(op.indexing_maps.data[i].data, inverse(permutation)))
             changed = True
-    if any(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops):
+    if any(type(inner) is tensor.ExtractOp for inner in op.body.block.ops):
         changed |= _absorb_captured(op)
     return changed
 
@@ -69,14 +69,14 @@ def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
 def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
     """`linalg.transpose` for a generic that only permutes dimensions; None for any other."""
     view = StructuredOp(op)
-    if len(op.inputs) != 1 or len(op.outputs) != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
+    if len(op.operands) != 2 or view.input_count != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
         return None
     last = op.body.block.last_op
-    if last is None or list(last.operands) != [op.body.block.args[0]]:
+    if last is None or len(last.operands) != 1 or last.operands[0] is not op.body.block.args[0]:
         return None
     read, written = plain_loops(view.maps[0]), plain_loops(view.maps[1])
     assert read is not None and written is not None
-    return transpose(scope, Emitter.before(op), op.inputs[0], [read.index(loop) for loop in written])
+    return transpose(scope, Emitter.before(op), op.operands[0], [read.index(loop) for loop in written])
 
 
 def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:
@@ -145,14 +145,14 @@ def _increasing(loops: Sequence[int] | None) -> Permutation | None:
 def write_results(scope: Scope, op: linalg.ops.GenericOp, orders: Sequence[Permutation | None]) -> linalg.ops.GenericOp:
     """`op` with result `i` written permuted by `orders[i]`, followed by the transposes that restore it for its users; replaces `op`."""
     at = Emitter.before(op)
-    inputs, outputs = list(op.inputs), list(op.outputs)
-    maps = [attr.data for attr in op.indexing_maps]
+    view = StructuredOp(op)
+    inputs, outputs, maps = list(view.inputs), list(view.outputs), list(view.maps)
     for i, order in enumerate(orders):
         if order is not None:
             outputs[i] = init_like(scope, at, outputs[i], order)
             maps[len(inputs) + i] = permuted_results(maps[len(inputs) + i], order)
     old_results = list(op.results)
-    new = rebuilt(op, inputs, outputs, maps, [str(it.data.value) for it in op.iterator_types])
+    new = rebuilt(op, inputs, outputs, maps, view.iterators)
     after = Emitter(InsertPoint.after(new), location=new.location)
     results = [value if order is None else transpose(scope, after, value, inverse(order)) for value, order in zip(new.results, orders, strict=True)]
     assert len(old_results) == len(results)

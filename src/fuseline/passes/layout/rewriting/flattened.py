@@ -24,7 +24,7 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 def permute_flattened_contraction(scope: Scope, op: linalg.ops.GenericOp) -> bool:
     """Apply the rewriting above to each operand of a contraction whose other operand is a constant; in place. Answers whether it did."""
-    if len(op.inputs) != 2 or not any(is_constant(root_of(value)) for value in op.inputs):
+    if len(op.operands) != 3 or not any(is_constant(root_of(value)) for value in op.operands[:2]):
         return False
     if kind(op) is not Kind.CONTRACTION:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
@@ -51,7 +52,12 @@ def set_input(op: linalg.ops.GenericOp, index: int, value: SSAValue, map_: Affin
 
 def permuted_results(map_: AffineMap, permutation: Sequence[int]) -> AffineMap:
     """`map_` with its results in another order."""
-    return AffineMap(map_.num_dims, map_.num_symbols, tuple(map_.results[axis] for axis in permutation))
+    return _permuted(map_, tuple(permutation))
+
+
+@lru_cache(maxsize=1024)
+def _permuted(map_: AffineMap, permutation: tuple[int, ...]) -> AffineMap:
+    return AffineMap(map_.num_dims, map_.num_symbols, tuple([map_.results[axis] for axis in permutation]))
 
 
 def renamed(map_: AffineMap, loops: Sequence[AffineExpr], rank: int) -> AffineMap:
@@ -62,11 +68,15 @@ def renamed(map_: AffineMap, loops: Sequence[AffineExpr], rank: int) -> AffineMa
 def order_loops(op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
     """Reorder the loops of `op` in place: new loop `i` is old loop `order[i]`."""
     position = {loop: i for i, loop in enumerate(order)}
-    names = [AffineDimExpr(position[loop]) for loop in range(len(order))]
-    view = StructuredOp(op)
-    op.properties["indexing_maps"] = attributes.affine_maps(tuple([renamed(map_, names, len(order)) for map_ in view.maps]))
+    places, view = tuple([position[loop] for loop in range(len(order))]), StructuredOp(op)
+    op.properties["indexing_maps"] = attributes.affine_maps(tuple([_moved_loops(map_, places) for map_ in view.maps]))
     op.properties["iterator_types"] = attributes.iterators(tuple([view.iterators[loop] for loop in order]))
     rename_indices(op, lambda loop: position[loop])
+
+
+@lru_cache(maxsize=1024)
+def _moved_loops(map_: AffineMap, places: tuple[int, ...]) -> AffineMap:
+    return renamed(map_, [AffineDimExpr(place) for place in places], len(places))
 
 
 def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None:

@@ -13,10 +13,11 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from fuseline.analysis.structured import producer_of
@@ -61,8 +62,18 @@ def transposed_input(value: SSAValue) -> tuple[linalg.ops.TransposeOp, SSAValue,
     """The transpose that makes `value`, its operand and permutation; None where something else makes it."""
     op = producer_of(value)
     if isinstance(op, linalg.ops.TransposeOp):
-        return op, op.inputs[0], tuple(op.permutation.get_values())
+        return op, op.operands[0], permutation_of(op)
     return None
+
+
+def permutation_of(op: linalg.ops.TransposeOp) -> Permutation:
+    """The permutation of a transpose."""
+    return _values(op.permutation)
+
+
+@lru_cache(maxsize=1024)
+def _values(attribute: DenseArrayBase[IntegerType]) -> Permutation:
+    return tuple(attribute.get_values())
 
 
 def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
@@ -144,8 +155,8 @@ def merge_equal_transposes(value: SSAValue) -> None:
     """Make one of several transposes of `value` by the same permutation; the earliest stays."""
     seen: dict[Permutation, list[linalg.ops.TransposeOp]] = {}
     for user in users_of(value):
-        if isinstance(user, linalg.ops.TransposeOp) and user.inputs[0] is value:
-            seen.setdefault(tuple(user.permutation.get_values()), []).append(user)
+        if isinstance(user, linalg.ops.TransposeOp) and user.operands[0] is value:
+            seen.setdefault(permutation_of(user), []).append(user)
     for equal in seen.values():
         if len(equal) > 1:
             first = min(equal, key=_position)

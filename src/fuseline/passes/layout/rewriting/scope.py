@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
@@ -18,7 +19,10 @@ from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
 from fuseline.ir.provenance import nodes_in
 
-_REMOVABLE = (tensor.EmptyOp, tensor.DimOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.PadOp, tensor.ExtractSliceOp, tensor.ConcatOp)
+_REMOVABLE = (
+    *(tensor.EmptyOp, tensor.DimOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.PadOp, tensor.ExtractSliceOp, tensor.ConcatOp),
+    *(arith.ConstantOp, arith.AddiOp, arith.MuliOp, arith.SubiOp),
+)
 
 
 def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
@@ -153,15 +157,18 @@ class _EntryEmitter(Emitter):
 
 
 def _is_removable(op: Operation) -> bool:
-    if isinstance(op, linalg.abstract_ops.LinalgStructuredOperation):
-        return bool(op.results)
-    return isinstance(op, _REMOVABLE) or (isinstance(op, arith.ConstantOp | arith.AddiOp | arith.MuliOp | arith.SubiOp))
+    return bool(op.results) and _is_removable_kind(type(op))
+
+
+@cache
+def _is_removable_kind(kind: type[Operation]) -> bool:
+    return issubclass(kind, (linalg.abstract_ops.LinalgStructuredOperation, *_REMOVABLE))
 
 
 def sweep(block: Block) -> None:
     """Erase the layout ops, generics, inits and constants in `block` that nothing uses."""
     for op in reversed(list(block.ops)):
-        if _is_removable(op) and not any(result.uses for result in op.results):
+        if all(result.first_use is None for result in op.results) and _is_removable(op):
             Rewriter.erase_op(op)
 
 

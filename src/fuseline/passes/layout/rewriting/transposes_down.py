@@ -19,7 +19,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_concat
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
-from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, transpose, transposed_input
+from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, groups_of, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -186,8 +186,8 @@ def _weight(scope: Scope, value: SSAValue) -> int:
 
 def _transpose(scope: Scope, op: Operation) -> SSAValue | None:
     assert isinstance(op, linalg.ops.TransposeOp)
-    found = transposed_input(op.inputs[0])
-    permutation = tuple(op.permutation.get_values())
+    found = transposed_input(op.operands[0])
+    permutation = permutation_of(op)
     if found is None:
         return None
     moved = Emitter(InsertPoint.before(op), location=op.location)

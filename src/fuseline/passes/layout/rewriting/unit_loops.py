@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
@@ -24,6 +25,8 @@ from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.generics import extracts_of, finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
+
+Maps = tuple[AffineMap, ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) 
     except ValueError:
         return
     dropped = _droppable(scope, view, extents)
-    plan = _plan(view, dropped, {loop for loop, size in enumerate(extents) if size == 1})
+    unit = frozenset(loop for loop, size in enumerate(extents) if size == 1)
+    ones = tuple([tuple([size == 1 for size in shape_of(value)]) for value in view.operands])
+    plan = _plan(view.maps, view.input_count, ones, frozenset(dropped), unit)
     if not dropped and all(len(axes) == len(map_.results) for axes, map_ in zip(plan.axes, view.maps, strict=True)):
         return
     _apply(scope, squeezer, view, plan)
@@ -55,7 +60,7 @@ def _droppable(scope: Scope, view: StructuredOp, extents: Dims) -> set[int]:
     changed = bool(dropped)
     while changed:
         changed = False
-        for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
+        for value, map_ in zip(view.operands, view.maps, strict=True):
             for expr, size in zip(map_.results, scope.dims(value), strict=True):
                 if not _stays_plain(expr, dropped, size, extents):
                     dropped -= dims_of(expr)
@@ -87,27 +92,30 @@ def _start_value(view: StructuredOp) -> SSAValue | None:
     return op.inputs[0] if len(view.outputs) == 1 and isinstance(op, linalg.ops.FillOp) else None
 
 
-def _without_unit_results(view: StructuredOp, names: Sequence[AffineExpr], stay: set[int]) -> list[AffineExpr]:
+def _without_unit_results(maps: Maps, input_count: int, names: Sequence[AffineExpr], stay: frozenset[int]) -> list[AffineExpr]:
     """How inputs name the loops: a unit loop that stays for the sake of a result is 0 to them."""
-    windowed = {loop for map_ in view.maps for expr in map_.results if not isinstance(expr, AffineDimExpr) for loop in dims_of(expr)}
-    written = {expr.position for map_ in view.output_maps for expr in map_.results if isinstance(expr, AffineDimExpr)}
+    windowed = {loop for map_ in maps for expr in map_.results if not isinstance(expr, AffineDimExpr) for loop in dims_of(expr)}
+    written = {expr.position for map_ in maps[input_count:] for expr in map_.results if isinstance(expr, AffineDimExpr)}
     return [AffineExpr.constant(0) if loop in stay & written - windowed else name for loop, name in enumerate(names)]
 
 
-def _plan(view: StructuredOp, dropped: set[int], unit: set[int]) -> _Plan:
-    loops = tuple(loop for loop in range(view.rank) if loop not in dropped)
-    names: list[AffineExpr] = [AffineExpr.constant(0)] * view.rank
+@lru_cache(maxsize=1024)
+def _plan(maps: Maps, input_count: int, ones: tuple[tuple[bool, ...], ...], dropped: frozenset[int], unit: frozenset[int]) -> _Plan:
+    """What becomes of operands read through `maps`, the dimensions `ones` of which are 1 (the layers of a model are much alike)."""
+    rank = maps[0].num_dims
+    loops = tuple(loop for loop in range(rank) if loop not in dropped)
+    names: list[AffineExpr] = [AffineExpr.constant(0)] * rank
     for i, loop in enumerate(loops):
         names[loop] = AffineExpr.dimension(i)
-    read_names = _without_unit_results(view, names, unit - dropped)
-    maps: list[AffineMap] = []
+    read_names = _without_unit_results(maps, input_count, names, unit - dropped)
+    new: list[AffineMap] = []
     kept: list[tuple[int, ...]] = []
-    for i, (value, map_) in enumerate(zip((*view.inputs, *view.outputs), view.maps, strict=True)):
-        exprs = [_substituted(expr, read_names if i < len(view.inputs) else names) for expr in map_.results]
-        axes = _kept(shape_of(value), exprs)
-        maps.append(AffineMap(len(loops), 0, tuple(exprs[axis] for axis in axes)))
+    for i, (units, map_) in enumerate(zip(ones, maps, strict=True)):
+        exprs = [_substituted(expr, read_names if i < input_count else names) for expr in map_.results]
+        axes = _kept(units, exprs)
+        new.append(AffineMap(len(loops), 0, tuple(exprs[axis] for axis in axes)))
         kept.append(axes)
-    return _Plan(loops, tuple(maps), tuple(kept))
+    return _Plan(loops, tuple(new), tuple(kept))
 
 
 def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
@@ -126,16 +134,16 @@ def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
     return total + linear[1] if linear[1] else total
 
 
-def _kept(shape: Sequence[int], exprs: Sequence[AffineExpr]) -> tuple[int, ...]:
-    kept = [axis for axis, (size, expr) in enumerate(zip(shape, exprs, strict=True)) if size != 1 or not isinstance(expr, AffineConstantExpr)]
-    return tuple(kept or range(len(shape))[-1:])
+def _kept(units: Sequence[bool], exprs: Sequence[AffineExpr]) -> tuple[int, ...]:
+    kept = [axis for axis, (unit, expr) in enumerate(zip(units, exprs, strict=True)) if not unit or not isinstance(expr, AffineConstantExpr)]
+    return tuple(kept or range(len(units))[-1:])
 
 
 def _apply(scope: Scope, squeezer: Squeezer, view: StructuredOp, plan: _Plan) -> None:
     op = view.op
     _rename_indices(op, plan.loops)
     values = [squeezer.keep(value, axes) for value, axes in zip(op.operands, plan.axes, strict=True)]
-    inputs, outputs = values[: len(op.inputs)], values[len(op.inputs) :]
+    inputs, outputs = values[: view.input_count], values[view.input_count :]
     iterators = [view.iterators[loop] for loop in plan.loops]
     maps = list(plan.maps)
     if view.reduction and "reduction" not in iterators:

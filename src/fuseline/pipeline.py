@@ -216,7 +216,15 @@ def _without_collection() -> Generator[None]:
         yield
     finally:
         if was_on:
+            _count_as_old()
             gc.enable()
+
+
+def _count_as_old() -> None:
+    """Move what the compile has made to the oldest generation: the next small collection would walk all of it (0.2 s for 7,000 ops)."""
+    if gc.get_freeze_count() == 0:  # nobody has frozen anything that would thaw with it
+        gc.freeze()
+        gc.unfreeze()
 
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:

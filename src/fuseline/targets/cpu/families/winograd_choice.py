@@ -26,20 +26,26 @@ ERROR_LIMIT = {"default": 16.0, "fast": 256.0}
 GAIN = 1.08
 """How much faster than directly it must be expected to be: the model is off by so much, and the direct way errs less."""
 
-MOST_TILES = 64
-"""Tiles per block: each weight is then used 64 times per load, and more gains nothing."""
+TILES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+"""Tiles per block that are weighed, evened out over the image. Each weight is used so often per load; more than 64 times gains nothing."""
 
 SCRATCH_BYTES = 2 * 1024 * 1024
 """What a workgroup may use: the scratch of all threads stays within a shared last-level cache."""
 
-PASS_COLUMNS = (64, 32, 128)
-"""Columns per pass that are weighed: a block's transformed image is read once per pass, its products lie in the nearest cache."""
+PASS_COLUMNS = (64, 32)
+"""Columns per pass that are weighed: a block's transformed image is read once per pass."""
 
-TRANSFORM_CYCLES = 8.0
-"""Per point of a tile and vector, to transform pixels; about as much to transform products."""
+PIXEL_CYCLES, RESULT_CYCLES = 1.0, 0.45
+"""Per point of a tile, size of its transform and vector: to transform pixels, which come from far, and products."""
 
-EPILOGUE_CYCLES = 4.0
+EPILOGUE_CYCLES = 2.5
 """Per pixel and vector."""
+
+TILE_CYCLES = 40
+"""To begin and end a register tile."""
+
+DIRECT_OVERHEAD = 1.06
+"""What a direct convolution takes beyond its multiply-adds: edges, window rows, addresses."""
 
 FIRST_BYTE_CYCLES, NEXT_BYTE_CYCLES = 0.1, 0.04
 """Per byte of a filter read from memory, and read again from the last-level cache: what prefetching does not hide."""
@@ -62,7 +68,7 @@ def choose(problem: FilteringProblem, machine: Machine, policy: Policy) -> Winog
     direct = direct_cycles(problem, machine, policy.threads)
     if direct < GAIN * found[0]:
         return Refusal("direct-is-faster", f"{found[0]:.3g} cycles are expected, {direct:.3g} directly")
-    return winograd_plan(problem, found[2], machine.lanes("f32"))
+    return winograd_plan(problem, found[2], machine)
 
 
 def _applies(problem: FilteringProblem, outputs: int) -> bool:
@@ -77,7 +83,7 @@ def _error(problem: FilteringProblem, outputs: int) -> float:
 def _blockings(problem: FilteringProblem, allowed: list[int], machine: Machine, threads: int) -> Iterator[Blocking]:
     for outputs in allowed:
         total = tile_count(problem, outputs)
-        for tiles in sorted({-(-total // -(-total // t)) for t in range(1, min(MOST_TILES, total) + 1)}):
+        for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
             for columns in PASS_COLUMNS:
                 whole = blocking(problem, outputs, tiles, columns, machine)
                 if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
@@ -125,9 +131,11 @@ def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, th
     blocks = -(-tile_count(problem, b.axes[0].outputs) // b.tiles)
     mine = -(-blocks * groups // threads)
     vectors = b.passes * b.panels * b.tile.vectors
-    products = b.points * problem.channels * b.passes * b.panels * _step_cycles(b.tiles, b.tile)
-    results = b.tiles * vectors * (b.points * TRANSFORM_CYCLES + b.outputs * EPILOGUE_CYCLES)
-    pixels = b.tiles * -(-problem.channels // lanes) * b.points * TRANSFORM_CYCLES
+    size = max(axis.size for axis in b.axes)
+    tile_count_ = split_rows(b.tiles, b.tile.rows).count
+    products = b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
+    results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
+    pixels = b.tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
     compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads)
 
@@ -143,7 +151,7 @@ def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> 
     compute = lines * steps * whole * _step_cycles(rows, tile)
     if rest:
         compute += lines * steps * _step_cycles(rows, Tile(tile.rows, -(-rest // lanes)))
-    return compute / threads + _filter_cycles(steps * problem.columns * 4, 1, machine, threads)
+    return DIRECT_OVERHEAD * compute / threads + _filter_cycles(steps * problem.columns * 4, 1, machine, threads)
 
 
 def _step_cycles(rows: int, tile: Tile) -> float:

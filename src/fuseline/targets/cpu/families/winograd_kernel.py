@@ -1,7 +1,7 @@
 """The kernel of a convolution by minimal filtering. A workgroup takes a block of tiles and goes through three stages in its scratch:
 
-    transformed[point][tile][channel]   B^T (the tile's pixels) B, along channels
-    products[point][tile][column]       one small matrix product per point, in the register tiles of contractions
+    transformed[tile][point][channel]   B^T (the tile's pixels) B, along channels
+    products[tile][point][column]       one small matrix product per point, in the register tiles of contractions
     pixels[output][column]              A^T (the tile's products) A, then the epilogue, pixel by pixel
 
 Tiles are numbered over the outer loops and the tiles of an image alike, so a block may span images. A tile that reaches over a border, and
@@ -24,6 +24,10 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.cpu.microkernel import ReductionAxis, TileReduction
 from fuseline.targets.cpu.packing import over_axes
+from fuseline.targets.cpu.tiles import LINE_BYTES
+
+SECOND_CACHE = 2
+"""The next panel is asked for while one is in use: into the second-level cache, for two of them and the rows do not fit the first."""
 
 
 class WinogradKernel:
@@ -36,8 +40,8 @@ class WinogradKernel:
         self.frame = self.evaluator.frame
         self.accumulator: Value | None = None
         blocking = plan.blocking
-        self.transformed = kernel.scratch("f32", blocking.points * plan.image_stride)
-        self.products = kernel.scratch("f32", blocking.points * plan.product_stride)
+        self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
+        self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
         self.reader = TileReader(plan, self.evaluator)
         position = plan.view.tensors.index(plan.problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
@@ -69,6 +73,7 @@ class WinogradKernel:
                 kernel.loop(lo, hi, 1, lambda group: self._passes(start, group))
             return ()
 
+        self.reader.fill_page()
         kernel.loop(kernel.div(kernel.begin, groups), kernel.ceil_div(kernel.end, groups), 1, block)
 
     def _passes(self, start: Operand, group: Operand) -> tuple[Operand, ...]:
@@ -102,12 +107,12 @@ class WinogradKernel:
     def _transform(self, slot: Operand, tile: Operand) -> None:
         kernel, plan = self.kernel, self.plan
         axes = plan.blocking.axes
-        row = kernel.mul(slot, plan.channel_pitch)
+        row = kernel.mul(slot, plan.image_stride)
 
         def vector(channel: Operand, pixels: Callable[[Sequence[int]], Value]) -> None:
             values = self._along_axes([axis.inputs for axis in axes], [axis.size for axis in axes], pixels)
             for point, value in enumerate(values):
-                place = kernel.add(kernel.add(row, channel), point * plan.image_stride)
+                place = kernel.add(kernel.add(row, channel), point * plan.channel_pitch)
                 kernel.store(self.transformed, place, value, align=self.align)
 
         self.reader.visit(self.reader.place(tile), vector)
@@ -148,32 +153,35 @@ class WinogradKernel:
         """One register tile: tiles of the image `first` and following, times one panel."""
         kernel, plan = self.kernel, self.plan
         vectors, lanes = plan.blocking.tile.vectors, plan.lanes
-        origin = kernel.add(kernel.mul(point, plan.image_stride), kernel.mul(first, plan.channel_pitch))
-        addresses = [kernel.address(self.transformed, kernel.add(origin, r * plan.channel_pitch)) for r in range(height)]
+        origin = kernel.add(kernel.mul(point, plan.channel_pitch), kernel.mul(first, plan.image_stride))
+        addresses = [kernel.address(self.transformed, kernel.add(origin, r * plan.image_stride)) for r in range(height)]
 
         def columns(step: Operand, at: Sequence[Operand], v: int) -> Value:
             del at
-            return kernel.load(self.filter, kernel.add(kernel.add(base, step), v * lanes), lanes, align=self.align)
+            index = kernel.add(kernel.add(base, step), v * lanes)
+            if plan.prefetches and v * self.align % LINE_BYTES == 0:
+                kernel.prefetch(self.filter, kernel.add(index, plan.problem.channels * plan.width), SECOND_CACHE)
+            return kernel.load(self.filter, index, lanes, align=self.align)
 
         axes = [ReductionAxis(plan.problem.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
         held = TileReduction(kernel, addresses, axes, columns, (height, vectors)).emit([zero] * (height * vectors))
-        row = kernel.add(kernel.add(kernel.mul(point, plan.product_stride), kernel.mul(first, plan.pass_width)), column)
+        row = kernel.add(kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column)
         for i, value in enumerate(held):
-            place = kernel.add(row, i // vectors * plan.pass_width + i % vectors * lanes)
+            place = kernel.add(row, i // vectors * plan.product_stride + i % vectors * lanes)
             kernel.store(self.products, place, value, align=self.align)
 
     def _finish(self, slot: Operand, tile: Operand, number: Operand) -> None:
         """The pixels of a tile, and what follows from them."""
         kernel, plan = self.kernel, self.plan
         axes = plan.blocking.axes
-        row = kernel.mul(slot, plan.pass_width)
+        row = kernel.mul(slot, plan.product_stride)
         sizes = [axis.size for axis in axes]
 
         def vector(column: Operand) -> tuple[Operand, ...]:
             def load(at: Sequence[int]) -> Value:
                 point = at[0] if len(at) == 1 else at[0] * sizes[1] + at[1]
-                return kernel.load(self.products, kernel.add(kernel.add(row, column), point * plan.product_stride), plan.lanes, align=self.align)
+                return kernel.load(self.products, kernel.add(kernel.add(row, column), point * plan.column_pitch), plan.lanes, align=self.align)
 
             for i, value in enumerate(self._along_axes([axis.results for axis in axes], sizes, load)):
                 kernel.store(self.pixels, kernel.add(column, i * plan.pass_width), value, align=self.align)

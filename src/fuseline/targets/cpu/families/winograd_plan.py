@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import prod
 
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction_problem import estimated
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd_matrices import Filtering
 from fuseline.targets.cpu.families.winograd_problem import FilteringProblem, ImageSegment
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import LINE_BYTES, RowSplit, Tile, split_rows
 from fuseline.targets.target import PackedLayout
 
 PATCH_VECTORS = 8
 """Vectors of channels that are gathered and transformed together where a tile's pixels are copied first: a patch then fits the first cache."""
+
+CONFLICTING_LINES = 8
+"""Streams a multiple of so many lines apart meet in an eighth of the sets or less."""
 
 _LINE = LINE_BYTES // BYTES["f32"]
 
@@ -51,6 +56,8 @@ class WinogradPlan(Plan):
     problem: FilteringProblem
     blocking: Blocking
     lanes: int
+    prefetches: bool
+    prefetches_pixels: bool
 
     @property
     def width(self) -> int:
@@ -97,18 +104,23 @@ class WinogradPlan(Plan):
 
     @property
     def channel_pitch(self) -> int:
-        """Elements between two tiles of the transformed image: whole vectors."""
-        return -(-self.problem.channels // self.lanes) * self.lanes
+        """Elements between two points of a transformed tile."""
+        return _apart(-(-self.problem.channels // self.lanes) * self.lanes)
 
     @property
     def image_stride(self) -> int:
-        """Elements between two points of the transformed image."""
-        return _spread(self.blocking.tiles * self.channel_pitch)
+        """Elements between two transformed tiles."""
+        return _apart(self.blocking.points * self.channel_pitch)
+
+    @property
+    def column_pitch(self) -> int:
+        """Elements between two points of a tile's products."""
+        return _apart(self.pass_width)
 
     @property
     def product_stride(self) -> int:
-        """Elements between two points of the products."""
-        return _spread(self.blocking.tiles * self.pass_width)
+        """Elements between the products of two tiles."""
+        return _apart(self.blocking.points * self.column_pitch)
 
     @property
     def segments(self) -> tuple[ImageSegment, ...]:
@@ -117,10 +129,20 @@ class WinogradPlan(Plan):
         whole = all(segment.start % self.lanes == 0 for segment in segments)
         return segments if whole else ()
 
+    @property
+    def copies(self) -> bool:
+        """Whether pixels of any tile are copied before they are transformed."""
+        return not self.segments or any(segment.size % self.lanes for segment in self.segments)
 
-def winograd_plan(problem: FilteringProblem, blocking: Blocking, lanes: int) -> WinogradPlan:
-    """The plan of a blocking."""
-    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=lanes)
+
+def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
+    """The plan of a blocking. Panels and pixels are prefetched where the filter or the image does not stay in the second-level cache."""
+    plan = WinogradPlan(
+        view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetches=False, prefetches_pixels=False
+    )
+    filter_bytes = blocking.points * problem.channels * plan.panel_count * plan.width * BYTES["f32"]
+    image_bytes = prod(estimated(size) for size in problem.view.shapes.dims(problem.base.lhs.value)) * BYTES["f32"]
+    plan = replace(plan, prefetches=2 * filter_bytes > machine.l2_bytes, prefetches_pixels=image_bytes > machine.l2_bytes)
     position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)
@@ -159,7 +181,7 @@ def _loops(plan: WinogradPlan) -> list[int | None]:
     return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in plan.problem.base.rhs.map.results]
 
 
-def _spread(elements: int) -> int:
-    """`elements` rounded up to an odd number of cache lines, so that streams this far apart fall into different sets."""
+def _apart(elements: int) -> int:
+    """`elements`, or a cache line more where streams that far apart would share few sets of the first-level cache."""
     lines = -(-elements // _LINE)
-    return (lines if gcd(lines, 2) == 1 else lines + 1) * _LINE
+    return elements if lines % CONFLICTING_LINES else (lines + 1) * _LINE

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from math import prod
 
 from fuseline.ir import dim as d
@@ -14,7 +15,7 @@ from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_access import Bound
 from fuseline.targets.cpu.families.winograd_plan import PATCH_VECTORS, WinogradPlan
 from fuseline.targets.cpu.families.winograd_problem import ImageSegment, WindowAxis
-from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 from fuseline.targets.cpu.packing import over_axes
 
 Pixels = Callable[[Sequence[int]], Value]
@@ -42,7 +43,9 @@ class TileReader:
         self.plan, self.evaluator = plan, evaluator
         self.kernel, self.frame = evaluator.kernel, evaluator.frame
         self.chunk = min(plan.channel_pitch, PATCH_VECTORS * plan.lanes)
-        self.patch = self.kernel.scratch("f32", plan.blocking.points * self.chunk)
+        self.page_vectors = max((segment.size // plan.lanes for segment in plan.segments), default=0)
+        self.page = self.kernel.scratch("f32", self.page_vectors * plan.lanes)
+        self.patch = self.kernel.scratch("f32", plan.blocking.points * self.chunk if plan.copies else 0)
         sizes = [axis.size for axis in plan.blocking.axes]
         self.patch_strides = [prod(sizes[i + 1 :]) * self.chunk for i in range(len(sizes))]
 
@@ -66,7 +69,7 @@ class TileReader:
             self._copied(segment, place, visitor)
         else:
             inside = self._inside(segment, place)
-            self.kernel.when(inside, lambda: self._in_place(segment, place, visitor), lambda: self._copied(segment, place, visitor))
+            self.kernel.when(inside, lambda: self._in_place(segment, place, visitor), lambda: self._at_border(segment, place, visitor))
 
     # tiles within the image ----------------------------------------------------------------------------------------------------------
 
@@ -90,6 +93,9 @@ class TileReader:
         kernel = self.kernel
 
         def body(channel: Operand) -> tuple[Operand, ...]:
+            if self.plan.prefetches_pixels:
+                self._prefetch_next(segment, place, channel)
+
             def pixel(at: Sequence[int]) -> Value:
                 return self._load(segment, [kernel.add(o, i) for o, i in zip(place.origin, at, strict=True)], place, channel, None)
 
@@ -98,15 +104,55 @@ class TileReader:
 
         kernel.loop(0, segment.size, self.plan.lanes, body)
 
+    def _prefetch_next(self, segment: ImageSegment, place: Place, channel: Operand) -> None:
+        """Ask for what the next tile along the last axis does not share with this one."""
+        kernel, axes = self.kernel, self.plan.blocking.axes
+        fresh = range(axes[-1].size, axes[-1].size + axes[-1].outputs)
+        for at in product(*(range(axis.size) for axis in axes[:-1]), fresh):
+            memory, flat = self._flat(segment, [kernel.add(o, i) for o, i in zip(place.origin, at, strict=True)], place)
+            kernel.prefetch(memory, kernel.add(flat, channel))
+
     def _load(self, segment: ImageSegment, pixel: Sequence[Operand], place: Place, channel: Operand, active: Operand | None) -> Value:
         """Channels of a segment, counted from its start, at a pixel."""
+        memory, flat = self._flat(segment, pixel, place)
+        return self.kernel.load(memory, self.kernel.add(flat, channel), self.plan.lanes, active=active)
+
+    def _flat(self, segment: ImageSegment, pixel: Sequence[Operand], place: Place) -> tuple[MemRef, Operand]:
+        """The first channel of a segment at a pixel."""
         kernel, access = self.kernel, segment.access
-        flat = kernel.add(self.frame.operand(access.flat.constant), channel)
+        flat = self.frame.operand(access.flat.constant)
         for loop, value in place.outer.items():
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(loop))))
         for axis, value in zip(self.plan.problem.windows, pixel, strict=True):
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(axis.pixel))))
-        return kernel.load(self.frame.argument(access.source), flat, self.plan.lanes, active=active)
+        return self.frame.argument(access.source), flat
+
+    # tiles at a border ---------------------------------------------------------------------------------------------------------------
+
+    def fill_page(self) -> None:
+        """Write the zeros that are read in place of pixels outside the image."""
+        kernel, lanes = self.kernel, self.plan.lanes
+
+        def body(v: Operand) -> tuple[Operand, ...]:
+            kernel.store(self.page, kernel.mul(v, lanes), kernel.const(0, "f32", lanes))
+            return ()
+
+        kernel.loop(0, self.page_vectors, 1, body)
+
+    def _at_border(self, segment: ImageSegment, place: Place, visitor: Visitor) -> None:
+        """An address is chosen per pixel, once for all its channels."""
+        kernel, lanes = self.kernel, self.plan.lanes
+        addresses: dict[tuple[int, ...], Address] = {}
+        for at in product(*(range(axis.size) for axis in self.plan.blocking.axes)):
+            pixel = [kernel.add(o, i) for o, i in zip(place.origin, at, strict=True)]
+            memory, flat = self._flat(segment, pixel, place)
+            addresses[at] = kernel.select_mem(self._exists(segment, pixel), memory, flat, self.page, 0)
+
+        def body(channel: Operand) -> tuple[Operand, ...]:
+            visitor(kernel.add(channel, segment.start), lambda at: kernel.load(addresses[tuple(at)], channel, lanes))
+            return ()
+
+        kernel.loop(0, segment.size, lanes, body)
 
     # copies --------------------------------------------------------------------------------------------------------------------------
 

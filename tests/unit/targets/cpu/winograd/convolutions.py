@@ -29,7 +29,7 @@ class Forced(WinogradFamily):
         if isinstance(problem, Refusal):
             return problem
         chosen = blocking(problem, self.outputs, self.tiles, self.columns, machine, passes=self.passes)
-        return winograd_plan(problem, chosen, machine.lanes("f32"))
+        return winograd_plan(problem, chosen, machine)
 
 
 def padded(x: Array, low: int, high: int) -> Array:

@@ -110,7 +110,7 @@ def test_every_thread_has_work(threads: int, isa: str):
     for case in (Case((56, 56), (64, 64)), Case((14, 14), (256, 256)), Case((28, 28), (128, 128), batch=2)):
         found = plan(case.view, threads=threads, isa=isa)
         workgroups = d.evaluate(found.workgroups, {})
-        assert workgroups >= min(threads, 8)
+        assert 4 * workgroups >= 3 * threads
         assert -(-workgroups // threads) <= 1.5 * workgroups / threads or workgroups < 3 * threads
 
 

@@ -145,10 +145,9 @@ def _make_pass(name: str, options: CompileOptions) -> ModulePass:
 def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
     """What the user's choices mean for one pass."""
     if name == "form-dispatch-regions":
-        from fuseline.passes.fusion.rule import installed_rules, load_rules
+        from fuseline.passes.fusion.user_rules import user_rules
 
-        rules = (*installed_rules(), *(rule for path in options.rules for rule in load_rules(path)))
-        return {"fusion": options.fusion, "rules": rules, "plan": str(options.plan or ""), "plan_strict": options.plan_strict}
+        return {"fusion": options.fusion, "rules": user_rules(options.rules), "plan": str(options.plan or ""), "plan_strict": options.plan_strict}
     if name == "deduplicate-executables":
         return {"level": options.dedup}
     return {}

@@ -7,15 +7,12 @@ Rules live one per file in `rules/` (or in a user's file: `--rules my_rules.py`)
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, ClassVar
 
 from fuseline.errors import FuselineError
@@ -23,6 +20,9 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into, scratch_bytes
+
+RESERVED_NAMES = frozenset({"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops"})
+"""What decisions say where no rule of a pair spoke: the driver, a plan, a join of several groups."""
 
 
 class Shape(Enum):
@@ -111,39 +111,6 @@ def builtin_rules() -> list[FusionRule]:
     return order_rules(found)
 
 
-def load_rules(path: Path) -> list[FusionRule]:
-    """The rules of a user's file: its `EXPORT` (a rule class or a list of them). Raises E0501 where it has none."""
-    spec = importlib.util.spec_from_file_location(f"fuseline_user_rules_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FuselineError("E0501", f"no rule file at {path}", node=str(path), hint="pass a Python file that has an EXPORT")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise FuselineError("E0501", f"the rule file does not load: {error!r}", node=str(path)) from error
-    return _rules_of(module, str(path))
-
-
-def installed_rules() -> list[FusionRule]:
-    """The rules of installed packages: modules under the entry-point group `fuseline.rules`. Raises E0501 as `load_rules` does."""
-    found: list[FusionRule] = []
-    for entry in entry_points(group="fuseline.rules"):
-        try:
-            module = entry.load()
-        except Exception as error:
-            raise FuselineError("E0501", f"the rules of an installed package do not load: {error!r}", node=entry.value) from error
-        found += _rules_of(module, entry.value)
-    return found
-
-
-def _rules_of(module: Any, where: str) -> list[FusionRule]:
-    exports: Any = getattr(module, "EXPORT", None)
-    classes: list[Any] = list(exports) if isinstance(exports, list | tuple) else [exports]
-    if not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
-        raise FuselineError("E0501", "the rule file has no EXPORT that is a FusionRule class", node=where)
-    return [item() for item in classes]
-
-
 def _export(module: Any, file_name: str) -> FusionRule:
     export = getattr(module, "EXPORT", None)
     if not (isinstance(export, type) and issubclass(export, FusionRule)):
@@ -154,20 +121,20 @@ def _export(module: Any, file_name: str) -> FusionRule:
 
 
 def order_rules(rules: Iterable[FusionRule]) -> list[FusionRule]:
-    """Rules so that each comes after those it names; raises E0501 for a cycle, a repeated or an unknown name."""
-    waiting = {rule.name: rule for rule in rules}
-    names = set(waiting)
-    done: list[FusionRule] = []
-    placed: set[str] = set()
+    """Rules so that each comes after those it names; raises E0704 for a cycle, a repeated or an unknown name."""
+    waiting: dict[str, FusionRule] = {}
+    for rule in rules:
+        if rule.name in waiting or rule.name in RESERVED_NAMES:
+            raise FuselineError("E0704", f"two rules are called {rule.name}", node=rule.name, hint="`fuseline compile --list-rules` lists the names")
+        waiting[rule.name] = rule
     for rule in waiting.values():
-        unknown = set(rule.after) - names
+        unknown = set(rule.after) - waiting.keys()
         if unknown:
-            raise FuselineError("E0501", f"rule {rule.name} comes after {sorted(unknown)[0]}, which is no rule", node=rule.name)
+            raise FuselineError("E0704", f"rule {rule.name} comes after {sorted(unknown)[0]}, which is no rule", node=rule.name)
+    done: dict[str, FusionRule] = {}
     while waiting:
-        ready = sorted(name for name, rule in waiting.items() if set(rule.after) <= placed)
+        ready = sorted(name for name, rule in waiting.items() if set(rule.after) <= done.keys())
         if not ready:
-            raise FuselineError("E0501", f"rules wait for each other: {', '.join(sorted(waiting))}")
-        for name in ready:
-            done.append(waiting.pop(name))
-            placed.add(name)
-    return done
+            raise FuselineError("E0704", f"rules wait for each other: {', '.join(sorted(waiting))}", node=min(waiting))
+        done |= {name: waiting.pop(name) for name in ready}
+    return list(done.values())

@@ -1,0 +1,118 @@
+"""Rules from outside the tree: `--rules FILE`, and installed packages with an entry point in the group `fuseline.rules`.
+
+A file (or the module that an entry point names) has an `EXPORT`: a rule class or a list of them. What is wrong with one is E0704, by its name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, cast
+
+from fuseline.errors import FuselineError
+from fuseline.passes.fusion.checked_rule import checked
+from fuseline.passes.fusion.rule import FusionRule, Shape, builtin_rules, order_rules
+
+BUILT_IN = "built-in"
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """A rule as listed: `origin` is `built-in`, the file, or the entry point's module; `summary` the first line of its documentation."""
+
+    name: str
+    shape: str
+    after: tuple[str, ...]
+    summary: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    rule: FusionRule
+    summary: str
+    origin: str
+
+
+def load_rules(path: Path) -> list[FusionRule]:
+    """The rules of a user's file, their answers checked. Raises E0704 for a file that has none."""
+    return [checked(found.rule) for found in _file_rules(path)]
+
+
+def installed_rules() -> list[FusionRule]:
+    """The rules of installed packages, their answers checked. Raises E0704 as `load_rules` does."""
+    return [checked(found.rule) for found in _package_rules()]
+
+
+def user_rules(paths: Iterable[Path]) -> tuple[FusionRule, ...]:
+    """The rules of installed packages and of files."""
+    return (*installed_rules(), *(rule for path in paths for rule in load_rules(path)))
+
+
+def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:
+    """All rules in the order in which they are asked, those of `paths` included. Raises E0704."""
+    builtin = [_Found(rule, _first_line(sys.modules[type(rule).__module__].__doc__), BUILT_IN) for rule in builtin_rules()]
+    found = [*builtin, *_package_rules(), *(entry for path in paths for entry in _file_rules(path))]
+    order = order_rules(entry.rule for entry in found)
+    known = {entry.rule.name: entry for entry in found}
+    return [RuleInfo(r.name, r.shape.value, tuple(r.after), known[r.name].summary, known[r.name].origin) for r in order]
+
+
+def _file_rules(path: Path) -> list[_Found]:
+    name = f"fuseline_user_rules_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FuselineError("E0704", f"no rule file at {path}", node=str(path), hint="pass a Python file that has an EXPORT")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise FuselineError("E0704", f"the rule file does not load: {problem!r}", node=str(path)) from problem
+    return _rules_of(module, str(path))
+
+
+def _package_rules() -> list[_Found]:
+    found: list[_Found] = []
+    for entry in entry_points(group="fuseline.rules"):
+        try:
+            module = entry.load()
+        except (Exception, SystemExit) as problem:
+            raise FuselineError("E0704", f"the rules of an installed package do not load: {problem!r}", node=entry.value) from problem
+        found += _rules_of(module, entry.value)
+    return found
+
+
+def _rules_of(module: Any, origin: str) -> list[_Found]:
+    exports: Any = getattr(module, "EXPORT", None)
+    classes: list[Any] = list(exports) if isinstance(exports, list | tuple) else [exports]
+    if not classes or not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
+        raise FuselineError("E0704", "it has no EXPORT that is a FusionRule class, or a list of them", node=origin)
+    return [_Found(_made(item, origin), _first_line(item.__dict__.get("__doc__") or getattr(module, "__doc__", "")), origin) for item in classes]
+
+
+def _made(kind: type[FusionRule], origin: str) -> FusionRule:
+    """An instance of a rule class whose fields are what they should be."""
+    name: object = getattr(kind, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FuselineError("E0704", f"class {kind.__name__} has the name {name!r}; write it in kebab-case", node=origin)
+    after, shape = cast("object", kind.after), cast("object", kind.shape)
+    if not isinstance(after, tuple | list) or not all(isinstance(other, str) for other in after):
+        raise FuselineError("E0704", f"rule {name} has after = {after!r}, which is no tuple of names", node=origin)
+    if not isinstance(shape, Shape):
+        raise FuselineError("E0704", f"rule {name} has shape = {shape!r}; use Shape.SHARED or Shape.PULLED", node=origin)
+    try:
+        return kind()
+    except (Exception, SystemExit) as problem:
+        raise FuselineError("E0704", f"rule {name} cannot be made: {problem}", node=origin) from problem
+
+
+def _first_line(documentation: object) -> str:
+    lines = str(documentation or "").strip().splitlines()
+    return lines[0].strip() if lines else ""

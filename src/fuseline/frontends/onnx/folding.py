@@ -341,6 +341,11 @@ def _identity(node: OnnxNode, x: Array) -> Array:
     return x
 
 
+def _mod(node: OnnxNode, x: Array, y: Array) -> Array:
+    """With the sign of the divisor; with `fmod` that of the dividend. Symbolic sizes are not negative: there both agree."""
+    return _binary(_symbolic_mod, np.fmod if node.integer("fmod", 0) else np.mod)(node, x, y)
+
+
 def _comparison(holds: Callable[[int | None, int | None], bool | None], numeric: Callable[[Any, Any], Any]) -> Callable[..., Array]:
     folder = _binary(_ordered(holds), numeric)
 
@@ -355,7 +360,7 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Sub": _binary(d.sub, np.subtract),
     "Mul": _binary(d.mul, np.multiply),
     "Div": _binary(_symbolic_div, _truncated_div),
-    "Mod": _binary(_symbolic_mod, np.fmod),
+    "Mod": _mod,
     "Min": _binary(d.minimum, np.minimum),
     "Max": _binary(d.maximum, np.maximum),
     "And": _binary(lambda x, y: x and y, np.logical_and),

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.dtypes import is_float, is_unsigned, mlir_element
 from fuseline.ir.build import Body
+from fuseline.ir.scalar_ops import RemFOp
 
 DType = np.dtype[Any]
 INDEX = IndexType()
@@ -45,7 +46,9 @@ def div(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def rem(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
-    """The remainder with the sign of the dividend; a zero divisor is read as one."""
+    """The remainder with the sign of the dividend; an integer zero as divisor is read as one."""
+    if is_float(dtype):
+        return b.op(RemFOp, x, y)
     return b.op(arith.RemUIOp if is_unsigned(dtype) else arith.RemSIOp, x, _nonzero(b, dtype, y))
 
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from fuseline.errors import FuselineError
+from fuseline.ir.scalar_ops import RemFOp
 from fuseline.targets.cpu import vector_math as vm
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -188,6 +189,7 @@ _RULES: dict[type[Operation], Rule] = {
     arith.MulfOp: _plain("mul"),
     arith.DivfOp: _plain("div"),
     arith.NegfOp: _plain("neg"),
+    RemFOp: vm.fmod,
     arith.MaximumfOp: _plain("maximum"),
     arith.MinimumfOp: _plain("minimum"),
     arith.MaxnumfOp: _maxnum,

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fuseline.targets.cpu import remainder
 from fuseline.targets.cpu import wide_math as wide
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Value
@@ -149,6 +150,7 @@ asin, acos, atan, atan2 = _widened(wide.asin), _widened(wide.acos), _widened(wid
 sinh, cosh = _widened(wide.sinh), _widened(wide.cosh)
 asinh, acosh, atanh = _widened(wide.asinh), _widened(wide.acosh), _widened(wide.atanh)
 cbrt = _widened(wide.cbrt)
+fmod = _widened(remainder.fmod)
 exp2 = _widened(wide.exp2)
 log2 = _widened(lambda k, x: k.mul(wide.log(k, x), 1.0 / math.log(2.0)))
 log10 = _widened(lambda k, x: k.mul(wide.log(k, x), 1.0 / math.log(10.0)))

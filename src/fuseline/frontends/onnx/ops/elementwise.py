@@ -290,20 +290,26 @@ for _name, _arith in {"Add": s.add, "Sub": s.sub, "Mul": s.mul, "Div": s.div}.it
 
 @onnx_op("Mod")
 def modulo(node: OnnxNode) -> Tensor:
-    """The remainder: sign of the divisor (fmod=0, integers), or of the dividend."""
-    a = node[0]
-    if is_float(a.dtype):
-        raise NoNativeLowering("unsupported-dtype", "floating-point remainder")
+    """The remainder: with the sign of the divisor (fmod=0), or of the dividend."""
 
     def body(b: Body, t: DType, x: SSAValue, y: SSAValue) -> SSAValue:
         rest = s.rem(b, t, x, y)
         if node.integer("fmod") or is_unsigned(t):
             return rest
         zero = constant(b, t, 0)
-        odd = b.op(arith.AndIOp, s.compare(b, t, "ne", rest, zero), s.compare(b, t, "lt", b.op(arith.XOrIOp, rest, y), zero))
-        return s.select(b, odd, s.add(b, t, rest, y), rest)
+        differ = _signs_differ(b, t, rest, y, zero)
+        moved = s.select(b, b.op(arith.AndIOp, s.compare(b, t, "ne", rest, zero), differ), s.add(b, t, rest, y), rest)
+        if not is_float(t):
+            return moved
+        return s.select(b, s.compare(b, t, "eq", rest, zero), b.op(math.CopySignOp, rest, y), moved)
 
     return _binary(node, body)
+
+
+def _signs_differ(b: Body, t: DType, x: SSAValue, y: SSAValue, zero: SSAValue) -> SSAValue:
+    if is_float(t):
+        return b.op(arith.XOrIOp, s.compare(b, t, "lt", x, zero), s.compare(b, t, "lt", y, zero))
+    return s.compare(b, t, "lt", b.op(arith.XOrIOp, x, y), zero)
 
 
 @onnx_op("Pow", since=7)

@@ -17,6 +17,7 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from .native import call
 
 HOST = detect()
+ISAS = [HOST.name] if HOST.name in ("neon", "baseline") else [HOST.name, "baseline"]
 F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
 
@@ -174,3 +175,21 @@ def test_without_fma(name: str, isa: str) -> None:
     with np.errstate(all="ignore"):
         want = reference(x.astype(F64))
     check(run(getattr(vm, name), x, isa=machine(isa)), want, 8.0)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("dtype", "low", "high"), [(F32, -149.0, 127.9), (F64, -1074.0, 1023.9)])
+def test_remainders_are_exact_for_every_quotient(dtype: Any, low: float, high: float, isa: str):
+    x, y = arguments(dtype, 21, low, high), arguments(dtype, 22, low, high)
+    rng = np.random.default_rng(23)
+    with np.errstate(over="ignore"):
+        near = np.concatenate([x[:4000], (y[:4000] * np.round(rng.uniform(-1e6, 1e6, 4000))).astype(dtype)])
+        close = near * (1 + rng.choice([0, 1e-7, -1e-7, 0.3], 8000)).astype(dtype)
+    odd = np.repeat(x[-16:], 16), np.tile(y[-16:], 16)
+    for a, b in ((x, y), (near, close), (near, np.resize(y[:4000], 8000)), odd):
+        with np.errstate(all="ignore"):
+            wanted = np.fmod(a, b)
+        found = run(vm.fmod, np.ascontiguousarray(a), np.ascontiguousarray(b), isa=machine(isa))
+        np.testing.assert_array_equal(found, wanted)
+        kept = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(wanted[kept]))

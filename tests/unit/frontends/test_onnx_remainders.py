@@ -1,0 +1,60 @@
+"""`Mod` of every sign, native on floats and integers, computed and folded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+import fuseline
+from fuseline.analysis.evaluation import evaluate_module
+from fuseline.frontends.onnx import read_onnx
+from fuseline.ir.context import new_context
+
+DTYPES = {"float16": 5.0, "float32": 1e30, "float64": 1e300, "int32": 2e9, "int8": 100.0}
+
+
+def _model(dtype: Any, fmod: int, constants: dict[str, Any] | None = None) -> Any:
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    given = constants or {}
+    infos = [helper.make_tensor_value_info(name, element, ("n",)) for name in "xy" if name not in given]
+    weights = [numpy_helper.from_array(array, name) for name, array in given.items()]
+    nodes = [helper.make_node("Mod", ["x", "y"], ["r"], fmod=fmod), helper.make_node("Identity", ["r"], ["z"])]
+    graph = helper.make_graph(nodes, "g", infos, [helper.make_tensor_value_info("z", element, ("m",))], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+
+
+def _operands(dtype: str, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    x, y = (rng.uniform(-1, 1, 1003) * DTYPES[dtype], rng.uniform(-1, 1, 1003) * 7)
+    if dtype.startswith("int"):
+        y = np.where(np.abs(y) < 1, 3, y)
+    else:
+        x[:8], y[:8] = [0.0, -0.0, 4, -4, np.inf, 1, -1, np.nan], [2, 2, -2, 2, 3, np.inf, np.inf, 1]
+    return x.astype(dtype), y.astype(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "fmod"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 0) for dtype in DTYPES if dtype != "float16")])
+def test_the_sign_is_the_divisors_or_the_dividends(dtype: str, fmod: int):
+    x, y = _operands(dtype, 3)
+    with np.errstate(all="ignore"):
+        wanted = np.fmod(x, y) if fmod else np.mod(x, y)
+    program = fuseline.compile(_model(dtype, fmod), threads=1)
+    assert program.stats["host_ops"] == 0
+    found = program(x, y)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, wanted)
+    if not dtype.startswith("int"):
+        kept = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(wanted[kept]))
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_folding_agrees(fmod: int):
+    x, y = np.array([-7, 7, -7, 7, 0]), np.array([3, 3, -3, -3, 5])
+    ctx = new_context()
+    module = read_onnx(_model(np.int64, fmod, {"x": x, "y": y}), ctx)
+    (found,) = evaluate_module(module, [], ctx.resources)
+    np.testing.assert_array_equal(found, np.fmod(x, y) if fmod else np.mod(x, y))

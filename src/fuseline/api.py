@@ -36,16 +36,21 @@ Shape: TypeAlias = "str | int | Sequence[int]"
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """An input or output: a free extent of `shape` is the name of its symbol, or None where it is computed from several."""
+    """An input or output: a free extent of `shape` is the name of its symbol, or None where it is computed from several.
+
+    `type` is empty for a tensor of numbers, else the ONNX type over NumPy's names: `tensor(string)` (object arrays of strings),
+    `tensor(float8_e4m3fn)`, `seq(tensor(float32))` (lists), `optional(..)` (or None), `map(int64, ..)`. What is no tensor has dtype `object`.
+    """
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | str | None, ...]
+    type: str = ""
 
 
 def tensor_info(spec: TensorSpec) -> TensorInfo:
     """What the runtime knows of a tensor, in NumPy's words."""
-    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims))
+    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims), spec.type)
 
 
 class ProgramSession(Protocol):

@@ -65,6 +65,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "dead-code",
     ),
     "fusion": (
+        "materialize-fills",
         "form-dispatch-regions",
         "clone-cheap-producers",
         "dead-code",

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,20 @@ def file_name(output: str) -> str:
     """
     kept = "".join(char if char.isalnum() or char in "._-" else "_" for char in output).lstrip(".") or "output"
     return f"{kept}.npy"
+
+
+def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
+    """Outputs as arrays that files can hold: items of a sequence are `name.0`, `name.1`, ..; a map is `name.keys` and `name.values`."""
+    out: Feeds = {}
+    for name, value in outputs.items():
+        if isinstance(value, list):
+            out |= flat_outputs({f"{name}.{i}": item for i, item in enumerate(value)})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        elif isinstance(value, dict):
+            out |= flat_outputs({f"{name}.{part}": np.asarray(list(values)) for part, values in (("keys", value), ("values", value.values()))})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+        elif value is not None:
+            array = np.asarray(value)
+            out[name] = array.astype(np.str_) if array.dtype == object else array
+    return out
 
 
 def output_files(folder: Path, outputs: Mapping[str, np.ndarray]) -> dict[Path, np.ndarray]:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from fuseline.cli.console import emit, say
-from fuseline.cli.feeds import Feeds, output_files, parse_feeds
+from fuseline.cli.feeds import Feeds, flat_outputs, output_files, parse_feeds
 from fuseline.cli.files import write_all_atomically
 from fuseline.cli.models import ARTIFACT_SUFFIX, compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
@@ -41,7 +41,7 @@ def run(
     given = parse_feeds(inputs, [item.name for item in program.inputs])
     hints = model_hints(model)
     feeds = complete_feeds(program, given, hints, seed)
-    outputs = program.run(feeds)
+    outputs = flat_outputs(program.run(feeds))
     comparisons: list[Comparison] = []
     if peer is not None:
         other = complete_feeds(program, {}, hints, seed + 1, like=feeds)
@@ -84,9 +84,7 @@ def default_sizes(program: CompiledModel) -> dict[str, int]:
     return {name: max(low, wanted[name] if high is None else min(wanted[name], high)) for name, (low, high) in program.symbols.items()}
 
 
-def check(
-    model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other: Feeds, peer: str, tolerance: float | None
-) -> list[Comparison]:
+def check(model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other: Feeds, peer: str, tolerance: float | None) -> list[Comparison]:
     """Every output against the peer's; first makes sure that the outputs depend on the inputs. Raises E0601, E0602, E0503."""
     from fuseline.interop.peers import load_peer
     from fuseline.verify.compare import TOLERANCE, compare, dependent_outputs, require_agreement

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference
 from fuseline.runtime import Session, TensorSpec, load
@@ -17,7 +15,7 @@ from fuseline.runtime.sizes import symbol_of
 
 onnx_reference.install()
 
-_TYPE_NAMES = {"float32": "float", "float64": "double", "bool": "bool"}
+_TYPE_NAMES = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,10 @@ class NodeArg:
 
 def _node_arg(spec: TensorSpec) -> NodeArg:
     shape = [dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims]
-    return NodeArg(spec.name, f"tensor({_TYPE_NAMES.get(spec.dtype, spec.dtype)})", shape)
+    type_ = spec.type or f"tensor({spec.dtype})"
+    for ours, theirs in _TYPE_NAMES.items():
+        type_ = type_.replace(f"({ours})", f"({theirs})")
+    return NodeArg(spec.name, type_, shape)
 
 
 class InferenceSession:
@@ -56,7 +57,7 @@ class InferenceSession:
         threads: int | None = getattr(sess_options, "intra_op_num_threads", 0) or None
         self._session = _session(path_or_bytes, threads)
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[np.ndarray]:
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
         """The outputs named, all for None. Raises FuselineError: E0201 to E0204 for the feeds, E0205 for an unknown output."""
         del run_options
         outputs = self._session.run(input_feed)

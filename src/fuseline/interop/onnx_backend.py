@@ -26,11 +26,11 @@ class FuselineBackendRep(onnx.backend.base.BackendRep):
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[np.ndarray, ...]:
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs in order. Raises FuselineError: E0202 to E0204 for the feeds."""
         del kwargs
         arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-        feeds = {spec.name: np.asarray(array) for spec, array in zip(self.session.inputs, arrays, strict=False)}
+        feeds = {spec.name: array for spec, array in zip(self.session.inputs, arrays, strict=False)}
         return tuple(self.session.run(feeds).values())
 
 
@@ -50,14 +50,14 @@ class FuselineBackend(onnx.backend.base.Backend):
         return FuselineBackendRep(Session(compile_program(model, CompileOptions(**kwargs))))
 
     @classmethod
-    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[np.ndarray, ...]:
+    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
         """Compiles and runs once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
     def run_node(
         cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Sequence[tuple[Any, ...]] | None = None, **kwargs: Any
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[Any, ...]:
         """Runs one node on arrays; `outputs_info` gives `(dtype, shape)` of the outputs where they cannot be inferred."""
         arrays = [np.asarray(array) for array in inputs]
         opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())

@@ -29,12 +29,14 @@ def install() -> None:
 def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:
     """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty optional.
 
-    Raises FuselineError: E0503 without the onnx package, E0106 where the reference implementation fails.
+    Raises FuselineError: E0503 without the onnx package (or one that an operator needs), E0106 where the reference implementation fails.
     """
     evaluator, names = _evaluator(model)
     feeds = dict(zip(names, operands, strict=True))
     try:
         return [_plain(result) for result in evaluator.run(None, feeds)]
+    except ImportError as error:
+        raise FuselineError("E0503", str(error), node=evaluator.proto_.graph.node[0].op_type, hint="install the package it names") from error
     except Exception as error:  # a reference implementation may raise anything
         node = evaluator.proto_.graph.node[0]
         raise FuselineError("E0106", f"onnx.reference cannot run {node.op_type}: {error}", node=node.name or node.op_type) from error

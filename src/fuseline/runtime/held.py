@@ -75,6 +75,8 @@ def _tensor(name: str, element: str, feed: Any) -> Array:
     if element == STRING:
         return _strings(name, array)
     wanted = dtype_named(element)
+    if array.dtype.type is np.void and array.dtype.itemsize == wanted.itemsize:  # what .npy files make of dtypes that NumPy does not know
+        array = array.view(wanted)
     if array.dtype != wanted:
         raise FuselineError("E0204", f"dtype is {array.dtype}, must be {wanted}", node=name, hint=f"convert it: x.astype({str(wanted)!r})")
     return array

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
+from fuseline.errors import FuselineError
+
 Extent = int | str | None
 
 INDEX_LIMIT = 1000
@@ -20,7 +22,7 @@ _FOLLOWED = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "T
 
 
 class Input(Protocol):
-    """What a session tells of one input; `shape` holds ints for fixed and names (or None) for free extents."""
+    """What a session tells of one input; `shape` holds ints for fixed and names (or None) for free extents, `type` is empty for numbers."""
 
     @property
     def name(self) -> str: ...
@@ -28,6 +30,8 @@ class Input(Protocol):
     def shape(self) -> Sequence[Extent]: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def type(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,10 @@ def _lower(limits: dict[str, int], name: str, limit: int) -> None:
 
 
 def generate(inputs: Iterable[Input], *, seed: int = 0, hints: Hints | None = None) -> dict[str, np.ndarray]:
-    """One array per input, the same for the same name, shape and `seed`: normal floats, indices in range, masks of ones."""
+    """One array per input, the same for the same name, shape and `seed`: normal floats, indices in range, masks of ones, words.
+
+    Raises FuselineError (E0202) for an input that is no tensor.
+    """
     known = hints or Hints()
     return {item.name: _array(item, seed, known) for item in inputs}
 
@@ -93,6 +100,8 @@ def generate(inputs: Iterable[Input], *, seed: int = 0, hints: Hints | None = No
 def _array(item: Input, seed: int, hints: Hints) -> np.ndarray:
     shape = tuple(_size(extent, axis, hints.sizes) for axis, extent in enumerate(item.shape))
     rng = np.random.default_rng((zlib.crc32(item.name.encode()), seed))
+    if item.dtype == object:
+        return _words(item, shape, rng)
     name = item.name.lower()
     if item.dtype.kind == "b" or ("mask" in name and item.name not in hints.ranges):
         return np.ones(shape, item.dtype)
@@ -102,6 +111,14 @@ def _array(item: Input, seed: int, hints: Hints) -> np.ndarray:
     if item.name in hints.ranges:
         return rng.uniform(*hints.ranges[item.name], size=shape).astype(item.dtype)
     return rng.standard_normal(shape).astype(item.dtype)
+
+
+def _words(item: Input, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    if item.type != "tensor(string)":
+        raise FuselineError("E0202", f"no feed for this input of type {item.type}", node=item.name, hint="give it from Python")
+    out = np.empty(int(np.prod(shape)), object)
+    out[:] = ["".join(rng.choice(list("abcdefgh"), 5).tolist()) for _ in range(out.size)]
+    return out.reshape(shape)
 
 
 def _integer_limit(dtype: np.dtype[Any]) -> int:

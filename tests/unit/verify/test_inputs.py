@@ -10,6 +10,7 @@ import onnx
 import onnx.helper as oh
 import pytest
 
+from fuseline.errors import FuselineError
 from fuseline.verify.inputs import Hints, generate, hints_of
 
 
@@ -18,6 +19,7 @@ class _Input:
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | str | None, ...]
+    type: str = ""
 
 
 def _one(name: str, dtype: str, *shape: int | str | None, seed: int = 0, hints: Hints | None = None) -> np.ndarray:
@@ -30,6 +32,13 @@ def test_the_same_seed_gives_the_same_values_and_another_others():
     assert not np.array_equal(first, _one("x", "float32", 2, 8, seed=1))
     assert not np.array_equal(first, _one("z", "float32", 2, 8))
     assert first.dtype == np.float32
+
+
+def test_strings_are_words_and_what_is_no_tensor_must_be_given():
+    words = generate([_Input("x", np.dtype(object), (2, 3), "tensor(string)")])["x"]
+    assert words.shape == (2, 3) and len(set(words.reshape(-1).tolist())) == 6
+    with pytest.raises(FuselineError, match=r"E0202 \[s\].*seq"):
+        generate([_Input("s", np.dtype(object), (), "seq(tensor(float32))")])
 
 
 def test_masks_and_booleans_are_ones():

@@ -22,7 +22,7 @@ def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Functio
         proto = _for_context(schema, node, version)
     if proto is None:
         return None
-    opsets = {o.domain: o.version for o in proto.opset_import} or {domain: version}
+    opsets = {**node.opsets, **({o.domain: o.version for o in proto.opset_import} or {domain: version})}
     _complete_outputs(proto)
     function = ir.from_proto(proto)
     for name, attribute in schema.attributes.items():

@@ -88,8 +88,9 @@ class HostOps:
         node = helper.make_node("Constant", [], ["o0"], value=initializer(value.content, "o0"))
         graph = helper.make_graph([node], "host", [], [helper.make_value_info("o0", sized_type(value, str))])
         made = HostValue(value.type, value.dims)
-        self._emit("Constant", HostModel(helper.make_model(graph), [], {}), [made], emit)
-        self._record(value.name or "constant", "Constant", f"host-value: a {type_text(value)} is given out")
+        label = value.name or "constant"
+        self._emit("Constant", HostModel(helper.make_model(graph), [], {}), [made], Emitter(emit.point, (label,)))
+        self._record(label, "Constant", f"host-value: a {type_text(value)} is given out")
         assert made.value is not None
         return made.value
 

@@ -58,6 +58,7 @@ def _record_function(ctx: CompilerContext, function: FuncOp, codes: dict[str, _C
 def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
     """Source nodes whose ops need no dispatch: constants, and reshapes that only rename the dimensions of a buffer."""
     placed = {node for dispatch in ctx.records.dispatches for member in dispatch.members for node in member.nodes}
+    placed |= {host.node for host in ctx.records.host_ops}
     for op in function.body.block.ops:
         for node in provenance(op):
             if node not in placed:

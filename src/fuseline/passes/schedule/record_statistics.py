@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, PackedConstants, Schedule
@@ -32,7 +32,7 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
         "dispatches": len(steps),
         "executables": len({body.object_code or body.symbol for body in bodies}),
         "barriers": figures.barriers,
-        "host_ops": sum(isinstance(step, HostStep) for step in schedule.steps),
+        "host_ops": _host_ops(record, [step for step in schedule.steps if isinstance(step, HostStep)]),
         "fills": sum(moving[kind] for kind in FILLS),
         "copies": sum(isinstance(step, CopyStep) for step in schedule.steps) + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
@@ -47,6 +47,13 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
         "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
         "phase_seconds": record.phase_seconds,
     }
+
+
+def _host_ops(record: CompileRecord, steps: Sequence[HostStep]) -> int:
+    """How many source nodes run on the host; the record forgets those whose results nothing needed."""
+    left = {node for step in steps for node in step.nodes}
+    record.host_ops = [host for host in record.host_ops if host.node in left]
+    return len(record.host_ops) or len(steps)
 
 
 def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:

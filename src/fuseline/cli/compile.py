@@ -10,21 +10,28 @@ import click
 from fuseline.cli.console import emit, progress, say
 from fuseline.cli.files import write_atomically
 from fuseline.cli.models import compiled, require_model
-from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.cli.options import compile_options, json_option, threads_option
+from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.report.statistics import statistics_json, statistics_table
 from fuseline.report.units import plural
 
 
 @click.command()
-@model_argument
+@click.argument("model", type=click.Path(path_type=Path), required=False)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for --emit: stdout.")
-@click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage instead of compiling to the end; an unknown one lists them.")
+@click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.")
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
+@rules_listing_option
 @compile_options
 @threads_option
 @json_option
-def compile(model: Path, output: Path | None, stage: str | None, with_stats: bool, as_json: bool, **options: Any) -> None:
+def compile(model: Path | None, output: Path | None, stage: str | None, with_stats: bool, list_rules: bool, as_json: bool, **options: Any) -> None:
     """Compile MODEL to an artifact that `fuseline run` and `fuseline.load` take."""
+    if list_rules:
+        show_rules(options["rules"], "compile", as_json=as_json)
+        return
+    if model is None:
+        raise click.UsageError("Missing argument 'MODEL'.", click.get_current_context())
     require_model(model, "compile")
     if stage is not None:
         _emit_stage(model, stage, output, as_json, options)
@@ -33,7 +40,8 @@ def compile(model: Path, output: Path | None, stage: str | None, with_stats: boo
     path = output or model.with_suffix(".fuse")
     program.save(path)
     if as_json:
-        emit("compile", {"model": str(model), "output": str(path), "bytes": path.stat().st_size, **statistics_json(program.record)})
+        written = {"model": str(model), "output": str(path), "bytes": path.stat().st_size, "warnings": program.record.warnings}
+        emit("compile", {**written, **statistics_json(program.record)})
         return
     if with_stats:
         say(statistics_table(program.record))

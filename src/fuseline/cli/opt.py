@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,6 +11,7 @@ import click
 
 from fuseline.cli.console import emit
 from fuseline.cli.options import json_option
+from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
 
 
@@ -23,7 +25,9 @@ from fuseline.errors import FuselineError
 @click.option("--print-locations", is_flag=True, help="Print where each op came from.")
 @click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here instead of to standard output.")
+@click.option("--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True, help="A file with fusion rules.")
 @click.option("--list-passes", is_flag=True, help="List the passes and stop.")
+@rules_listing_option
 @json_option
 def opt(
     file: Path,
@@ -33,15 +37,27 @@ def opt(
     print_locations: bool,
     generic: bool,
     output: Path | None,
+    rules: tuple[Path, ...],
     list_passes: bool,
+    list_rules: bool,
     as_json: bool,
 ) -> None:
     """Run passes on the MLIR text in FILE (`-`: standard input) and print the result."""
     if list_passes:
         _list(as_json)
         return
+    if list_rules:
+        show_rules(rules, "opt", as_json=as_json)
+        return
     text = run_passes(
-        read_text(file), pipeline, source=file.name, split=split_input_file, verify_each=verify_each, locations=print_locations, generic=generic
+        read_text(file),
+        pipeline,
+        source=file.name,
+        split=split_input_file,
+        verify_each=verify_each,
+        locations=print_locations,
+        generic=generic,
+        rules=rules,
     )
     if as_json:
         emit("opt", {"ir": text})
@@ -60,6 +76,7 @@ def run_passes(
     verify_each: bool = False,
     locations: bool = False,
     generic: bool = False,
+    rules: Sequence[Path] = (),
 ) -> str:
     """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
 
@@ -67,10 +84,11 @@ def run_passes(
     """
     from fuseline.ir.context import new_context
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
+    from fuseline.passes.fusion.user_rules import with_user_rules
     from fuseline.passes.registry import parse_passes
     from fuseline.pipeline import PHASES
 
-    passes = parse_passes(pipeline, PHASES)
+    passes = [with_user_rules(step, rules) for step in parse_passes(pipeline, PHASES)]
     printed: list[str] = []
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()

@@ -25,7 +25,17 @@ def stats(model: Path, with_dispatches: bool, as_json: bool, **options: Any) -> 
     record = record_of(model, options)
     if as_json:
         extra = {"dispatch_table": dispatches_json(record)} if with_dispatches else {}
-        emit("stats", {"model": str(model), "target": record.target, "threads": record.threads, **statistics_json(record), **extra})
+        emit(
+            "stats",
+            {
+                "model": str(model),
+                "target": record.target,
+                "threads": record.threads,
+                "warnings": record.warnings,
+                **statistics_json(record),
+                **extra,
+            },
+        )
         return
     if with_dispatches:
         say(dispatches_table(record))

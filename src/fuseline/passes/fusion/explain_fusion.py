@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +16,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.rule import builtin_rules, order_rules
+from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.report.records import Decision
 
 
@@ -31,10 +31,11 @@ class ExplainFusionPass(ModulePass):
     """Say what fusion would decide, as remarks."""
 
     name = "explain-fusion"
+    rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        rules = order_rules(builtin_rules())
+        rules = order_rules([*builtin_rules(), *self.rules])
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
                 graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols))

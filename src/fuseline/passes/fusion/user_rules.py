@@ -9,10 +9,12 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+from xdsl.passes import ModulePass
 
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.checked_rule import checked
@@ -54,6 +56,16 @@ def installed_rules() -> list[FusionRule]:
 def user_rules(paths: Iterable[Path]) -> tuple[FusionRule, ...]:
     """The rules of installed packages and of files."""
     return (*installed_rules(), *(rule for path in paths for rule in load_rules(path)))
+
+
+PassT = TypeVar("PassT", bound=ModulePass)
+
+
+def with_user_rules(step: PassT, paths: Sequence[Path]) -> PassT:
+    """`step` with the rules of `paths`, where it is a pass that asks rules."""
+    if not paths or not any(field.name == "rules" for field in fields(step)):
+        return step
+    return replace(step, rules=user_rules(paths))
 
 
 def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:

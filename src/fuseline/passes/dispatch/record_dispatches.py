@@ -79,11 +79,12 @@ class _Code:
     @classmethod
     def of(cls, view: DispatchView) -> _Code:
         """The facts of one executable's code."""
-        root, parts = view.root, components(view)
+        parts = components(view)
         members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
         at = {op: i for i, op in enumerate(members)}
         mine = [[op for op in part.members if op in at] for part in parts]
         roots = [root_of(ops) for ops in mine]
+        root = view.root if len(parts) == 1 else roots[0]  # the dearest arm's
         extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
         arms = [_arm(part, ops, at) for part, ops in zip(parts, mine, strict=True)] if len(parts) > 1 else []
         return cls(

@@ -56,8 +56,10 @@ def test_two_convolutions_into_channels(outputs: tuple[int, int]) -> None:
     artifact = check(text, {name: random(shape, i) for i, (name, shape) in enumerate(inputs.items())})
     (step,) = artifact.program.steps
     assert isinstance(step, Command) and len(step.arms) == 2
-    stats = record_of(artifact).statistics
-    assert stats["dispatches"] == 1 and stats["copies"] == 0
+    record = record_of(artifact)
+    assert record.statistics["dispatches"] == 1 and record.statistics["copies"] == 0
+    (dispatch,) = record.dispatches
+    assert dispatch.name == "000_convolution" and dispatch.root == "convolution x2" and len(dispatch.loops) == 7
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -6,7 +6,7 @@ TESTS ?= tests
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types bench replay clean
+.PHONY: help setup demo test test-all conformance lint types bench replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 
 test-all: $(VENV)/.dev ## run the slow tests too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree" $(TESTS)
+
+conformance: $(VENV)/.test ## run every official ONNX node test, on the interpreter and on the CPU target
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
 
 lint: $(VENV)/.dev ## ruff (with C901) and the import layers
 	$(BIN)/ruff check .

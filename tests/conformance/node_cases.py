@@ -1,4 +1,4 @@
-"""ONNX's own node tests: each is one model with inputs and expected outputs, run here through the reader and the interpreter.
+"""ONNX's own node tests: each is one model with inputs and expected outputs, run here on the interpreter or the CPU target.
 
 A test feeds shapes, axes and the like as inputs, where exported models have constants. Where a node is not native as it is fed, its small
 parameters are made constants and it must be native then (or be in the gap list).
@@ -7,21 +7,23 @@ parameters are made constants and it must be native then (or be in the gap list)
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+import fuseline
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.interop import onnx_reference
 from fuseline.ir.context import new_context
+from fuseline.report.records import HostOpRecord
 from fuseline.runtime import host
 from fuseline.targets.interpreter.host import call_declared
 
@@ -29,6 +31,11 @@ PARAMETER_ELEMENTS = 64
 RANDOM = ("Bernoulli", "RandomNormalLike", "RandomUniformLike")
 onnx_reference.install()
 assert host.executor(onnx_reference.EXECUTOR)
+
+Result: TypeAlias = "tuple[list[list[Any]], Sequence[HostOpRecord]]"
+"""The outputs of every run, and what ran on the host."""
+
+Target: TypeAlias = "Callable[[onnx.ModelProto, Sequence[Any]], Result]"
 
 
 @dataclass(frozen=True)
@@ -76,28 +83,40 @@ def _array(value: Any) -> Any:
     return numpy_helper.to_optional(value) if isinstance(value, onnx.OptionalProto) else value
 
 
-def run_case(case: NodeCase) -> Outcome:
-    """Read, evaluate and compare one test; raises AssertionError for wrong outputs."""
-    first = _attempt(case, case.model, case.inputs)
+def interpreted(model: onnx.ModelProto, inputs: Sequence[Any]) -> Result:
+    """The model read and evaluated."""
+    ctx = new_context()
+    module = read_onnx(model, ctx)
+    module.verify()
+    return [evaluate_module(module, list(inputs), ctx.resources, host_call=call_declared)], ctx.records.host_ops
+
+
+def on_the_cpu(model: onnx.ModelProto, inputs: Sequence[Any]) -> Result:
+    """The model compiled and run twice: the second time the arena holds what the first one left."""
+    program = fuseline.compile(model, threads=1)
+    feeds = {item.name: value for item, value in zip(program.inputs, inputs, strict=True)}
+    return [list(program.run(feeds).values()) for _ in range(2)], program.record.host_ops
+
+
+def run_case(case: NodeCase, target: Target = interpreted) -> Outcome:
+    """Read, run and compare one test; raises AssertionError for wrong outputs."""
+    first = _attempt(case, case.model, case.inputs, target)
     if first.kind == "native":
         return first
     model, inputs = _with_constant_parameters(case)
     if len(inputs) == len(case.inputs):
         return first
-    second = _attempt(case, model, inputs)
+    second = _attempt(case, model, inputs, target)
     return first if second.kind == "unsupported" else second
 
 
-def _attempt(case: NodeCase, model: onnx.ModelProto, inputs: Sequence[Any]) -> Outcome:
-    ctx = new_context()
+def _attempt(case: NodeCase, model: onnx.ModelProto, inputs: Sequence[Any], target: Target) -> Outcome:
     try:
-        module = read_onnx(model, ctx)
-        module.verify()
-        found = evaluate_module(module, list(inputs), ctx.resources, host_call=call_declared)
+        runs, hosts = target(model, inputs)
     except FuselineError as error:
         return Outcome("unsupported", str(error))
-    compare(found, case)
-    hosts = ctx.records.host_ops
+    for found in runs:
+        compare(found, case)
     return Outcome("host", "; ".join(f"{h.op_type}: {h.reason}" for h in hosts)) if hosts else Outcome("native")
 
 

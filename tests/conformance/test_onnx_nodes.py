@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.conformance_gaps import expected_kind
-from tests.conformance.node_cases import NodeCase, node_cases, run_case
+from tests.conformance.node_cases import NodeCase, Target, interpreted, node_cases, on_the_cpu, run_case
 
 SHARES = 12
 SAMPLED = 4
 """The default run takes every fourth test; `-m slow` takes all."""
 
 
-def _verdict(case: NodeCase) -> str | None:
+def _verdict(case: NodeCase, target: Target) -> str | None:
     """What is wrong with the outcome of one test, None if it is as expected."""
     wanted = expected_kind(case.name)
     try:
-        outcome = run_case(case)
+        outcome = run_case(case, target)
     except AssertionError as error:
         kind, detail = "wrong", " ".join(str(error).split())[:200]
     else:
@@ -30,9 +30,9 @@ def _verdict(case: NodeCase) -> str | None:
     return f"{case.name}: expected {wanted}, got {kind} ({advice})"
 
 
-def _run(names: list[str]) -> None:
+def _run(names: list[str], target: Target = interpreted) -> None:
     cases = node_cases()
-    problems = [problem for name in names if (problem := _verdict(cases[name])) is not None]
+    problems = [problem for name in names if (problem := _verdict(cases[name], target)) is not None]
     assert not problems, "\n".join(problems)
 
 
@@ -47,6 +47,18 @@ def test_sampled_node_tests(share: int) -> None:
 def test_all_node_tests(share: int) -> None:
     """All node tests."""
     _run(sorted(node_cases())[share::SHARES])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(SHARES))
+def test_all_node_tests_on_the_cpu(share: int) -> None:
+    """All node tests, compiled."""
+    _run(sorted(node_cases())[share::SHARES], on_the_cpu)
+
+
+def test_sampled_node_tests_on_the_cpu() -> None:
+    """A few node tests, compiled."""
+    _run(sorted(node_cases())[:: SAMPLED * SHARES], on_the_cpu)
 
 
 def test_the_gap_list_names_existing_tests() -> None:

@@ -60,6 +60,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "dead-code",
     ),
     "padding": (
+        "pad-to-tile",
         "fold-pad-into-consumer",
         "canonicalize",
         "dead-code",

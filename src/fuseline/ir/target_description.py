@@ -16,7 +16,8 @@ class TargetDescription:
 
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
     `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
-    over scratch: each is code of its own in the kernel.
+    over scratch: each is code of its own in the kernel. `tile_multiples` are loop lengths that the matrix unit takes, by role
+    (`OH OW OC IC` of convolutions, `M N K` of contractions): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
     """
 
     name: str
@@ -28,3 +29,4 @@ class TargetDescription:
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024
     numerics: str = "default"
+    tile_multiples: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,186 @@
+"""Contractions and convolutions grow to the tiles of the target, and the elementwise ops behind them grow along.
+
+    conv 257 -> bias -> relu      =>      pad -> conv 260 -> bias 260 -> relu 260 -> slice 257         (multiples of 4 along the width)
+
+A target whose matrix unit takes whole tiles says so (`TargetDescription.tile_multiples`); for any other this pass does nothing. Operands grow by
+zeros (constants at compile time), the result is cut at the end. Elementwise readers work on the grown result, so that they stay in its dispatch;
+what they read besides grows too. What lies in the grown part is never looked at: summed loops grow by zeros only, and a reader that looks
+elsewhere (a reduction, a reshape, a gather, a division of integers) reads the slice.
+
+Source: nod-ai/iree-amd-aie#515 (OW, OC and IC grow to the intrinsic, OH to the cores; the elementwise ops were left behind).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.evaluation.program import Program, run_op
+from fuseline.analysis.evaluation.program import Scope as Values
+from fuseline.analysis.shapes import Dims
+from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_generic, kind, producer_of
+from fuseline.ir import attributes
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_fill, create_pad
+from fuseline.passes.layout.rewriting.generics import finish, rebuilt
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.padding.tile_loops import ROLES, tile_extents
+
+Shape = tuple[int, ...]
+
+_CARRIERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
+# Not defined for every operand: what lies in the grown part may be a zero divisor.
+_PARTIAL = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+
+
+@dataclass(frozen=True)
+class PadToTilePass(ModulePass):
+    """Multiples by role, see `tile_loops.ROLES`; 0: what the target asks for."""
+
+    name = "pad-to-tile"
+    oh: int = 0
+    ow: int = 0
+    oc: int = 0
+    ic: int = 0
+    m: int = 0
+    n: int = 0
+    k: int = 0
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        chosen = zip(ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
+        multiples = {**dict(ctx.target.tile_multiples), **{role: multiple for role, multiple in chosen if multiple}}
+        if all(multiple <= 1 for multiple in multiples.values()):
+            return
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            _Grower(scope, multiples).run()
+            scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+class _Grower:
+    """Grows the ops of one function in order. `grown[value]` is the longer tensor that `value` is cut from."""
+
+    def __init__(self, scope: Scope, multiples: Mapping[str, int]) -> None:
+        self.scope, self.multiples = scope, multiples
+        self.grown: dict[SSAValue, SSAValue] = {}
+
+    def run(self) -> None:
+        for op in list(self.scope.block.ops):
+            if is_generic(op):
+                view = StructuredOp(op)
+                extents = self._root_extents(view) or self._carried_extents(view)
+                if extents:
+                    self._grow(view, extents)
+
+    def _root_extents(self, view: StructuredOp) -> dict[int, int]:
+        if "reduction" not in view.iterators or _has_unknown_sizes(view):
+            return {}
+        return tile_extents(view, view.loops(self.scope.shapes), self.multiples)
+
+    def _carried_extents(self, view: StructuredOp) -> dict[int, int]:
+        """How long the loops of an elementwise reader of grown tensors become; empty where it cannot follow them."""
+        if kind(view.op) not in _CARRIERS or any(isinstance(inner, _PARTIAL) for inner in view.body.ops):
+            return {}
+        wanted: dict[int, int] = {}
+        for value, map_ in zip(view.inputs, view.input_maps, strict=True):
+            for expr, _, longer in self._differences(value, map_.results):
+                if not isinstance(expr, AffineDimExpr) or wanted.setdefault(expr.position, longer) != longer:
+                    return {}
+        if not wanted or _has_unknown_sizes(view):
+            return {}
+        plain = all(isinstance(expr, AffineDimExpr) or not dims_of(expr) & wanted.keys() for map_ in view.maps for expr in map_.results)
+        return wanted if plain else {}
+
+    def _differences(self, value: SSAValue, exprs: Sequence[AffineExpr]) -> list[tuple[AffineExpr, int, int]]:
+        """Coordinates along which the tensor behind `value` is longer, with both sizes."""
+        longer = self.grown.get(value)
+        if longer is None:
+            return []
+        return [found for found in zip(exprs, shape_of(value), shape_of(longer), strict=True) if found[1] != found[2]]
+
+    def _grow(self, view: StructuredOp, extents: Mapping[int, int]) -> None:
+        """Replace the op by a longer one and slices of its results."""
+        op, at = view.op, Emitter.before(view.op)
+        loops = view.loops(self.scope.shapes)
+        values: list[SSAValue] = []
+        for value, map_ in zip(view.operands, view.maps, strict=True):
+            shape = tuple(_length(expr, size, loops, extents) for expr, size in zip(map_.results, shape_of(value), strict=True))
+            values.append(self._longer(at, value, shape, self._is_read_as_it_is(view, map_.results)))
+        shapes = [shape_of(result) for result in op.results]
+        new = rebuilt(op, values[: view.input_count], values[view.input_count :], view.maps, view.iterators)
+        after = Emitter(InsertPoint.after(new), location=new.location)
+        slices = [_cut(after, value, shape) for value, shape in zip(new.results, shapes, strict=True)]
+        self.grown.update({cut: value for cut, value in zip(slices, new.results, strict=True) if cut is not value})
+        finish(op, slices)
+
+    def _is_read_as_it_is(self, view: StructuredOp, exprs: Sequence[AffineExpr]) -> bool:
+        """Whether the op may read anything in the grown part of an operand: no summed loop walks it."""
+        return all(view.iterators[loop] == "parallel" for expr in exprs for loop in dims_of(expr))
+
+    def _longer(self, at: Emitter, value: SSAValue, shape: Shape, anything: bool) -> SSAValue:
+        """`value` with the sizes `shape`: filled up with zeros, or with `anything` that is there already."""
+        if shape == shape_of(value):
+            return value
+        behind = self.grown.get(value)
+        if anything and behind is not None and shape_of(behind) == shape:
+            return behind
+        op = producer_of(value)
+        if isinstance(op, tensor.EmptyOp):
+            return self.scope.empty(at, element_of(value), shape)
+        if isinstance(op, linalg.ops.FillOp):
+            return at.add(create_fill(op.operands[0], self.scope.empty(at, element_of(value), shape))).results[0]
+        if isinstance(op, arith.ConstantOp):
+            return self._longer_constant(at, op, shape)
+        zero = at.scalar(0, element_of(value))
+        high = [to - size for size, to in zip(shape_of(value), shape, strict=True)]
+        return at.add(create_pad(value, [0] * len(high), high, zero, attributes.tensor_type(element_of(value), shape))).results[0]
+
+    def _longer_constant(self, at: Emitter, op: arith.ConstantOp, shape: Shape) -> SSAValue:
+        values = Values(Program(self.scope.ctx.resources))
+        run_op(op, values)
+        array = np.asarray(values[op.result])
+        padded = np.pad(array, [(0, to - size) for size, to in zip(array.shape, shape, strict=True)])
+        return Emitter(at.point, location=op.location).constant(padded, self.scope.ctx, "padded")
+
+
+def _has_unknown_sizes(view: StructuredOp) -> bool:
+    return any(DYNAMIC_INDEX in shape_of(value) for value in view.operands)
+
+
+def _length(expr: AffineExpr, size: int, loops: Dims, extents: Mapping[int, int]) -> int:
+    """The size of a dimension that `expr` addresses when loops grow to `extents`: a window's image grows by what the last windows reach."""
+    if isinstance(expr, AffineDimExpr):
+        return extents.get(expr.position, size)
+    linear = linear_terms(expr)
+    if linear is None or not linear[0].keys() & extents.keys():
+        return size
+    last = linear[1]
+    for loop, factor in linear[0].items():
+        extent = extents.get(loop, loops[loop])
+        assert isinstance(extent, int)
+        last += factor * (extent - 1)
+    return max(size, last + 1)
+
+
+def _cut(at: Emitter, value: OpResult, shape: Shape) -> SSAValue:
+    """The first elements of `value` along every dimension."""
+    if shape_of(value) == shape:
+        return value
+    type_ = attributes.tensor_type(element_of(value), shape)
+    return at.add(tensor.ExtractSliceOp(value, [0] * len(shape), list(shape), [1] * len(shape), type_)).result
+
+
+EXPORT = PadToTilePass

@@ -4,8 +4,7 @@
     products[tile][point][column]       one small matrix product per point, in the register tiles of contractions
     pixels[output][column]              A^T (the tile's products) A, then the epilogue, pixel by pixel
 
-Tiles are numbered over the outer loops and the tiles of an image alike, so a block may span images. A tile that reaches over a border, and
-every tile of an image that is computed, is copied first.
+Tiles are numbered over the outer loops and the tiles of an image alike, so a block may span images.
 """
 
 from __future__ import annotations
@@ -73,7 +72,6 @@ class WinogradKernel:
                 kernel.loop(lo, hi, 1, lambda group: self._passes(start, group))
             return ()
 
-        self.reader.fill_page()
         kernel.loop(kernel.div(kernel.begin, groups), kernel.ceil_div(kernel.end, groups), 1, block)
 
     def _passes(self, start: Operand, group: Operand) -> tuple[Operand, ...]:
@@ -105,17 +103,31 @@ class WinogradKernel:
     # stages --------------------------------------------------------------------------------------------------------------------------
 
     def _transform(self, slot: Operand, tile: Operand) -> None:
+        """All channels of a tile, a piece at a time."""
         kernel, plan = self.kernel, self.plan
-        axes = plan.blocking.axes
+        place = self.reader.place(tile)
         row = kernel.mul(slot, plan.image_stride)
 
-        def vector(channel: Operand, pixels: Callable[[Sequence[int]], Value]) -> None:
-            values = self._along_axes([axis.inputs for axis in axes], [axis.size for axis in axes], pixels)
-            for point, value in enumerate(values):
-                place = kernel.add(kernel.add(row, channel), point * plan.channel_pitch)
-                kernel.store(self.transformed, place, value, align=self.align)
+        def piece(first: Operand) -> tuple[Operand, ...]:
+            count = plan.piece if plan.vectors % plan.piece == 0 else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
+            self.reader.fill(place, first, count)
+            self._transform_piece(kernel.add(row, kernel.mul(first, plan.lanes)), count)
+            return ()
 
-        self.reader.visit(self.reader.place(tile), vector)
+        kernel.loop(0, plan.vectors, plan.piece, piece)
+
+    def _transform_piece(self, row: Operand, count: Operand) -> None:
+        kernel, plan = self.kernel, self.plan
+        axes = plan.blocking.axes
+
+        def vector(v: Operand) -> tuple[Operand, ...]:
+            values = self._along_axes([axis.inputs for axis in axes], [axis.size for axis in axes], lambda at: self.reader.pixel(at, v))
+            first = kernel.add(row, kernel.mul(v, plan.lanes))
+            for point, value in enumerate(values):
+                kernel.store(self.transformed, kernel.add(first, point * plan.channel_pitch), value, align=self.align)
+            return ()
+
+        kernel.loop(0, count, 1, vector)
 
     def _multiply(self, number: Operand) -> None:
         """All products of one pass."""

@@ -9,7 +9,6 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction_problem import estimated
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd_matrices import Filtering
 from fuseline.targets.cpu.families.winograd_problem import FilteringProblem, ImageSegment
@@ -19,7 +18,7 @@ from fuseline.targets.cpu.tiles import LINE_BYTES, RowSplit, Tile, split_rows
 from fuseline.targets.target import PackedLayout
 
 PATCH_VECTORS = 8
-"""Vectors of channels that are gathered and transformed together where a tile's pixels are copied first: a patch then fits the first cache."""
+"""Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache."""
 
 CONFLICTING_LINES = 8
 """Streams a multiple of so many lines apart meet in an eighth of the sets or less."""
@@ -57,7 +56,6 @@ class WinogradPlan(Plan):
     blocking: Blocking
     lanes: int
     prefetches: bool
-    prefetches_pixels: bool
 
     @property
     def width(self) -> int:
@@ -130,19 +128,23 @@ class WinogradPlan(Plan):
         return segments if whole else ()
 
     @property
-    def copies(self) -> bool:
-        """Whether pixels of any tile are copied before they are transformed."""
-        return not self.segments or any(segment.size % self.lanes for segment in self.segments)
+    def vectors(self) -> int:
+        """Vectors of channels."""
+        return -(-self.problem.channels // self.lanes)
+
+    @property
+    def piece(self) -> int:
+        """Vectors of channels that are read and transformed at once."""
+        starts = [segment.start // self.lanes for segment in self.segments]
+        even = [n for n in range(1, PATCH_VECTORS + 1) if all(start % n == 0 for start in (*starts, self.vectors))]
+        return even[-1] if even[-1] > 2 else min(PATCH_VECTORS, self.vectors)
 
 
 def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
-    """The plan of a blocking. Panels and pixels are prefetched where the filter or the image does not stay in the second-level cache."""
-    plan = WinogradPlan(
-        view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetches=False, prefetches_pixels=False
-    )
+    """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
+    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetches=False)
     filter_bytes = blocking.points * problem.channels * plan.panel_count * plan.width * BYTES["f32"]
-    image_bytes = prod(estimated(size) for size in problem.view.shapes.dims(problem.base.lhs.value)) * BYTES["f32"]
-    plan = replace(plan, prefetches=2 * filter_bytes > machine.l2_bytes, prefetches_pixels=image_bytes > machine.l2_bytes)
+    plan = replace(plan, prefetches=2 * filter_bytes > machine.l2_bytes)
     position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)

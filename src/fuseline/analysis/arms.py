@@ -4,8 +4,8 @@
     %b = matmul(%x, %q)      another, with the same code      %b = conv3x3(%x)     an arm: writes the channels behind
     return %a, %b                                             return concat(%a, %b)
 
-A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies. What
-only rearranges or reduces one large argument stays together, so that it is read once.
+A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies.
+What walks one large argument in step stays together, so that it is read once (`arm_walks`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
+"""Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a contraction."""
+
 STACK_LIMIT_BYTES = 32 * 1024
 """What may lie on a thread's stack; IREE's limit too (`--iree-llvmcpu-stack-allocation-limit`, 32,768)."""
 
@@ -17,7 +20,7 @@ class TargetDescription:
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
     `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
     over scratch: each is code of its own in the kernel. `tile_multiples` are loop lengths that the matrix unit takes, by role
-    (`OH OW OC IC` of convolutions, `M N K` of contractions): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
+    (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
     """
 
     name: str

@@ -32,9 +32,10 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_fill, create_pad
+from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
-from fuseline.passes.padding.tile_loops import ROLES, tile_extents
+from fuseline.passes.padding.tile_loops import tile_extents
 
 Shape = tuple[int, ...]
 
@@ -45,7 +46,7 @@ _PARTIAL = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.Fl
 
 @dataclass(frozen=True)
 class PadToTilePass(ModulePass):
-    """Multiples by role, see `tile_loops.ROLES`; 0: what the target asks for."""
+    """Multiples by role, see `TILE_ROLES`; 0: what the target asks for."""
 
     name = "pad-to-tile"
     oh: int = 0
@@ -57,7 +58,7 @@ class PadToTilePass(ModulePass):
     k: int = 0
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        chosen = zip(ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
+        chosen = zip(TILE_ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
         multiples = {**dict(ctx.target.tile_multiples), **{role: multiple for role, multiple in chosen if multiple}}
         if all(multiple <= 1 for multiple in multiples.values()):
             return

@@ -8,9 +8,7 @@ from fuseline.analysis.contraction_dims import contraction_dims
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, kind
-
-ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
-"""Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a contraction."""
+from fuseline.ir.target_description import TILE_ROLES
 
 
 def tile_loops(view: StructuredOp) -> dict[str, int]:
@@ -32,7 +30,7 @@ def _convolution_loops(view: StructuredOp) -> dict[str, int]:
         return {}
     spatial = dims.image_loops
     groups = (spatial[-2:-1], spatial[-1:], dims.output_channel, dims.input_channel)
-    return {role: loops[-1] for role, loops in zip(ROLES, groups, strict=False) if loops}
+    return {role: loops[-1] for role, loops in zip(TILE_ROLES, groups, strict=False) if loops}
 
 
 def tile_extents(view: StructuredOp, extents: Dims, multiples: Mapping[str, int]) -> dict[int, int]:

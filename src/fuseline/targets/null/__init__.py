@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from fuseline.errors import FuselineError
+from pathlib import Path
+
+from fuseline.targets.null.description_file import read_description
 from fuseline.targets.null.target import NullProgram, NullTarget
-from fuseline.targets.target import Target
+from fuseline.targets.target import Target, TargetDescription
 
 __all__ = ["NullProgram", "NullTarget", "create"]
 
 
 def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
-    """The target `null`; raises E0501 for a variant, of which it has none."""
-    if variant is not None:
-        raise FuselineError("E0501", f"the null target has no variant {variant!r}")
+    """The target `null`, as described in the TOML file `variant` if given (`null:npu.toml`); raises E0501 for a file that is no description."""
     del numerics  # nothing is computed
-    return NullTarget(threads or 1)
+    if variant is None:
+        return NullTarget(TargetDescription("null", threads=threads or 1))
+    return NullTarget(read_description(Path(variant), threads))

@@ -21,10 +21,10 @@ from fuseline.targets.target import CompiledKernel, Target, TargetDescription, k
 
 
 class NullTarget(Target):
-    """Counts."""
+    """Counts, for the target of a description."""
 
-    def __init__(self, threads: int = 1) -> None:
-        self.description = TargetDescription("null", threads=threads)
+    def __init__(self, description: TargetDescription) -> None:
+        self.description = description
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
         """A record without code per entry function; what would be equal code, arms of dispatches included, has one symbol."""

@@ -60,7 +60,10 @@ def file_name(output: str) -> str:
 
 
 def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
-    """Outputs as arrays that files can hold: items of a sequence are `name.0`, `name.1`, ..; a map is `name.keys` and `name.values`."""
+    """Outputs as arrays that files can hold: items of a sequence are `name.0`, `name.1`, ..; a map is `name.keys` and `name.values`.
+
+    NumPy's files know no numbers of 8 bits and less but integers: those are widened.
+    """
     out: Feeds = {}
     for name, value in outputs.items():
         if isinstance(value, list):
@@ -69,8 +72,16 @@ def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
             out |= flat_outputs({f"{name}.{part}": np.asarray(list(values)) for part, values in (("keys", value), ("values", value.values()))})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
         elif value is not None:
             array = np.asarray(value)
-            out[name] = array.astype(np.str_) if array.dtype == object else array
+            out[name] = _storable(array)
     return out
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype == object:
+        return array.astype(np.str_)
+    if array.dtype.itemsize > 1 or array.dtype.isbuiltin:
+        return array
+    return array.astype(np.int8 if "int" in array.dtype.name else np.float32)
 
 
 def output_files(folder: Path, outputs: Mapping[str, np.ndarray]) -> dict[Path, np.ndarray]:

@@ -192,15 +192,18 @@ class Execution:
 
     def _view(self, tensor: HostTensor, values: Values) -> Array:
         """The memory of a host call's operand or result as an array."""
-        place, shape, dtype = tensor.place, tuple(self._evaluate(size) for size in tensor.dims), dtype_named(tensor.dtype)
-        if place.segment == "input":
-            return np.ascontiguousarray(values.inputs[place.number]).reshape(shape)
-        if place.segment == "output":
-            output = values.outputs[place.number]
-            assert output is not None
-            return output.reshape(shape)
-        memory = self._arena if place.segment == "arena" else self._code.constants[place.number]
-        return np.ndarray(shape, dtype, memory.data, self._evaluate(place.offset))
+        shape = tuple(self._evaluate(size) for size in tensor.dims)
+        return np.ndarray(shape, dtype_named(tensor.dtype), self._memory(tensor.place, values), self._evaluate(tensor.place.offset))
+
+    def _memory(self, place: Place, values: Values) -> Any:
+        """The bytes of the segment that `place` lies in."""
+        if place.segment == "arena":
+            return self._arena.data
+        if place.segment == "constant":
+            return self._code.constants[place.number].data
+        array = values.inputs[place.number] if place.segment == "input" else values.outputs[place.number]
+        assert array is not None
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, ...], np.dtype[Any], int]:

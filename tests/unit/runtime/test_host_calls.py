@@ -52,6 +52,17 @@ def test_host_call_straight_from_input_to_output(kit: Any) -> None:
     np.testing.assert_array_equal(session.run({"x": wide[::2]})["y"], -wide[::2])
 
 
+def test_operands_and_results_may_be_parts_of_inputs_and_outputs(kit: Any) -> None:
+    host.register("test-part", lambda node, inputs: [inputs[0] * 10])
+    specs = [TensorSpec(n, "float32", (64,)) for n in "xy"]
+    part, rest = (HostTensor(Place("input", 0, 4 * at), "float32", (2, 16)) for at in (32, 0))
+    low, high = (HostTensor(Place("output", 0, 4 * at), "float32", (2, 16)) for at in (0, 32))
+    session = Session(kit.artifact(specs[:1], specs[1:], [HostCall("test-part", b"", (a,), (b,)) for a, b in ((part, low), (rest, high))]))
+    wide = np.arange(128, dtype=np.float32)
+    x = wide[::2]
+    np.testing.assert_array_equal(session.run({"x": x})["y"], 10 * np.concatenate([x[32:], x[:32]]))
+
+
 def test_without_the_executor(kit: Any) -> None:
     for name, word in (("onnx-missing", "register"), ("onnx", "install")):
         host._executors.pop(name, None)  # pyright: ignore[reportPrivateUsage]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fuseline.cli.console import emit, progress, say
-from fuseline.cli.files import write_atomically
+from fuseline.cli.files import write_text
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
@@ -54,12 +54,8 @@ def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, opt
     with progress(f"compiling {model.name}") as report:
         text = fuseline.api.emit(model, stage, progress=report, **options)
     if output is not None and str(output) != "-":
-        write_atomically(output, lambda file: _write(file, text))
+        write_text(output, text)
     elif as_json:
         emit("compile", {"model": str(model), "stage": stage, "text": text})
     else:
         click.echo(text, nl=not text.endswith("\n"))
-
-
-def _write(file: Any, text: str) -> None:
-    file.write(text.encode())

@@ -16,6 +16,15 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     write_all_atomically({path: write})
 
 
+def write_text(path: Path, text: str) -> None:
+    """A text file in UTF-8, as `write_atomically` writes it."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(text.encode())
+
+    write_atomically(path, write)
+
+
 def write_all_atomically(writers: Mapping[Path, Callable[[BinaryIO], None]]) -> None:
     """Several files, all of them or none: every one is complete on disk before the first gets its name."""
     temporary: dict[Path, Path] = {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from fuseline.cli.console import emit
+from fuseline.cli.files import write_text
 from fuseline.cli.options import json_option
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
@@ -64,7 +64,7 @@ def opt(
     elif output is None:
         sys.stdout.write(text)
     else:
-        _write(output, text)
+        write_text(output, text)
 
 
 def run_passes(
@@ -109,15 +109,6 @@ def read_text(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
         raise FuselineError("E0301", f"cannot read: {reason}", node=str(file)) from problem
-
-
-def _write(output: Path, text: str) -> None:
-    from fuseline.cli.files import write_atomically
-
-    def put(file: BinaryIO) -> None:
-        file.write(text.encode())
-
-    write_atomically(output, put)
 
 
 def _list(as_json: bool) -> None:

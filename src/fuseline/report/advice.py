@@ -1,29 +1,29 @@
-"""What would have to change for a missed edge to fuse, by reason code; `docs/why-not.md` has more on each."""
+"""What to do about a missed edge, by reason code; `docs/why-not.md` has more on each."""
 
 from __future__ import annotations
 
 ADVICE: dict[str, str] = {
-    "arms-limit": "a concat of fewer parts, or a target that takes more arms",
-    "binding-limit": "fewer operands and results in the group, or a target that binds more",
-    "broadcast": "a consumer over the root's own space, or the producer read in place",
-    "consumer-reduces": "a consumer that is all-parallel, or one that reduces along rows both share",
-    "cycle": "the op on the path between them joining the group first",
-    "forbidden": "the plan allowing this merge",
-    "host-op": "a native lowering for the host operator, or another operator in the model",
-    "indexing-map": "reads that map the root's parallel loops one to one",
-    "multi-use": "one reader only, or a producer that is not stored for the others",
-    "no-rule": "a rule about this pair of ops (--rules)",
-    "parallelism": "fewer --threads, or more parallel iterations",
-    "recompute": "a consumer that reads every element once",
-    "reshape-between": "dimensions that need no regrouping between the two",
-    "root-loops": "a root whose parallel loops can all stay parallel",
-    "roots-limit": "a target that runs more roots in a dispatch",
-    "scratch": "smaller upper bounds of symbolic sizes (--shape), or a target with more scratch",
-    "strided-inner": "an inner loop over contiguous memory",
-    "target": "a kernel family of the target that emits this group",
-    "two-roots": "nothing short of one root fewer: a dispatch tiles the loops of one root",
-    "unbounded-size": "an upper bound for the size (--shape name=1..512)",
-    "unprofitable": "more bytes saved, or less work repeated",
+    "arms-limit": "split the concat into smaller ones in the model, or compile for a target that takes more arms",
+    "binding-limit": "forbid part of the group in a plan so that fewer buffers meet, or compile for a target that binds more",
+    "broadcast": "expand the small operand after the elementwise op in the model, so that both run over one space",
+    "consumer-reduces": "let the consumer reduce along rows that both share (as softmax and norms do), or put it behind an elementwise op",
+    "cycle": "fuse the op between them first: `explain` it against either end, or force all three together in a plan",
+    "forbidden": "take the pair out of `forbid`, or put both into one group of the plan",
+    "host-op": "replace the operator in the model by ones that are lowered natively; `stats` names it under host ops",
+    "indexing-map": "move the transpose, stride or window between them away in the model, so that loops meet one to one",
+    "multi-use": "give the other readers a producer of their own in the model (duplicate the op), if it is cheap",
+    "no-rule": "write a rule about such a pair and give it with --rules (docs/map.md), or nothing: most such pairs share no loops",
+    "parallelism": "compile for fewer --threads, or force them together in a plan if the measured time is better (bench --per-dispatch)",
+    "recompute": "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial",
+    "reshape-between": "reshape elsewhere in the model (before the producer or after the consumer), so that dimensions stay apart",
+    "root-loops": "nothing in the model short of another layout: a parallel loop of the root would have to become serial",
+    "roots-limit": "compile for a target that runs more roots in a dispatch, or group fewer of them in a plan",
+    "scratch": "bound symbolic sizes tighter (--shape seq=1..128), or compile for a target with more scratch",
+    "strided-inner": "put the reduced dimension last in the model (a transpose before it), so that rows are contiguous",
+    "target": "compile for another target; the detail says what this one lacks",
+    "two-roots": "nothing in general: the two tile different loops. A reduction or elementwise op over shared rows can follow a root",
+    "unbounded-size": "bound the size: --shape name=1..512",
+    "unprofitable": "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch",
 }
 
 

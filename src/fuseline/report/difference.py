@@ -1,83 +1,201 @@
-"""What changed between two compiles: statistics, dispatches that appeared or vanished, decisions that flipped."""
+"""What changed between two compiles: statistics, dispatches that appeared, vanished or changed, and the decisions that did it.
+
+Ops are matched by structural id where both sides are of one graph (or mostly), else by kind and source nodes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
-from fuseline.report.dispatches import member_nodes
 from fuseline.report.explain import decision_line
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
 from fuseline.report.statistics import statistics_json
+
+Key: TypeAlias = str
+"""What an op is known by on both sides."""
+
+Members: TypeAlias = "frozenset[Key]"
+
+
+class DispatchChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A dispatch that lost or gained ops, and the decisions about those that differ."""
+
+    before: str
+    after: str
+    gained: list[str]
+    lost: list[str]
+    decisions: list[str] = []
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of B against A. A dispatch is matched by its root op and source nodes, a decision by rule and edge."""
+    """The differences of B against A. `appeared` and `vanished` dispatches share no op with one that is left on the other side."""
 
     statistics: dict[str, tuple[Any, Any]]
     appeared: list[str]
     vanished: list[str]
+    changed: list[DispatchChange] = []
     decisions: list[str]
 
     @property
     def empty(self) -> bool:
         """Whether nothing differs."""
-        return not (self.statistics or self.appeared or self.vanished or self.decisions)
+        return not (self.statistics or self.appeared or self.vanished or self.changed or self.decisions)
 
 
 def difference(before: CompileRecord, after: CompileRecord) -> Difference:
     """What `after` has that `before` has not, and the other way round. What one side did not save (dispatches, decisions) is not compared."""
+    sides = _Sides(before, after)
     known = bool(before.dispatches) and bool(after.dispatches)
-    old, new = (_labels(before), _labels(after)) if known else (Counter[str](), Counter[str]())
+    old, new = (sides.dispatches(before), sides.dispatches(after)) if known else ([], [])
+    pairs, vanished, appeared = _matched(old, new)
+    flips = sides.flipped()
     return Difference(
         statistics=_changed_statistics(before, after),
-        appeared=sorted((new - old).elements()),
-        vanished=sorted((old - new).elements()),
-        decisions=_changed_decisions(before, after),
+        appeared=sorted(sides.label(new[i]) for i in appeared),
+        vanished=sorted(sides.label(old[i]) for i in vanished),
+        changed=[sides.change(old[i], new[j], flips) for i, j in pairs],
+        decisions=[line for flip in flips for line in flip.lines],
     )
 
 
-def _labels(record: CompileRecord) -> Counter[str]:
-    return Counter(_label(dispatch) for dispatch in record.dispatches)
-
-
-def _label(dispatch: DispatchRecord) -> str:
-    return f"{dispatch.root} [{', '.join(sorted(member_nodes(dispatch)))}]"
+# statistics ----------------------------------------------------------------------------------------------------------------------------
 
 
 def _changed_statistics(before: CompileRecord, after: CompileRecord) -> dict[str, tuple[Any, Any]]:
-    old, new = _flat(statistics_json(before)), _flat(statistics_json(after))
+    old, new = flat_statistics(before), flat_statistics(after)
+    if not old or not new:
+        return {}
     keys = [key for key in dict.fromkeys((*old, *new)) if not key.startswith("phase_seconds")]
     return {key: (old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)}
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_statistics(record: CompileRecord) -> dict[str, Any]:
+    """The statistics by dotted names; seconds are left out where nothing else is known."""
+    return _flat(statistics_json(record)) if record.statistics else {}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in values.items():
-        out |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        out |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
     return out
 
 
-def _edges(record: CompileRecord) -> dict[tuple[object, ...], Decision]:
-    return {(d.rule, d.producer_nodes or d.producer, d.consumer_nodes or d.consumer): d for d in record.decisions}
+# dispatches ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _changed_decisions(before: CompileRecord, after: CompileRecord) -> list[str]:
-    if not before.decisions or not after.decisions:
-        return []
-    old, new = _edges(before), _edges(after)
-    lines: list[str] = []
-    for key in dict.fromkeys((*old, *new)):
-        was, now = old.get(key), new.get(key)
-        if was is None and now is not None:
-            lines.append(f"+ {decision_line(now)}")
-        elif now is None and was is not None:
-            lines.append(f"- {decision_line(was)}")
-        elif was is not None and now is not None and (was.verdict, was.code) != (now.verdict, now.code):
-            lines += [f"- {decision_line(was)}", f"+ {decision_line(now)}"]
-    return lines
+class _Dispatch(msgspec.Struct, frozen=True):
+    record: DispatchRecord
+    members: Members
+
+
+class _Flip(msgspec.Struct, frozen=True):
+    """A decision that differs: the ends of its edge, and the lines that show it."""
+
+    ends: Members
+    lines: tuple[str, ...]
+
+
+class _Sides:
+    """Both records under keys that mean the same op on either side."""
+
+    def __init__(self, before: CompileRecord, after: CompileRecord) -> None:
+        self.before, self.after = before, after
+        self.by_id = _same_graph(before, after)
+        self.known: dict[Key, MemberRecord] = {}
+        for record in (before, after):
+            for member in (member for dispatch in record.dispatches for member in dispatch.members):
+                known = self.known.setdefault(self.key(member.id, member.kind, member.nodes), member)
+                if member.nodes and not known.nodes:
+                    self.known[self.key(member.id, member.kind, member.nodes)] = member
+
+    def key(self, id: str, kind: str, nodes: Sequence[str]) -> Key:
+        return _bare(id) if self.by_id or not nodes else f"{kind} {' '.join(nodes)}"
+
+    def dispatches(self, record: CompileRecord) -> list[_Dispatch]:
+        return [_Dispatch(d, frozenset(self.key(m.id, m.kind, m.nodes) for m in d.members)) for d in record.dispatches]
+
+    def label(self, dispatch: _Dispatch) -> str:
+        """The root op and the source nodes, from whichever side knows them."""
+        members = [self.known[key] for key in sorted(dispatch.members)]
+        names = sorted({name for member in members for name in (member.nodes or (member.id,))})
+        return f"{dispatch.record.root} [{', '.join(names)}]"
+
+    def change(self, old: _Dispatch, new: _Dispatch, flips: Iterable[_Flip]) -> DispatchChange:
+        gained, lost = new.members - old.members, old.members - new.members
+        touching = [line for flip in flips if flip.ends & (gained | lost) and flip.ends & (old.members | new.members) for line in flip.lines]
+        return DispatchChange(before=self.label(old), after=self.label(new), gained=self._names(gained), lost=self._names(lost), decisions=touching)
+
+    def _names(self, keys: Iterable[Key]) -> list[str]:
+        found = [self.known[key] for key in sorted(keys)]
+        return [f"{member.kind or 'op'} {' '.join(member.nodes) or member.id}" for member in found]
+
+    def flipped(self) -> list[_Flip]:
+        """The decisions that one side has and the other has not, or has with another verdict."""
+        if not self.before.decisions or not self.after.decisions:
+            return []
+        old, new = self._edges(self.before), self._edges(self.after)
+        return [flip for key in dict.fromkeys((*old, *new)) if (flip := _flip(key, old.get(key), new.get(key))) is not None]
+
+    def _edges(self, record: CompileRecord) -> dict[tuple[Key, Key], Decision]:
+        """The decisions by edge; those about groups that are no neighbours (arms) by their roots, where no edge joins the two."""
+        found: dict[tuple[Key, Key], Decision] = {}
+        for d in sorted(record.decisions, key=lambda d: d.arms):
+            edge = self.key(d.producer, d.producer_op, d.producer_nodes), self.key(d.consumer, d.consumer_op, d.consumer_nodes)
+            found.setdefault(edge, d)
+        return found
+
+
+def _bare(id: str) -> str:
+    return id.rpartition(".")[2]
+
+
+def _same_graph(before: CompileRecord, after: CompileRecord) -> bool:
+    """Whether ids mean the same on both sides: the fingerprints agree, or at least half of the ids of the smaller side are on the other."""
+    if before.fingerprint and before.fingerprint == after.fingerprint:
+        return True
+    old, new = ({_bare(member.id) for dispatch in record.dispatches for member in dispatch.members} for record in (before, after))
+    return 2 * len(old & new) >= min(len(old), len(new))
+
+
+def _flip(ends: tuple[Key, Key], was: Decision | None, now: Decision | None) -> _Flip | None:
+    told = (was.verdict, was.code, was.rule) if was is not None else None
+    if told == ((now.verdict, now.code, now.rule) if now is not None else None):
+        return None
+    lines = [f"{sign} {decision_line(decision)}" for sign, decision in (("-", was), ("+", now)) if decision is not None]
+    return _Flip(frozenset(ends), tuple(lines))
+
+
+def _matched(old: Sequence[_Dispatch], new: Sequence[_Dispatch]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Pairs of dispatches that differ in some ops, and what is left on either side; equal ones are in none."""
+    waiting = Counter(dispatch.members for dispatch in new)
+    left_old = [i for i, dispatch in enumerate(old) if not _take(waiting, dispatch.members)]
+    left_new = [j for j, dispatch in enumerate(new) if _take(waiting, dispatch.members)]
+    homes: dict[Key, list[int]] = {}
+    for j in left_new:
+        for key in new[j].members:
+            homes.setdefault(key, []).append(j)
+    overlaps = Counter((i, j) for i in left_old for key in old[i].members for j in homes.get(key, ()))
+    pairs: list[tuple[int, int]] = []
+    for (i, j), _ in sorted(overlaps.items(), key=lambda item: (-item[1], item[0])):
+        if all(i != a and j != b for a, b in pairs):
+            pairs.append((i, j))
+    paired_old, paired_new = {i for i, _ in pairs}, {j for _, j in pairs}
+    return sorted(pairs), [i for i in left_old if i not in paired_old], [j for j in left_new if j not in paired_new]
+
+
+def _take(waiting: Counter[Members], members: Members) -> bool:
+    if waiting[members] <= 0:
+        return False
+    waiting[members] -= 1
+    return True
+
+
+# text ----------------------------------------------------------------------------------------------------------------------------------
 
 
 def difference_lines(found: Difference) -> list[str]:
@@ -85,4 +203,13 @@ def difference_lines(found: Difference) -> list[str]:
     lines = [f"{key}: {old} -> {new}" for key, (old, new) in found.statistics.items()]
     lines += [f"+ dispatch {label}" for label in found.appeared]
     lines += [f"- dispatch {label}" for label in found.vanished]
-    return lines + found.decisions
+    shown: set[str] = set()
+    for change in found.changed:
+        lines += _change_lines(change)
+        shown.update(change.decisions)
+    return lines + [line for line in found.decisions if line not in shown]
+
+
+def _change_lines(change: DispatchChange) -> list[str]:
+    ops = [*(f"    + {name}" for name in change.gained), *(f"    - {name}" for name in change.lost)]
+    return [f"~ dispatch {change.before} -> {change.after}", *ops, *(f"    because {line}" for line in change.decisions)]

@@ -28,12 +28,5 @@ def dispatches_table(record: CompileRecord) -> Table:
         column.justify = "right"
     for dispatch in record.dispatches:
         moved = dispatch.bytes_read + dispatch.bytes_written
-        table.add_row(
-            dispatch.name, dispatch.root, shortened(member_nodes(dispatch)), dispatch.family, quantity(dispatch.flops), quantity(moved)
-        )
+        table.add_row(dispatch.name, dispatch.root, shortened(member_nodes(dispatch)), dispatch.family, quantity(dispatch.flops), quantity(moved))
     return table
-
-
-def find_dispatch(record: CompileRecord, node: str) -> DispatchRecord | None:
-    """The first dispatch that a source node went into."""
-    return next((dispatch for dispatch in record.dispatches if node in member_nodes(dispatch)), None)

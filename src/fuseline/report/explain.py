@@ -1,37 +1,47 @@
-"""Answers from the decision records: where did a node go, why are two nodes fused or not."""
+"""Answers from the decision records: where did a node go, why are two nodes fused or not, what would have to change."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fuseline.report.advice import advice
-from fuseline.report.dispatches import find_dispatch, member_nodes
-from fuseline.report.records import CompileRecord, Decision, HostOpRecord
+from fuseline.report.dispatches import member_nodes
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, HostOpRecord
+from fuseline.report.subjects import Subject, find_subject, suggestions
 from fuseline.report.units import plural, quantity, shortened
+
+_PATH_LIMIT = 12
+"""Edges of a path between two nodes that is still an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Text lines for a reader, and the decisions they rest on."""
+    """Text lines for a reader, and the decisions and dispatches they rest on."""
 
     lines: tuple[str, ...]
     decisions: tuple[Decision, ...] = ()
     found: bool = True
+    dispatches: tuple[str, ...] = ()
 
 
 def decision_line(decision: Decision) -> str:
     """One decision as one line: verdict, edge, rule or reason, numbers."""
-    edge = f"{_end(decision.producer_nodes, decision.producer_op)} -> {_end(decision.consumer_nodes, decision.consumer_op)}"
+    link = "beside" if decision.arms else "->"
+    first, second = _end(decision.producer_nodes, decision.producer), _end(decision.consumer_nodes, decision.consumer)
+    if first == second:  # several ops of one node
+        first, second = f"{first} ({decision.producer_op})", f"{second} ({decision.consumer_op})"
+    edge = f"{first} {link} {second}"
     why = f"[{decision.rule}]" if decision.verdict == "fused" else f"[{decision.rule}] {decision.code}"
     detail = f": {decision.detail}" if decision.detail else ""
     numbers = ", ".join(f"{key} {quantity(value)}" for key, value in decision.numbers.items())
     return f"{decision.verdict:<10} {edge}  {why}{detail}" + (f" ({numbers})" if numbers else "")
 
 
-def _end(nodes: tuple[str, ...], op: str) -> str:
-    return shortened(nodes, 2) or op
+def _end(nodes: tuple[str, ...], id: str) -> str:
+    """The source nodes, or the structural id of an op that none is behind."""
+    return shortened(nodes, 2) or id
 
 
 def why_not_fused(record: CompileRecord, limit: int = 5) -> list[str]:
@@ -42,8 +52,11 @@ def why_not_fused(record: CompileRecord, limit: int = 5) -> list[str]:
     return [f"{code}, {plural(count, 'edge')}; for example\n  {decision_line(first[code])}" for code, count in common]
 
 
+# the model -----------------------------------------------------------------------------------------------------------------------------
+
+
 def explain_model(record: CompileRecord) -> Answer:
-    """The whole model: verdicts, reasons by count, dispatches, what was eliminated, host ops."""
+    """The whole model: verdicts, reasons by count with what would change them, dispatches, what was eliminated, host ops."""
     verdicts = Counter(decision.verdict for decision in record.decisions)
     lines = [
         plural(len(record.dispatches), "dispatch") + (f" from {plural(len(record.source_nodes), 'source node')}" if record.source_nodes else ""),
@@ -52,71 +65,144 @@ def explain_model(record: CompileRecord) -> Answer:
     rules = Counter(decision.rule for decision in record.decisions if decision.verdict == "fused")
     lines += [f"  fused by {rule}: {count}" for rule, count in rules.most_common()]
     codes = Counter(decision.code for decision in record.decisions if decision.verdict == "missed")
-    lines += [f"  missed for {code}: {count}" for code, count in codes.most_common()]
+    for code, count in codes.most_common():
+        lines += [f"  missed for {code}: {count}", *_hint(code)]
     gone = Counter(record.eliminated.values())
     lines += [f"  eliminated by {name}: {plural(count, 'node')}" for name, count in gone.most_common()]
     lines += [_host_line(host) for host in record.host_ops]
-    return Answer(tuple(lines), tuple(record.decisions))
+    return Answer(tuple(lines), tuple(record.decisions), dispatches=tuple(dispatch.name for dispatch in record.dispatches))
+
+
+def _hint(code: str) -> list[str]:
+    change = advice(code)
+    return [f"    to change it: {change}"] if change is not None else []
 
 
 def _host_line(host: HostOpRecord) -> str:
     return f"  host op {host.node} ({host.op_type}): {host.reason}"
 
 
-def _touches(decision: Decision, node: str) -> bool:
-    return node in decision.producer_nodes or node in decision.consumer_nodes or node in (decision.producer, decision.consumer)
+# one node or dispatch ------------------------------------------------------------------------------------------------------------------
 
 
-def _place(record: CompileRecord, node: str) -> str | None:
-    dispatch = find_dispatch(record, node)
-    if dispatch is not None:
-        others = [name for name in member_nodes(dispatch) if name != node]
-        return f"{node} runs in {dispatch.name} (root {dispatch.root})" + (f" with {shortened(others, 8)}" if others else ", alone")
-    if node in record.eliminated:
-        return f"{node} was eliminated by {record.eliminated[node]}"
-    host = next((host for host in record.host_ops if host.node == node), None)
-    return f"{node} is a host op ({host.op_type}): {host.reason}" if host else None
+def explain_node(record: CompileRecord, name: str) -> Answer:
+    """Where a node (by ONNX name or structural id) or a dispatch (by name or number) went, and every decision about its edges.
+
+    `found` is False for a name that nothing has.
+    """
+    subject = find_subject(record, name)
+    if subject is None:
+        near = suggestions(record, name)
+        return Answer((f"no node is called {name}", *([f"did you mean {shortened(near, 5)}?"] if near else [])), (), False)
+    if subject.dispatch is not None:
+        return _explain_dispatch(record, subject, subject.dispatch)
+    decisions = tuple(d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids)
+    lines = [*_places(subject), *(line for d in decisions for line in _with_hint(d))]
+    return Answer(tuple(lines), decisions, dispatches=_names(subject))
 
 
-def explain_node(record: CompileRecord, node: str) -> Answer:
-    """Where one source node (or structural id) went and every decision about its edges; `found` is False for a name nobody knows."""
-    decisions = tuple(decision for decision in record.decisions if _touches(decision, node))
-    place = _place(record, node)
-    if place is None and not decisions and node not in record.source_nodes:
-        return Answer((f"no node is called {node}", *_suggestions(record, node)), (), False)
-    return Answer((place or f"{node} has no dispatch of its own", *(f"  {decision_line(d)}" for d in decisions)), decisions)
+def _names(*subjects: Subject) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(dispatch.name for subject in subjects for dispatch in subject.dispatches))
+
+
+def _places(subject: Subject) -> list[str]:
+    if subject.host is not None:
+        return [f"{subject.name} is a host op ({subject.host.op_type}): {subject.host.reason}"]
+    if subject.dispatches:
+        return [_place(subject, dispatch) for dispatch in subject.dispatches]
+    if subject.eliminated:
+        return [f"{subject.name} was eliminated by {subject.eliminated}"]
+    return [f"{subject.name} has no dispatch of its own"]
+
+
+def _place(subject: Subject, dispatch: DispatchRecord) -> str:
+    others = [name for name in member_nodes(dispatch) if name != subject.name]
+    return f"{subject.name} runs in {dispatch.name} (root {dispatch.root})" + (f" with {shortened(others, 8)}" if others else ", alone")
+
+
+def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: DispatchRecord) -> Answer:
+    """The members of a dispatch, what joined them, and what stayed outside, and why."""
+    touching = [d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids]
+    inside = [d for d in touching if d.producer in subject.ids and d.consumer in subject.ids]
+    outside = [d for d in touching if d not in inside]
+    arms = f", {plural(len(dispatch.arms), 'arm')}" if dispatch.arms else ""
+    family = f", family {dispatch.family}" if dispatch.family else ""
+    lines = [f"{dispatch.name}: root {dispatch.root}{family}{arms}, {quantity(dispatch.flops)} flops, executable {dispatch.executable}"]
+    lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
+    lines += [f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()]
+    lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]
+    return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,))
+
+
+# two of them ---------------------------------------------------------------------------------------------------------------------------
 
 
 def explain_edge(record: CompileRecord, producer: str, consumer: str) -> Answer:
-    """Why two nodes share a dispatch or do not, in either order of naming."""
-    for node in (producer, consumer):
-        answer = explain_node(record, node)
-        if not answer.found:
-            return answer
-    decisions = tuple(d for d in record.decisions if _connects(d, producer, consumer) or _connects(d, consumer, producer))
-    ours, theirs = find_dispatch(record, producer), find_dispatch(record, consumer)
-    together = ours is not None and ours is theirs
-    verdict = f"{producer} and {consumer} share {ours.name}" if together and ours else f"{producer} and {consumer} do not share a dispatch"
-    lines = [verdict, *(line for decision in decisions for line in _with_advice(decision))]
+    """Why two nodes or dispatches run together or do not, in either order of naming, and what would have to change."""
+    subjects: list[Subject] = []
+    for name in (producer, consumer):
+        subject = find_subject(record, name)
+        if subject is None:
+            return explain_node(record, name)
+        subjects.append(subject)
+    first, second = subjects
+    decisions = tuple(d for d in record.decisions if _connects(d, first, second) or _connects(d, second, first))
+    shared = [dispatch.name for dispatch in first.dispatches if dispatch in second.dispatches]
+    verdict = f"{first.name} and {second.name} share {', '.join(shared)}" if shared else f"{first.name} and {second.name} do not share a dispatch"
+    lines = [verdict, *(line for decision in decisions for line in _with_hint(decision))]
     if not decisions:
-        lines += [f"  no candidate joined them directly; {_place(record, node) or node}" for node in (producer, consumer)]
-    return Answer(tuple(lines), decisions)
+        path = _path(record, first.ids, second.ids) or _path(record, second.ids, first.ids)
+        lines += _indirect(subjects, path)
+        decisions = tuple(path)
+    return Answer(tuple(lines), decisions, dispatches=_names(*subjects))
 
 
-def _with_advice(decision: Decision) -> Iterable[str]:
+def _indirect(subjects: Sequence[Subject], path: Sequence[Decision]) -> list[str]:
+    places = [f"  no candidate joined them directly; {place}" for subject in subjects for place in _places(subject)]
+    apart = [decision for decision in path if decision.verdict != "fused"]
+    if not apart:
+        return places
+    return [*places, f"  on the way from one to the other, {plural(len(apart), 'edge')} of {len(path)} stayed apart:", *_hints(apart)]
+
+
+def _hints(decisions: Iterable[Decision]) -> list[str]:
+    return [line for decision in decisions for line in _with_hint(decision)]
+
+
+def _with_hint(decision: Decision) -> Iterable[str]:
     yield f"  {decision_line(decision)}"
-    change = advice(decision.code) if decision.verdict == "missed" else None
-    if change is not None:
-        yield f"    would fuse with: {change}"
+    if decision.verdict == "missed":
+        yield from _hint(decision.code)
+    elif decision.verdict == "superseded":
+        yield "    to change it: force the two together in a plan (compile --emit plan, edit force, compile --plan)"
 
 
-def _connects(decision: Decision, producer: str, consumer: str) -> bool:
-    return (producer in decision.producer_nodes or producer == decision.producer) and (
-        consumer in decision.consumer_nodes or consumer == decision.consumer
-    )
+def _connects(decision: Decision, producer: Subject, consumer: Subject) -> bool:
+    return decision.producer in producer.ids and decision.consumer in consumer.ids
 
 
-def _suggestions(record: CompileRecord, node: str) -> Iterable[str]:
-    lowered = node.lower()
-    close = [name for name in record.source_nodes if lowered in name.lower()][:5]
-    return [f"did you mean {shortened(close, 5)}?"] if close else []
+def _path(record: CompileRecord, start: frozenset[str], goal: frozenset[str]) -> list[Decision]:
+    """The decisions along a shortest path from `start` to `goal`, none where there is none."""
+    after: dict[str, list[Decision]] = defaultdict(list)
+    for decision in record.decisions:
+        if not decision.arms:
+            after[decision.producer].append(decision)
+    came: dict[str, Decision | None] = dict.fromkeys(sorted(start))
+    queue = deque(came)
+    while queue:
+        node = queue.popleft()
+        if node in goal:
+            return _walked_back(came, node)
+        for decision in after[node]:
+            if decision.consumer not in came:
+                came[decision.consumer] = decision
+                queue.append(decision.consumer)
+    return []
+
+
+def _walked_back(came: dict[str, Decision | None], node: str) -> list[Decision]:
+    path: list[Decision] = []
+    while (decision := came[node]) is not None:
+        path.insert(0, decision)
+        node = decision.producer
+    return path if len(path) <= _PATH_LIMIT else []

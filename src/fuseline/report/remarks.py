@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fuseline.report.advice import advice
 from fuseline.report.records import Decision
 
 KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis"}
@@ -19,31 +20,44 @@ KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis"}
 
 @dataclass(frozen=True, slots=True)
 class RemarkFilter:
-    """Regular expressions a remark must match to be kept, searched in `rule`, `code` and the node names; None keeps all."""
+    """Regular expressions a remark must match to be kept, searched in `rule`, `code` and the nodes (source names and structural ids).
+
+    `anything` is searched in all of them. None keeps all. Raises re.error from `keeps` for an expression that does not compile.
+    """
 
     rule: str | None = None
     code: str | None = None
     node: str | None = None
+    anything: str | None = None
     verdicts: tuple[str, ...] = ("fused", "missed", "superseded")
 
     def keeps(self, decision: Decision) -> bool:
         """Whether `decision` passes; raises re.error for an expression that does not compile."""
-        nodes = (*decision.producer_nodes, *decision.consumer_nodes)
-        return (
-            decision.verdict in self.verdicts
-            and (self.rule is None or re.search(self.rule, decision.rule) is not None)
-            and (self.code is None or re.search(self.code, decision.code) is not None)
-            and (self.node is None or any(re.search(self.node, node) for node in nodes))
+        nodes = (*decision.producer_nodes, *decision.consumer_nodes, decision.producer, decision.consumer)
+        wanted = (
+            (self.rule, (decision.rule,)),
+            (self.code, (decision.code,)),
+            (self.node, nodes),
+            (self.anything, (decision.rule, decision.code, *nodes)),
         )
+        return decision.verdict in self.verdicts and all(_matches(pattern, texts) for pattern, texts in wanted)
+
+
+def _matches(pattern: str | None, texts: Iterable[str]) -> bool:
+    return pattern is None or any(re.search(pattern, text) for text in texts)
 
 
 def _arguments(decision: Decision) -> Iterator[tuple[str, Any]]:
     yield "Producer", " ".join(decision.producer_nodes) or decision.producer
     yield "Consumer", " ".join(decision.consumer_nodes) or decision.consumer
+    yield "ProducerId", decision.producer
+    yield "ConsumerId", decision.consumer
     if decision.detail:
         yield "Detail", decision.detail
     if decision.at:
         yield "At", decision.at
+    if decision.verdict == "missed" and (hint := advice(decision.code)) is not None:
+        yield "Hint", hint
     yield from decision.numbers.items()
 
 
@@ -62,9 +76,8 @@ def yaml_remark(decision: Decision) -> str:
 
 
 def _scalar(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f"'{value:g}'"
-    return "'" + str(value).replace("'", "''").replace("\n", " ") + "'"
+    text = f"{value:.10g}" if isinstance(value, int | float) else str(value)
+    return "'" + "".join(character if character.isprintable() else "?" for character in text).replace("'", "''") + "'"
 
 
 def yaml_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None) -> str:

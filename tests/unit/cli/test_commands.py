@@ -121,6 +121,9 @@ def test_explain_model_node_and_edge(folder: Path, capsys: pytest.CaptureFixture
     assert "Relu_1 runs in" in _json(["explain", model, "Relu_1"], capsys)["text"][0]
     edge = _json(["explain", model, "Gemm_0", "Relu_1"], capsys)
     assert "Gemm_0 and Relu_1" in edge["text"][0]
+    assert _json(["explain", model, "0"], capsys)["dispatches"] == edge["dispatches"]
+    ids = [edge["decisions"][0][end] for end in ("producer", "consumer")]
+    assert _json(["explain", model, *ids], capsys)["decisions"]
     assert _json(["explain", model, "Nope_9"], capsys, code=2)["error"]["node"] == "Nope_9"
     assert _json(["explain", model, "a", "b", "c"], capsys, code=2)["error"]["code"] == "E0501"
 
@@ -136,11 +139,37 @@ def test_remarks_can_be_filtered(folder: Path, capsys: pytest.CaptureFixture[str
     assert _json(["explain", model, "--remarks", "yaml", "--filter-rule", "("], capsys, code=2)["error"]["code"] == "E0501"
 
 
+def test_remarks_go_into_a_file_and_may_be_about_one_node(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model = str(folder / "cnn.onnx")
+    path = tmp_path / "r.yaml"
+    assert main(["explain", model, "--remarks-format", "yaml", "-o", str(path)]) == 0
+    assert main(["explain", model, "Relu_2", "--remarks-format", "yaml", "--remarks-filter", "Relu_2|nothing"]) == 0
+    assert 0 < capsys.readouterr().out.count("--- !") < path.read_text().count("--- !")
+    assert _json(["explain", model, "--remarks-format", "yaml", "--remarks-filter", "("], capsys, code=2)["error"]["code"] == "E0501"
+
+
+def test_diff_of_plans_and_models(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model, plan = str(folder / "cnn.onnx"), str(tmp_path / "p.toml")
+    assert main(["compile", model, "--emit", "plan", "-o", plan]) == 0
+    assert main(["diff", plan, plan, "--fail-if", "any"]) == 0
+    same = _json(["diff", plan, model], capsys)
+    assert not (same["appeared"] or same["vanished"] or same["changed"])
+    assert _json(["diff", plan, model, "--fail-if", "more-bytes"], capsys, code=2)["error"]["code"] == "E0501"
+    assert main(["diff", plan, model, "--fail-if", "more-dispatches", "--fusion", "none"]) == 1
+
+
 def test_diff_of_models_and_saved_statistics(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     mlp_path, cnn_path = str(folder / "mlp.onnx"), str(folder / "cnn.onnx")
     same = _json(["diff", mlp_path, mlp_path, "--fail-if", "any"], capsys)
     assert not (same["appeared"] or same["vanished"] or same["statistics"])
-    assert main(["diff", mlp_path, cnn_path, "--fail-if", "more-dispatches"]) == 1
+    (tmp_path / "none.json").write_text(json.dumps(_json(["stats", mlp_path, "--dispatches", "--decisions", "--fusion", "none"], capsys)))
+    worse = _json(["diff", mlp_path, str(tmp_path / "none.json"), "--fail-if", "more-dispatches", "--fail-if", "more-bytes"], capsys, code=1)
+    assert set(worse["failed"]) == {"more-dispatches", "more-bytes"}
+    assert worse["changed"][0]["lost"]
+    assert worse["changed"][0]["decisions"]
+    assert len(worse["appeared"]) > 1
+    assert main(["diff", str(tmp_path / "none.json"), mlp_path, "--fail-if", "more-dispatches"]) == 0
+    assert _json(["diff", mlp_path, cnn_path], capsys)["vanished"]
     (tmp_path / "s.json").write_text(json.dumps(_json(["stats", mlp_path, "--dispatches"], capsys)))
     assert main(["diff", str(tmp_path / "s.json"), mlp_path, "--fail-if", "any"]) == 0
     (tmp_path / "bad.json").write_text("[1]")

@@ -7,6 +7,7 @@ import copy
 import msgspec
 
 from fuseline.report.difference import difference, difference_lines
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
 from tests.unit.report.records import RECORD
 
 
@@ -42,3 +43,51 @@ def test_a_new_statistic_is_shown_from_none():
     after = msgspec.structs.replace(RECORD, statistics={**RECORD.statistics, "edges": {"fused": 1, "missed": {"scratch": 2}}})
     found = difference(RECORD, after).statistics
     assert found == {"edges.missed.consumer-reduces": (1, None), "edges.missed.scratch": (None, 2)}
+
+
+def _dispatch(name: str, *members: str) -> DispatchRecord:
+    return DispatchRecord(name=name, executable=name, root="contraction", members=[MemberRecord(id=m, kind="copy", role="member") for m in members])
+
+
+def _record(*dispatches: DispatchRecord, graph: str = "g") -> CompileRecord:
+    return CompileRecord(dispatches=list(dispatches), fingerprint=graph)
+
+
+def _edge(producer: str, consumer: str, **fields: object) -> Decision:
+    ends = {"producer": producer, "consumer": consumer, "producer_op": "copy", "consumer_op": "copy"}
+    return Decision(rule="r", **ends, **fields)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_dispatch_that_lost_an_op_is_changed_and_the_decision_is_named():
+    before, after = _record(_dispatch("d", "copy.a", "copy.b")), _record(_dispatch("d", "copy.a"), _dispatch("e", "copy.b"))
+    before.decisions, after.decisions = [_edge("copy.a", "copy.b", verdict="fused")], [_edge("copy.a", "copy.b", verdict="missed", code="scratch")]
+    found = difference(before, after)
+    assert (found.appeared, found.vanished) == (["contraction [copy.b]"], [])
+    assert [(change.gained, change.lost) for change in found.changed] == [([], ["copy copy.b"])]
+    assert [line[0] for line in found.changed[0].decisions] == ["-", "+"]
+    lines = difference_lines(found)
+    assert "~ dispatch contraction [copy.a, copy.b] -> contraction [copy.a]" in lines
+    assert sum("scratch" in line for line in lines) == 1
+
+
+def test_the_most_alike_dispatches_are_paired():
+    before = _record(_dispatch("d", "copy.a", "copy.b", "copy.c"), _dispatch("e", "copy.x"))
+    after = _record(_dispatch("d", "copy.c", "copy.x"), _dispatch("e", "copy.a", "copy.b"))
+    assert [(change.gained, change.lost) for change in difference(before, after).changed] == [([], ["copy copy.c"]), (["copy copy.c"], [])]
+
+
+def test_equal_dispatches_are_counted():
+    before = _record(_dispatch("d", "copy.a"), _dispatch("e", "copy.a"))
+    assert difference(before, _record(_dispatch("d", "copy.a"))).vanished == ["contraction [copy.a]"]
+
+
+def test_graphs_that_share_few_ids_are_matched_by_source_nodes():
+    def one(id: str) -> DispatchRecord:
+        return DispatchRecord(name="d", executable="d", root="copy", members=[MemberRecord(id=id, kind="copy", role="root", nodes=("Node_1",))])
+
+    assert difference(_record(one("copy.a"), graph="g"), _record(one("copy.z"), graph="h")).empty
+    assert not difference(_record(one("copy.a")), _record(one("copy.z"))).empty
+
+
+def test_a_plan_is_compared_with_a_compile_by_ids_without_kinds():
+    assert difference(_record(_dispatch("group 1", "a", "b")), _record(_dispatch("d", "copy.a", "copy.b"))).empty

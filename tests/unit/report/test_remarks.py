@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
@@ -20,6 +21,8 @@ def test_yaml_has_llvms_layout():
         "Args:",
         "  - Producer: 'Conv_0'",
         "  - Consumer: 'Relu_1'",
+        "  - ProducerId: '%Conv_0'",
+        "  - ConsumerId: '%Relu_1'",
         "  - gain: '2048'",
     ]
 
@@ -43,7 +46,33 @@ def test_jsonl_is_one_object_a_line():
         (RemarkFilter(verdicts=("fused",)), 1),
         (RemarkFilter(rule="epilogue", node="MatMul"), 1),
         (RemarkFilter(node="nothing"), 0),
+        (RemarkFilter(node="^%Relu"), 2),
+        (RemarkFilter(anything="^horizontal$|reduces"), 2),
+        (RemarkFilter(anything="%MatMul", rule="horizontal"), 1),
     ],
 )
 def test_filters_search_with_regular_expressions(keep: RemarkFilter, count: int):
     assert len(jsonl_remarks(RECORD.decisions, keep).splitlines()) == count
+
+
+def test_a_missed_remark_says_what_would_change_it():
+    missed = yaml_remarks(RECORD.decisions, RemarkFilter(verdicts=("missed",)))
+    assert "  - Hint: 'let the consumer reduce" in missed
+    assert "Hint" not in yaml_remarks(RECORD.decisions, RemarkFilter(verdicts=("fused",)))
+
+
+def test_control_characters_do_not_break_the_yaml():
+    odd = msgspec.structs.replace(RECORD.decisions[0], producer_nodes=("a\nb\x07c",))
+    assert "  - Producer: 'a?b?c'" in yaml_remarks([odd])
+
+
+def test_any_yaml_reader_reads_the_remarks():
+    yaml = pytest.importorskip("yaml")
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: {"kind": suffix, **loader.construct_mapping(node, deep=True)})
+    read = list(yaml.load_all(yaml_remarks(RECORD.decisions), Loader))
+    assert [remark["kind"] for remark in read] == ["Passed", "Missed", "Analysis"]
+    assert {"Producer": "Conv_0"} in read[0]["Args"]

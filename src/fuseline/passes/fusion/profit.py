@@ -86,9 +86,12 @@ def launch_ns(flops: float, num_bytes: float, threads: int) -> float:
 
 
 def becomes_serial(group: Group, producer: Group, consumer: Group, target: TargetDescription) -> bool:
-    """Whether a merge leaves fewer workgroups than threads where there were more."""
+    """Whether a merge leaves fewer workgroups than threads where there were more.
+
+    One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
+    """
     left = _workgroups(group)
-    return left is not None and left < target.threads and left < max(_iterations(producer), _iterations(consumer))
+    return left is not None and left < max(target.threads, 2) and left < max(_iterations(producer), _iterations(consumer))
 
 
 def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> WhyNot | None:

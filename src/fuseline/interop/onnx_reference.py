@@ -62,6 +62,7 @@ def _evaluator(model: bytes) -> tuple[Any, list[str]]:
         hint = "pip install onnx"
         raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
     proto = onnx.load_model_from_string(model)
+    from fuseline.interop.reference_additions import ADDITIONS
     from fuseline.interop.reference_operators import OPERATORS
 
-    return ReferenceEvaluator(proto, new_ops=list(OPERATORS)), [value.name for value in proto.graph.input]
+    return ReferenceEvaluator(proto, new_ops=[*OPERATORS, *ADDITIONS]), [value.name for value in proto.graph.input]

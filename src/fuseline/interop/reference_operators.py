@@ -19,14 +19,14 @@ SCAN_WITHOUT_BATCH = 9
 """Since this operator set Scan has no batch of its own."""
 
 
-class _Node(OpRun):
+class Node(OpRun):
     """A node whose results may be None: an empty optional."""
 
     def _check_and_fix_outputs(self, res: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(np.asarray(value) if isinstance(value, np.generic) else value for value in res)
 
 
-class _WithBody(_Node):
+class _WithBody(Node):
     """A node that runs a body again and again, in sight of the values around it."""
 
     body: Any
@@ -118,14 +118,14 @@ def _padded(column: Sequence[Any]) -> list[Any]:
     return [np.pad(x, [(0, longest - len(x)), *[(0, 0)] * (x.ndim - 1)]) if np.ndim(x) and len(x) < longest else x for x in column]
 
 
-class Optional(_Node):
+class Optional(Node):
     """`Optional`: an optional is its value, or None."""
 
     def _run(self, x: Any = None, **_: Any) -> tuple[Any, ...]:
         return (x,)
 
 
-class If(_Node):
+class If(Node):
     """`If`, with branches that may give None."""
 
     _run_then_branch: Any
@@ -139,7 +139,7 @@ class If(_Node):
         return tuple(branch(context, attributes=attributes))
 
 
-class Identity(_Node):
+class Identity(Node):
     """`Identity` of anything."""
 
     def _run(self, x: Any = None) -> tuple[Any, ...]:

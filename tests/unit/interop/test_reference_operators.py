@@ -121,3 +121,49 @@ def test_a_branch_may_give_an_empty_optional(taken: bool) -> None:
 def test_strings_come_in_object_arrays() -> None:
     (found,) = _run(helper.make_node("StringConcat", ["x", "x"], ["y"]), {"x": np.array(["a", "b"])})
     assert found.dtype == object and found.tolist() == ["aa", "bb"]
+
+
+def test_global_norms() -> None:
+    x = np.random.default_rng(4).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    for p in (1, 2, 3):
+        (found,) = _run(helper.make_node("GlobalLpPool", ["x"], ["y"], p=p), {"x": x})
+        np.testing.assert_allclose(found, (np.abs(x) ** p).sum((2, 3), keepdims=True) ** (1 / p), rtol=1e-5)
+
+
+def test_regions_agree_with_onnxruntime() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((2, 3, 12, 9)).astype(np.float32)
+    corners = rng.uniform(0, 16, (6, 4)).astype(np.float32)
+    rois = np.concatenate([rng.integers(0, 2, (6, 1)), corners[:, :2], corners[:, :2] + corners[:, 2:]], 1).astype(np.float32)
+    node = helper.make_node("MaxRoiPool", ["x", "rois"], ["y"], pooled_shape=[3, 2], spatial_scale=0.6)
+    infos = [_info("x", FLOAT, x.shape), _info("rois", FLOAT, rois.shape)]
+    graph = helper.make_graph([node], "g", infos, [_info("y", FLOAT, (6, 3, 3, 2))])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x, "rois": rois})[0]
+    np.testing.assert_array_equal(_run(node, {"x": x, "rois": rois})[0], wanted)
+
+
+def test_draws_follow_their_probabilities() -> None:
+    logits = np.log(np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.float32)) + 5
+    (found,) = _run(helper.make_node("Multinomial", ["x"], ["y"], sample_size=4000, seed=1.0), {"x": logits})
+    assert found.shape == (2, 4000) and found.dtype == np.int32
+    for row, wanted in zip(found, ([0.7, 0.2, 0.1], [0.1, 0.1, 0.8]), strict=True):
+        np.testing.assert_allclose(np.bincount(row, minlength=3) / 4000, wanted, atol=0.04)
+
+
+def _run_ml(op_type: str, feed: Any, **attributes: Any) -> Any:
+    node = helper.make_node(op_type, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph([node], "g", [onnx.ValueInfoProto(name="x")], [onnx.ValueInfoProto(name="y")])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    return onnx_reference.execute(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString(), [feed])[0]
+
+
+def test_maps_of_labels() -> None:
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    assert _run_ml("ZipMap", x, classlabels_int64s=[7, 9]) == [{7: 1.0, 9: 2.0}, {7: 3.0, 9: 4.0}]
+    assert _run_ml("ZipMap", x, classlabels_strings=["a", "b"])[1] == {"a": 3.0, "b": 4.0}
+    assert _run_ml("CastMap", {2: 5.0, 0: 1.5}).tolist() == [[1.5, 5.0]]
+    assert _run_ml("CastMap", {2: 5.0, 0: 1.5}, map_form="SPARSE", max_map=4, cast_to="TO_INT64").tolist() == [[1, 0, 5, 0]]
+    assert _run_ml("CategoryMapper", np.array(["b", "z"], object), cats_strings=["a", "b"], cats_int64s=[3, 4]).tolist() == [4, -1]
+    assert _run_ml("CategoryMapper", np.array([3, 9]), cats_strings=["a", "b"], cats_int64s=[3, 4]).tolist() == ["a", "_Unused"]

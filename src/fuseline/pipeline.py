@@ -62,6 +62,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     "padding": (
         "pad-to-tile",
         "fold-pad-into-consumer",
+        "fold-pad-into-producer",
         "canonicalize",
         "dead-code",
     ),

@@ -71,11 +71,11 @@ class Levels:
 
 
 def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
-    """The producers of a concat that stands alone, with it; None for any other group."""
-    if len(group.members) != 1 or group.members[0].kind is not Kind.CONCAT:
+    """The producers of a concat (or of concats of concats) that stands alone, with it; None for any other group."""
+    if any(node.kind is not Kind.CONCAT for node in group.members):
         return None
-    concat = group.members[0]
-    writers = {writer for read in concat.reads if (writer := _writer(read, order.group_of)) is not None}
+    concat = group.root
+    writers = {writer for read in group.outside_reads() if (writer := _writer(read, order.group_of)) is not None}
     if not writers:
         return WhyNot("no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name)
     chosen = sorted(writers, key=lambda g: g.key)

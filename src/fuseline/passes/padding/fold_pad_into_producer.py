@@ -1,0 +1,116 @@
+"""A pad that nobody reads in place is written by what makes its interior: the border stands beside it, as parts of one tensor.
+
+    conv -> relu -> pad -> return      =>      conv -> relu -> concat(border, concat(border, relu, border), border) -> return
+
+The dispatch of the root writes its result where it lies in the padded tensor, and the border besides (`concat-slices`); it is never a fill of the
+whole and a copy. Left alone: what a window reads in place (`fold-pad-into-consumer` goes first), and a pad of what no root makes, which is one
+walk over the padded tensor already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from fuseline.analysis.structured import Kind, is_generic, kind
+from fuseline.ir import attributes
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.create import create_concat, create_fill
+from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value
+from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.padding.fold_pad_into_consumer import pad_value
+
+_ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
+_EPILOGUES = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
+
+
+@dataclass(frozen=True)
+class FoldPadIntoProducerPass(ModulePass):
+    """Writes the border of padded results beside them."""
+
+    name = "fold-pad-into-producer"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            pads = [inner for inner in scope.block.ops if isinstance(inner, tensor.PadOp)]
+            for pad in pads:
+                _fold(scope, pad)
+            if pads:
+                scope.sweep()
+        ledger.close(ctx, self.name)
+
+
+def _fold(scope: Scope, op: tensor.PadOp) -> None:
+    amounts = _amounts(op)
+    if amounts is None or pad_value(op) is None or not _is_stored(op.result):
+        return
+    if len(users_of(op.source)) != 1 or not _is_made_by_root(op.source):
+        return
+    if 1 + sum(size > 0 for pair in amounts for size in pair) > scope.ctx.target.arms_limit:
+        return
+    at = Emitter.before(op)
+    scalar = outer_value(op, at)
+    assert scalar is not None
+    value: SSAValue = op.source
+    for axis in reversed(range(len(amounts))):
+        value = _bordered(scope, at, value, axis, amounts[axis], scalar)
+    if value.name_hint is None:
+        value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    Rewriter.erase_op(op)
+
+
+def _amounts(op: tensor.PadOp) -> list[tuple[int, int]] | None:
+    """The padding before and after each dimension; None unless all of it and all sizes are numbers, and none is taken away."""
+    pairs = list(zip(low_of(op), high_of(op), strict=True))
+    known = [(low, high) for low, high in pairs if isinstance(low, int) and isinstance(high, int) and low >= 0 and high >= 0]
+    return known if len(known) == len(pairs) and DYNAMIC_INDEX not in shape_of(op.result) else None
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """Whether anyone needs `value` in memory: a result of the function, an operator on the host, at times behind a reshape."""
+    return any(isinstance(user, func.ReturnOp | func.CallOp) or (isinstance(user, ReshapeOp) and _is_stored(user.result)) for user in users_of(value))
+
+
+def _is_made_by_root(value: SSAValue) -> bool:
+    """Whether a root makes `value`, at times through elementwise ops that run where it does."""
+    pending: list[SSAValue] = [value]
+    seen: set[Operation] = set()
+    while pending:
+        current = pending.pop()
+        if not isinstance(current, OpResult) or current.op in seen:
+            continue
+        seen.add(current.op)
+        what = kind(current.op)
+        if what in _ROOTS:
+            return True
+        if what in _EPILOGUES and is_generic(current.op):
+            pending += current.op.inputs
+    return False
+
+
+def _bordered(scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[int, int], scalar: SSAValue) -> SSAValue:
+    """`value` between borders along one dimension."""
+    shape, element = list(shape_of(value)), element_of(value)
+    if amounts == (0, 0):
+        return value
+    parts = [value]
+    for size, place in zip(amounts, (0, 2), strict=True):
+        if size:
+            border = scope.empty(at, element, [*shape[:axis], size, *shape[axis + 1 :]])
+            parts.insert(place, at.add(create_fill(scalar, border)).results[0])
+    shape[axis] += sum(amounts)
+    return at.add(create_concat(parts, axis, attributes.tensor_type(element, tuple(shape)))).result
+
+
+EXPORT = FoldPadIntoProducerPass

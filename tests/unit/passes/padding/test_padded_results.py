@@ -1,0 +1,40 @@
+"""A padded result is written by the dispatch that makes its interior, on the null target and, with NumPy's numbers, on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import fuseline
+
+SHAPE, WEIGHT = (6, 11), (11, 7)
+
+
+def _padded_product(low: tuple[int, int], high: tuple[int, int], value: float) -> tuple[onnx.ModelProto, np.ndarray]:
+    """`pad(relu(x @ w))` and the weight."""
+    rng = np.random.default_rng(17)
+    w = rng.standard_normal(WEIGHT).astype(np.float32)
+    pads = np.array([*low, *high], np.int64)
+    initializers = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (pads, "pads"), (np.array(value, np.float32), "value"))]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Pad", ["q", "pads", "value"], ["y"]),
+    ]
+    sizes = [SHAPE[0] + low[0] + high[0], WEIGHT[1] + low[1] + high[1]]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), w
+
+
+@pytest.mark.parametrize(("low", "high"), [((0, 0), (0, 3)), ((2, 0), (1, 0)), ((1, 2), (3, 1)), ((0, 1), (5, 0))])
+def test_one_dispatch_writes_interior_and_border(low: tuple[int, int], high: tuple[int, int]):
+    model, w = _padded_product(low, high, -1.5)
+    assert fuseline.compile(model, target="null").stats["dispatches"] == 1
+    compiled = fuseline.compile(model, target="cpu", threads=2)
+    assert compiled.stats["dispatches"] == 1 and compiled.stats["copies"] == 0
+    x = np.random.default_rng(18).standard_normal(SHAPE).astype(np.float32)
+    expected = np.pad(np.maximum(x @ w, 0), list(zip(low, high, strict=True)), constant_values=-1.5)
+    np.testing.assert_allclose(compiled.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)

@@ -89,6 +89,35 @@ def test_what_walks_one_argument_in_step_stays_together() -> None:
     assert len(_arms(_entry("%x: tensor<70x8xf32>", body, {"%p": "tensor<70x4xf32>", "%q": "tensor<70x4xf32>"}))) == 1
 
 
+def test_products_of_one_large_operand_stay_apart() -> None:
+    body = ZERO
+    for name in "pq":
+        body += f"""
+    %e_{name} = tensor.empty() : tensor<200x5xf32>
+    %f_{name} = linalg.fill ins(%z : f32) outs(%e_{name} : tensor<200x5xf32>) -> tensor<200x5xf32>
+    %{name} = linalg.generic {{
+      indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%x, %w_{name} : tensor<200x9xf32>, tensor<9x5xf32>) outs(%f_{name} : tensor<200x5xf32>) {{
+    ^bb0(%a: f32, %b: f32, %s: f32):
+      %m = arith.mulf %a, %b : f32
+      %t = arith.addf %s, %m : f32
+      linalg.yield %t : f32
+    }} -> tensor<200x5xf32>"""
+    arguments = "%x: tensor<200x9xf32>, %w_p: tensor<9x5xf32>, %w_q: tensor<9x5xf32>"
+    assert len(_arms(_entry(arguments, body, {"%p": "tensor<200x5xf32>", "%q": "tensor<200x5xf32>"}))) == 2
+
+
+def test_a_size_read_off_another_arm_links_nothing() -> None:
+    attributes = 'fuseline.dims = ["s0", "5"]'
+    arguments = f'%x: tensor<?x5xf32> {{{attributes}}}, %y: tensor<?x5xf32> {{{attributes}}}, %s0: index {{fuseline.name = "s0"}}'
+    body = elementwise("p", ["x"], "?x5", "%v = math.absf %a0 : f32", sizes="%s0")
+    body += "\n%zero = arith.constant 0 : index\n%n = tensor.dim %p, %zero : tensor<?x5xf32>\n"
+    body += elementwise("q", ["y"], "?x5", "%v = math.absf %a0 : f32", sizes="%n")
+    arms = _arms(_entry(arguments, body, {"%p": "tensor<?x5xf32>", "%q": "tensor<?x5xf32>"}))
+    assert len(arms) == 2 and _text(arms[0]) == _text(arms[1])
+
+
 def test_sums_of_rows_and_of_columns_have_no_steps_in_common() -> None:
     columns = _sum("c", "x", 80, 80).replace("affine_map<(d0, d1) -> (d0, d1)>", "affine_map<(d0, d1) -> (d1, d0)>")
     body = f"{ZERO}{_sum('r', 'x', 80, 80)}{columns}"
@@ -98,13 +127,15 @@ def test_sums_of_rows_and_of_columns_have_no_steps_in_common() -> None:
 def test_what_is_gathered_is_not_walked() -> None:
     gather = """
     %e_g = tensor.empty() : tensor<90x4xf32>
-    %g = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
-      outs(%e_g : tensor<90x4xf32>) {
-    ^bb0(%o: f32):
-      %i = linalg.index 0 : index
+    %g = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<90x4xf32>) outs(%e_g : tensor<90x4xf32>) {
+    ^bb0(%h: f32, %o: f32):
+      %i = arith.constant 3 : index
       %j = linalg.index 1 : index
       %t = tensor.extract %x[%i, %j] : tensor<90x4xf32>
-      linalg.yield %t : f32
+      %u = arith.addf %h, %t : f32
+      linalg.yield %u : f32
     } -> tensor<90x4xf32>"""
     body = gather + elementwise("p", ["x"], "90x4", "%v = math.absf %a0 : f32")
     assert len(_arms(_entry("%x: tensor<90x4xf32>", body, {"%g": "tensor<90x4xf32>", "%p": "tensor<90x4xf32>"}))) == 2

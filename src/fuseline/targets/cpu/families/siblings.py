@@ -1,6 +1,7 @@
 """What independent parts of a dispatch have in common: arguments that several of them walk, so that one walk may serve all.
 
-    %a = relu(%x); %b = sigmoid(%x)      the loops of both follow %x: one grid, and each element of %x is read once
+    %a = relu(%x); %b = sigmoid(%x)         the loops of both follow %x: one grid, and each element of %x is read once
+    %a = relu(%x); %b = sum of its rows     the sum is gathered on the way along the row
 
 Within a part an argument joins nothing: softmax reads its rows twice, and the second walk begins when the first has ended.
 """
@@ -22,7 +23,7 @@ Pairs = Callable[[DispatchView, Operation], Iterator[tuple[SSAValue, int, int]]]
 
 
 def sibling_links(view: DispatchView, ops: Sequence[Operation], pairs: Pairs) -> Iterator[Links]:
-    """For each argument that several parts walk: its dimensions, each with the parallel loop or result dimension that steps along it.
+    """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps along it.
 
     `pairs` gives `(source, source dimension, result dimension)` for an op that moves data.
     """
@@ -57,5 +58,5 @@ def _steps(view: DispatchView, op: Operation, argument: BlockArgument, pairs: Pa
     structured = StructuredOp(op)
     for value, map_ in zip(structured.inputs, structured.input_maps, strict=True):
         for axis, expr in enumerate(map_.results) if value is argument else ():
-            if isinstance(expr, AffineDimExpr) and expr.position in structured.parallel:
+            if isinstance(expr, AffineDimExpr):
                 yield (argument, axis), (op, expr.position)

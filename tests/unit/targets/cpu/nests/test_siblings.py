@@ -45,7 +45,22 @@ def test_two_maps_of_one_argument_share_their_grid() -> None:
 def test_a_map_and_a_sum_of_rows_share_the_rows() -> None:
     body = elementwise("p", ["x"], "33x41", "%v = math.absf %a0 : f32") + _sum("s", "x", 33, 41)
     text = _function("(%x: tensor<33x41xf32>) -> (tensor<33x41xf32>, tensor<33xf32>)", body, "%p, %s", "tensor<33x41xf32>, tensor<33xf32>")
-    assert nest_plan(parse(text), machine()).workgroups == 33
+    plan = nest_plan(parse(text), machine())
+    assert plan.workgroups == 33 and len(plan.schedule.groups) == 1  # the sum is gathered while the row is mapped
+    check(text)
+
+
+def test_a_fill_that_two_sums_start_from_makes_them_no_part() -> None:
+    both = _sum("u", "x", 70, 41) + _sum("w", "x", 70, 41).split("\n", 4)[4].replace("%f_w_", "%f_u_")
+    text = _function("(%x: tensor<70x41xf32>) -> (tensor<70xf32>, tensor<70xf32>)", both, "%u, %w", "tensor<70xf32>, tensor<70xf32>")
+    assert text.count("linalg.fill") == 1 and nest_plan(parse(text), machine()).workgroups == 70
+    check(text)
+
+
+def test_rows_mapped_and_columns_summed() -> None:
+    columns = _sum("c", "x", 41, 33).replace("affine_map<(d0, d1) -> (d0, d1)>", "affine_map<(d0, d1) -> (d1, d0)>").replace("41x33", "33x41")
+    body = elementwise("p", ["x"], "33x41", "%v = math.absf %a0 : f32") + columns
+    text = _function("(%x: tensor<33x41xf32>) -> (tensor<33x41xf32>, tensor<41xf32>)", body, "%p, %c", "tensor<33x41xf32>, tensor<41xf32>")
     check(text)
 
 

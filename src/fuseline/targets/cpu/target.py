@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.arm_entries import split_arms
+from fuseline.analysis.dispatch_calls import call_counts
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
@@ -20,6 +22,7 @@ from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prep
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
+from fuseline.targets.cpu.families.winograd_memory import filter_growth_limit
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -66,32 +69,45 @@ class CpuTarget(Target):
         """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a symbol and an object."""
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
-        kernels = iter(self._compile([arm.entry for arms in split for arm in arms]))
+        counts = [count for count, arms in zip(call_counts(entries), split, strict=True) for _ in arms]
+        kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts))
         return [kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms]) for entry, arms in zip(entries, split, strict=True)]
 
-    def _compile(self, entries: Sequence[FuncOp]) -> list[CompiledKernel]:
+    def _compile(self, entries: Sequence[FuncOp], counts: Sequence[int]) -> list[CompiledKernel]:
+        """Code for each entry function; `counts` says how often each is launched."""
         numbers = AttributeNumbers()
         keys = [structural_key(entry, numbers) for entry in entries]
         distinct = {key: entry for key, entry in reversed(list(zip(keys, entries, strict=True)))}
         first = list(distinct.values())
         prepare(self.machine)  # once, before the forks
         processes = len(os.sched_getaffinity(0)) if len(first) >= PARALLEL_THRESHOLD else 1
-        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i]), len(first), processes), strict=True))
+        launches: Counter[Any] = Counter()
+        for key, count in zip(keys, counts, strict=True):
+            launches[key] += count
+        policy = self._within_memory([(DispatchView(entry), launches[key]) for key, entry in distinct.items()])
+        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i], policy), len(first), processes), strict=True))
         return [kernels[key] for key in keys]
 
-    def _kernel(self, entry: FuncOp) -> CompiledKernel:
+    def _within_memory(self, dispatches: Sequence[tuple[DispatchView, int]]) -> Policy:
+        """The policy for kernels of a program with these dispatches, each launched so often."""
+        return replace(self.policy, filter_growth=filter_growth_limit(dispatches, self.machine, self.policy))
+
+    def _kernel(self, entry: FuncOp, policy: Policy) -> CompiledKernel:
         """The code of one dispatch, under a name that its text decides."""
-        built = self.build(entry)
+        built = self.build(entry, policy)
         text = print_llvm([built.kernel], self.machine)
         symbol = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         (code,) = compile_texts([text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1)
         return _compiled(built, symbol, code)
 
-    def build(self, entry: FuncOp) -> _Built:
-        """The kernel of one dispatch. Raises E0901 naming the dispatch when no family emits it, which is a defect."""
+    def build(self, entry: FuncOp, policy: Policy | None = None) -> _Built:
+        """The kernel of one dispatch; `policy` None: what was asked of the target.
+
+        Raises E0901 naming the dispatch when no family emits it, which is a defect.
+        """
         view = DispatchView(entry)
         refusals: dict[str, str] = {}
-        for family in families(self.policy):
+        for family in families(policy or self.policy):
             plan = family.accepts(view, self.machine)
             if isinstance(plan, Refusal):
                 refusals[family.name] = f"{plan.code}: {plan.detail}"

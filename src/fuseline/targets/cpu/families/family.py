@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from fuseline.analysis.dispatch_view import DispatchView
@@ -37,10 +38,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the user chose that kernels depend on: how exact they are (`strict`, `default` or `fast`), and threads per run."""
+    """What kernels depend on beside the machine.
+
+    Attributes:
+        numerics: how exact they are: `strict`, `default` or `fast`.
+        threads: per run.
+        filter_growth: how many times as large as the model's a filter may be that is transformed at compile time.
+    """
 
     numerics: str = "default"
     threads: int = 1
+    filter_growth: float = inf
 
 
 class Family(ABC):

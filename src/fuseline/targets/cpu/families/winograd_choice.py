@@ -3,8 +3,8 @@ the machine, the threads and the exactness asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
@@ -54,21 +54,53 @@ MEMORY_THREADS = 1.5
 """Threads that saturate memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A blocking and the cycles that the busiest thread is expected to take."""
+
+    cycles: float
+    blocking: Blocking
+
+
 def choose(problem: FilteringProblem, machine: Machine, policy: Policy) -> WinogradPlan | Refusal:
-    """The plan of least expected time; a refusal where nothing is exact enough, or a direct convolution is expected to be as fast."""
+    """The plan of least expected time; a refusal where nothing is exact or small enough, or a direct convolution is expected to be as fast."""
+    found = picked(problem, weighed(problem, machine, policy), machine, policy)
+    return found if isinstance(found, Refusal) else winograd_plan(problem, found.blocking, machine)
+
+
+def weighed(problem: FilteringProblem, machine: Machine, policy: Policy) -> list[Weighed]:
+    """The best blocking of every tile size that is exact enough."""
+    limit = ERROR_LIMIT.get(policy.numerics, 0.0)
+    found: list[Weighed] = []
+    for outputs in OUTPUTS:
+        if _applies(problem, outputs) and _error(problem, outputs) <= limit:
+            options = [
+                Weighed(winograd_cycles(problem, b, machine, policy.threads), b) for b in _blockings(problem, outputs, machine, policy.threads)
+            ]
+            found.append(min(options, key=lambda one: one.cycles))
+    return found
+
+
+def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machine, policy: Policy) -> Weighed | Refusal:
+    """The fastest of `options` whose filter is not too large."""
     limit = ERROR_LIMIT.get(policy.numerics)
     if limit is None:
         return Refusal("exact-numerics", "minimal filtering rounds more than a direct convolution")
-    allowed = [m for m in OUTPUTS if _applies(problem, m) and _error(problem, m) <= limit]
-    if not allowed:
+    if not options:
         return Refusal("error-bound", f"every filtering errs more than {limit:g} times a direct convolution")
-    found = min(
-        (winograd_cycles(problem, b, machine, policy.threads), i, b) for i, b in enumerate(_blockings(problem, allowed, machine, policy.threads))
-    )
+    small = [one for one in options if growth(problem, one.blocking) <= policy.filter_growth]
+    if not small:
+        return Refusal("filter-memory", f"every transformed filter is more than {policy.filter_growth:g} times as large")
+    best = min(small, key=lambda one: one.cycles)
     direct = direct_cycles(problem, machine, policy.threads)
-    if direct < GAIN * found[0]:
-        return Refusal("direct-is-faster", f"{found[0]:.3g} cycles are expected, {direct:.3g} directly")
-    return winograd_plan(problem, found[2], machine)
+    if direct < GAIN * best.cycles:
+        return Refusal("direct-is-faster", f"{best.cycles:.3g} cycles are expected, {direct:.3g} directly")
+    return best
+
+
+def growth(problem: FilteringProblem, b: Blocking) -> float:
+    """The size of the transformed filter over that of the filter."""
+    return b.points / problem.taps
 
 
 def _applies(problem: FilteringProblem, outputs: int) -> bool:
@@ -80,15 +112,14 @@ def _error(problem: FilteringProblem, outputs: int) -> float:
     return error_ratio([filtering(outputs, axis.taps) for axis in problem.windows], problem.channels)
 
 
-def _blockings(problem: FilteringProblem, allowed: list[int], machine: Machine, threads: int) -> Iterator[Blocking]:
-    for outputs in allowed:
-        total = tile_count(problem, outputs)
-        for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
-            for columns in PASS_COLUMNS:
-                whole = blocking(problem, outputs, tiles, columns, machine)
-                if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
-                    continue
-                yield from (replace(whole, passes=passes) for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)}))
+def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, threads: int) -> Iterator[Blocking]:
+    total = tile_count(problem, outputs)
+    for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
+        for columns in PASS_COLUMNS:
+            whole = blocking(problem, outputs, tiles, columns, machine)
+            if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
+                continue
+            yield from (replace(whole, passes=passes) for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)}))
 
 
 def tile_count(problem: FilteringProblem, outputs: int) -> int:

@@ -1,0 +1,59 @@
+"""Transformed filters stay within the memory that a program may take."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from fuseline.targets.cpu.families.family import Policy, Refusal
+from fuseline.targets.cpu.families.winograd import WinogradFamily
+from fuseline.targets.cpu.families.winograd_memory import EXTRA_BYTES, filter_growth_limit
+from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.isa import machine
+from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
+
+from .convolutions import Case
+
+ISA = machine("avx2")
+CASE = Case((90, 62), (128, 64))
+FILTER = 9 * 128 * 64 * 4
+
+
+def outputs(limit: float) -> int:
+    found = WinogradFamily(Policy(filter_growth=limit)).accepts(CASE.view, ISA)
+    assert isinstance(found, WinogradPlan), found
+    return found.blocking.axes[0].outputs
+
+
+def test_few_filters_may_grow_as_they_like():
+    assert outputs(filter_growth_limit([(CASE.view, 3)], ISA, Policy())) == outputs(inf) == 6
+
+
+def test_many_filters_together_take_smaller_tiles():
+    """Each launch has a filter of its own: what they take beyond the filters is at most as much again."""
+    launches = 3 * EXTRA_BYTES // FILTER
+    limit = filter_growth_limit([(CASE.view, launches)], ISA, Policy())
+    assert outputs(limit) == 2
+    assert (limit - 1) * launches * FILTER <= max(EXTRA_BYTES, launches * FILTER)
+
+
+def test_other_constants_count_as_what_a_program_takes_anyway():
+    p = Dispatch((8, 4096), (4096, 8192), constants=[1])
+    other = p.done(p.matmul(p.x[0], p.x[1], 8, 8192))
+    launches = EXTRA_BYTES // (6 * FILTER)
+    several = [(CASE.view, 2 * launches)]
+    assert outputs(filter_growth_limit(several, ISA, Policy())) < outputs(filter_growth_limit([*several, (other, 8)], ISA, Policy()))
+
+
+@pytest.mark.parametrize("limit", [1.0, 1.7])
+def test_filters_that_may_not_grow_are_left_as_they_are(limit: float):
+    found = WinogradFamily(Policy(filter_growth=limit)).accepts(CASE.view, ISA)
+    assert isinstance(found, Refusal) and found.code == "filter-memory"
+
+
+def test_programs_without_convolutions():
+    p = Dispatch((8, 8), (8, 8), constants=[1])
+    assert filter_growth_limit([(p.done(p.matmul(p.x[0], p.x[1], 8, 8)), 5)], ISA, Policy()) >= 1
+    assert filter_growth_limit([], ISA, Policy()) >= 1
+    assert filter_growth_limit([(CASE.view, 1)], ISA, Policy("strict")) >= 1

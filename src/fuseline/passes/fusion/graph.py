@@ -42,7 +42,7 @@ MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPO
 class Read:
     """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions.
 
-    `loops` are the node's loops that address the value, through reshapes too.
+    `loops` are the node's loops that address the value, through reshapes too. `filled`: the value is a fill or has no contents.
     """
 
     value: SSAValue
@@ -51,6 +51,7 @@ class Read:
     coordinates: tuple[Coordinate, ...]
     regrouped: bool = False
     loops: frozenset[int] = frozenset()
+    filled: bool = False
 
 
 @dataclass(eq=False)
@@ -171,7 +172,8 @@ class FusionGraph:
             regrouped |= mixed
             value = value.op.operands[0]
         producer = self._by_op.get(value.op) if isinstance(value, OpResult) else None
-        return Read(value, producer, node, coordinates, regrouped, loops)
+        filled = producer is None and isinstance(value, OpResult) and kind(value.op) in (Kind.FILL, Kind.EMPTY)
+        return Read(value, producer, node, coordinates, regrouped, loops, filled)
 
     def _escapes(self, value: SSAValue) -> bool:
         for use in value.uses:

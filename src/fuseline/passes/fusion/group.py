@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.structured import Kind, dims_of, kind
+from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import Dim, add, mul, product, upper_bound
 from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
 
@@ -117,7 +117,7 @@ class Group:
 
     def buffers(self) -> set[SSAValue]:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
-        return {read.value for read in self.outside_reads() if not _is_fill(read.value)} | set(self.results())
+        return {read.value for read in self.outside_reads() if not read.filled} | set(self.results())
 
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
@@ -126,10 +126,6 @@ class Group:
     def parallel_iterations(self) -> int | None:
         """How many grid points there are at most; None without a bound."""
         return upper_bound(product(self.grid))
-
-
-def _is_fill(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and kind(value.op) in (Kind.FILL, Kind.EMPTY)
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,10 @@ def _evaluator(model: bytes) -> tuple[Any, list[str]]:
     """The evaluator of a one-node model and the names of its inputs."""
     try:
         import onnx
-        from onnx.reference import ReferenceEvaluator
+
+        from fuseline.frontends.onnx.reference import evaluator
     except ImportError as error:
         hint = "pip install onnx"
         raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
     proto = onnx.load_model_from_string(model)
-    from fuseline.interop.reference_additions import ADDITIONS
-    from fuseline.interop.reference_operators import OPERATORS
-
-    return ReferenceEvaluator(proto, new_ops=[*OPERATORS, *ADDITIONS]), [value.name for value in proto.graph.input]
+    return evaluator(proto), [value.name for value in proto.graph.input]

@@ -196,13 +196,13 @@ def evaluate(node: HostNode, limit: int | None = None) -> list[Any] | None:
     contents = [value.content if isinstance(value, HostValue) else value.array if value.is_constant else None for value in _given(node)]
     if any(content is None or (limit is not None and content.size > limit) for content in contents) or not _is_repeatable(node):
         return None
-    from onnx.reference import ReferenceEvaluator
+    from fuseline.frontends.onnx.reference import evaluator
 
     model = host_model(node)
     feeds = {info.name: value.numbers() for info, value in zip(model.proto.graph.input, model.operands, strict=True) if isinstance(value, Tensor)}
     try:
         with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
+            return list(evaluator(model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
     except _FAILURES:  # what is wrong shows when the node runs
         return None
 

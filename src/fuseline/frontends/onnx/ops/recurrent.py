@@ -1,7 +1,7 @@
 """Recurrent layers over a known number of steps: the input's part of every gate is one contraction for all steps, then a small contraction for each
 gate and an elementwise cell per step. The gates of a step have the cell's own loops, so a step is one dispatch where nothing else lies between.
 
-onnx.reference leaves out clip, sequence lengths and chosen activations, so what is not translated here is refused instead of run there.
+What is not translated here runs on the host (`reference/recurrent.py`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _activations(node: OnnxNode, direction: int) -> tuple[Activation, ...]:
     unknown = [name for name in chosen if name not in ("Sigmoid", "Tanh", "Relu")]
     if unknown or len(chosen) != len(defaults) or node.integer("input_forget"):
         what = f"activation {unknown[0]}" if unknown else "input_forget or a missing activation"
-        raise FuselineError("E0106", f"{node.op_type} with {what} is unsupported", hint="Sigmoid, Tanh and Relu are supported")
+        raise NoNativeLowering("activation", what)
     dtype, clip = node[0].dtype, node.number("clip") if node.has("clip") else None
     return tuple(_clipped_activation(name, dtype, clip) for name in chosen)
 
@@ -132,18 +132,6 @@ def _check_steps(x: Tensor) -> int:
     if not isinstance(steps, int) or steps > MAX_STEPS or not is_float(x.dtype):
         raise NoNativeLowering("recurrent-steps", f"{steps} steps")
     return steps
-
-
-def _refuse_wrong_host(node: OnnxNode, x: Tensor) -> None:
-    """The host would leave these out silently: without a native form they are refused."""
-    special = node.has("clip") or node.texts("activations") or node.get(4) is not None or node.integer("input_forget")
-    try:
-        _check_steps(x)
-    except NoNativeLowering as error:
-        if special:
-            message = f"{node.op_type} with clip, sequence lengths or activations over {x.dims[0]} steps is unsupported"
-            raise FuselineError("E0106", message, hint=f"a fixed number of at most {MAX_STEPS} steps is supported") from error
-        raise
 
 
 # -- the layer --------------------------------------------------------------------------------------------------------------------
@@ -170,7 +158,7 @@ def _run(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[Tensor
     """
     batch_first = bool(node.integer("layout"))
     x = transposed(node, node[0], [1, 0, 2]) if batch_first else node[0]
-    _refuse_wrong_host(node, x)
+    _check_steps(x)
     every: list[Tensor] = []
     last: list[list[Tensor]] = []
     for direction, backwards in enumerate(_directions(node)):

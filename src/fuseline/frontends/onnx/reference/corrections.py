@@ -146,5 +146,5 @@ class Identity(Node):
         return (x,)
 
 
-OPERATORS: tuple[type[OpRun], ...] = (Loop, Scan, Optional, If, Identity)
+CORRECTIONS: tuple[type[OpRun], ...] = (Loop, Scan, Optional, If, Identity)
 """What to give `ReferenceEvaluator` as `new_ops`."""

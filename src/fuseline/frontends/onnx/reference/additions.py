@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 from onnx.reference.op_run import OpRun
 
-from fuseline.interop.reference_operators import Node
+from fuseline.frontends.onnx.reference.corrections import Node
 
 
 class GlobalLpPool(Node):

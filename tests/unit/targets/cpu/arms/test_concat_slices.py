@@ -95,6 +95,20 @@ def test_a_part_in_two_concats_and_returned() -> None:
     check(text, feeds, [np.concatenate([p, q], 1), p, np.concatenate([q, feeds["a"], p], 1)])
 
 
+def test_a_product_with_expanded_columns_among_the_parts() -> None:
+    """The two dimensions that its columns become lie apart in the result: no one run of memory."""
+    body = f"""%z = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<13x16xf32>
+    %f = linalg.fill ins(%z : f32) outs(%e : tensor<13x16xf32>) -> tensor<13x16xf32>
+    %m = linalg.matmul ins(%x, %w : tensor<13x9xf32>, tensor<9x16xf32>) outs(%f : tensor<13x16xf32>) -> tensor<13x16xf32>
+    %t = tensor.expand_shape %m [[0], [1, 2]] output_shape [13, 2, 8] : tensor<13x16xf32> into tensor<13x2x8xf32>
+    {elementwise("p", ["a"], "13x2x5", "%v = math.absf %a0 : f32")}
+    %y = tensor.concat dim(2) %p, %t : (tensor<13x2x5xf32>, tensor<13x2x8xf32>) -> tensor<13x2x13xf32>"""
+    feeds = {"x": random((13, 9), 1), "w": random((9, 16), 2), "a": random((13, 2, 5), 3)}
+    text = program({name: array.shape for name, array in feeds.items()}, body, {"%y": "tensor<13x2x13xf32>"})
+    check(text, feeds, [np.concatenate([np.abs(feeds["a"]), (feeds["x"] @ feeds["w"]).reshape(13, 2, 8)], 2)])
+
+
 def test_nested_and_reshaped_concats() -> None:
     body = f"""%z = arith.constant 0.0 : f32
     {elementwise("p", ["a"], "3x4x5", "%v = math.absf %a0 : f32")}

@@ -30,7 +30,7 @@ from fuseline.targets.cpu.families.blocked_plan import (
 )
 from fuseline.targets.cpu.families.blocked_structure import structure_of
 from fuseline.targets.cpu.families.blocked_tiles import Tile, Tiling
-from fuseline.targets.cpu.families.blocked_units import readers, units_of
+from fuseline.targets.cpu.families.blocked_units import kept_values, units_of
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import Inlined, KernelBuilder
@@ -50,15 +50,15 @@ class BlockedFamily(Family):
         units = units_of(structure)
         if len(units) < 2:
             return Refusal("one-unit", "everything follows one root point by point")
-        between = [value for unit in units for op in unit.members for value in op.results if readers(structure, units, value)]
-        tiles = choose_tiles(structure, units, between, machine, self.policy)
+        kept = kept_values(structure, units)
+        tiles = choose_tiles(structure, kept, machine, self.policy)
         if isinstance(tiles, Refusal):
             return tiles
         tiling = Tiling(structure, tiles)
         sinks = sinks_of(structure, tiling)
         if isinstance(sinks, Refusal):
             return sinks
-        size = scratch_bytes(tiling, between)
+        size = scratch_bytes(tiling, kept)
         if size is None or size > SCRATCH_LIMIT_BYTES:
             return Refusal("scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units")
         entries = write_units(tiling, units, sinks)

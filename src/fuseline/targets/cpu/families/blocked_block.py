@@ -18,6 +18,7 @@ from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.blocked_structure import HEAVY, Structure, starts_empty
 from fuseline.targets.cpu.families.blocked_tiles import Tile
+from fuseline.targets.cpu.families.blocked_units import Kept, most_kept
 from fuseline.targets.cpu.families.contraction_problem import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.iteration import Node
@@ -31,11 +32,17 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
 FMA_PER_CYCLE, OUTSIDE_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE = 2, 8, 24
 """What a core does per cycle: vector multiply-adds, bytes read from the cache that cores share, bytes moved within its own second-level cache."""
 
+SHARED_CACHE_BYTES, MEMORY_BYTES_PER_CYCLE = 8 * 1024 * 1024, 3
+"""A larger operand is read from memory each time, at this rate."""
+
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
 SCRATCH_LIMIT_BYTES = 1024 * 1024
-"""What the values between units may take of a thread's scratch."""
+"""What the values between units may take of a thread's scratch at a time."""
+
+FEW = 16.0
+"""What a size known at run time is taken for beside its usual estimate: blocks should suit both."""
 
 RAGGED = 1.05
 """What it costs that extents are only known at run time."""
@@ -56,16 +63,13 @@ class _Volume:
         return self.full * prod(share[axis] for axis in self.axes)
 
 
-def choose_tiles(
-    structure: Structure, units: Sequence[object], between: Sequence[SSAValue], machine: Machine, policy: Policy
-) -> dict[Node, Tile] | Refusal:
-    """The tiles of the grid, outermost first; loops that a block takes in full have none."""
-    del units
+def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy) -> dict[Node, Tile] | Refusal:
+    """The tiles of the grid, outermost first; loops that a block takes in full have none. `kept` are the values between units."""
     grid = structure.grid
     extents = {axis: structure.axes.extents[axis] for axis in grid}
     if any(extent == 0 for extent in extents.values()):
         return Refusal("empty", "a loop never runs")
-    model = _Model(structure, grid, between, machine, policy)
+    model = _Model(structure, grid, kept, machine, policy)
     choices = [_candidates(extents[axis], axis in model.contiguous, machine) for axis in grid]
     best = min(product(*choices), key=lambda sizes: (*model.price(dict(zip(grid, sizes, strict=True))), sizes), default=())
     return _tiles(grid, extents, best)
@@ -98,11 +102,14 @@ def _candidates(extent: Dim, contiguous: bool, machine: Machine) -> list[int]:
 class _Model:
     """Prices a block."""
 
-    def __init__(self, structure: Structure, grid: Sequence[Node], between: Sequence[SSAValue], machine: Machine, policy: Policy) -> None:
+    def __init__(self, structure: Structure, grid: Sequence[Node], kept: Sequence[Kept], machine: Machine, policy: Policy) -> None:
         self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
-        self.extents = {axis: float(estimated(structure.axes.extents[axis])) for axis in grid}
         self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
-        self.kept = [(self._of_value(value), BYTES[dtype_of(value.type)]) for value in between]
+        self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
+        self.few = {axis: self.extents[axis] if isinstance(extent, int) else min(FEW, self.extents[axis]) for axis, extent in self.ragged.items()}
+        self.fewer = prod(self.few[axis] / self.extents[axis] for axis in grid)
+        self.kept = kept
+        self.kept_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in kept]
         self.work: list[_Volume] = []
         self.read: list[tuple[_Volume, int]] = []
         self.contiguous: set[Node] = set()
@@ -130,16 +137,27 @@ class _Model:
 
     def price(self, sizes: Mapping[Node, int]) -> tuple[bool, float]:
         """Whether the scratch is too small for the block, and what the dispatch costs on its threads, roughly (cycles)."""
-        share = {axis: min(1.0, size / self.extents[axis]) for axis, size in sizes.items()}
-        blocks = prod(-(-self.extents[axis] // size) for axis, size in sizes.items())
-        kept = sum(volume.at(share) * size for volume, size in self.kept)
+        full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
+        over = most_kept(self.kept, [volume.at(full) * size for volume, size in self.kept_volumes]) > SCRATCH_LIMIT_BYTES
+        return over, self._cycles(sizes, self.extents) + (self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0)
+
+    def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
+        """The cost where the loops of the grid have these extents."""
+        share = {axis: min(size, extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
+        blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items())
+        moved = [volume.at(share) * size for volume, size in self.kept_volumes]
+        far = max(0.0, most_kept(self.kept, moved) - self.machine.l2_bytes / 2)
         block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
-        block += sum(volume.at(share) * size for volume, size in self.read) / OUTSIDE_BYTES_PER_CYCLE
-        far = max(0.0, kept - self.machine.l2_bytes / 2)
-        block += 2 * kept / L2_BYTES_PER_CYCLE + 2 * far / OUTSIDE_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
+        block += 2 * sum(moved) / L2_BYTES_PER_CYCLE + 2 * far / OUTSIDE_BYTES_PER_CYCLE + BLOCK_CYCLES
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
-        return kept > SCRATCH_LIMIT_BYTES, rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+        return rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+
+    def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
+        """What it takes to read an operand of a block: from memory where all of it does not stay in the shared cache."""
+        near = volume.full * size <= SHARED_CACHE_BYTES
+        return volume.at(share) * size / (OUTSIDE_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
 
     def _is_ragged(self, axis: Node, size: int) -> bool:
         extent = self.ragged[axis]

@@ -17,7 +17,7 @@ from fuseline.targets.cpu.access import dtype_of, static_upper_bound
 from fuseline.targets.cpu.families.blocked_entry import Sink, UnitEntry, UnitWriter
 from fuseline.targets.cpu.families.blocked_structure import Structure
 from fuseline.targets.cpu.families.blocked_tiles import Tile, Tiling
-from fuseline.targets.cpu.families.blocked_units import Unit, readers
+from fuseline.targets.cpu.families.blocked_units import Kept, Unit, most_kept, readers
 from fuseline.targets.cpu.families.family import Family, Plan
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import PackedLayout, Refusal
@@ -138,15 +138,15 @@ def scratch_elements(tiling: Tiling, value: SSAValue) -> int | None:
     return static_upper_bound(tiling.box_of(value).sizes)
 
 
-def scratch_bytes(tiling: Tiling, values: Sequence[SSAValue]) -> int | None:
-    """Bytes of the block's parts of `values` at most; None without a bound."""
-    total = 0
-    for value in values:
-        elements = scratch_elements(tiling, value)
+def scratch_bytes(tiling: Tiling, kept: Sequence[Kept]) -> int | None:
+    """Bytes of the block's parts of what lies in scratch at a time, at most; None without a bound."""
+    sizes: list[int] = []
+    for one in kept:
+        elements = scratch_elements(tiling, one.value)
         if elements is None:
             return None
-        total += elements * BYTES[dtype_of(value.type)]
-    return total
+        sizes.append(elements * BYTES[dtype_of(one.value.type)])
+    return int(most_kept(kept, sizes))
 
 
 def plan_units(view: DispatchView, entries: Sequence[UnitEntry], choose: Choose) -> tuple[list[PlannedUnit], dict[int, PackedLayout], list[bytes]]:

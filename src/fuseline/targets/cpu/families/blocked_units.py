@@ -88,6 +88,32 @@ def readers(structure: Structure, units: Iterable[Unit], value: SSAValue) -> lis
     return [unit for unit in units if not unit.makes(value) and any(value in set(sources(structure, op)) for op in unit.members)]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value that lies in scratch from unit number `first`, which makes it, to the last one that reads it."""
+
+    value: SSAValue
+    first: int
+    last: int
+
+
+def kept_values(structure: Structure, units: Sequence[Unit]) -> list[Kept]:
+    """What lies in scratch between units. A value that is a result as a whole does not: it is read back from there."""
+    out: list[Kept] = []
+    for first, unit in enumerate(units):
+        for value in (value for op in unit.members for value in op.results if value not in structure.returned):
+            reading = readers(structure, units, value)
+            if reading:
+                out.append(Kept(value, first, max(units.index(other) for other in reading)))
+    return out
+
+
+def most_kept(kept: Sequence[Kept], sizes: Sequence[float]) -> float:
+    """The most that lies in scratch at a time, where `sizes` are those of the kept values."""
+    units = range(1 + max((one.last for one in kept), default=0))
+    return max(sum(size for one, size in zip(kept, sizes, strict=True) if one.first <= unit <= one.last) for unit in units)
+
+
 def _nest_from(units: Sequence[Unit], first: int) -> Unit | None:
     """A nest at or behind `first`."""
     return next((unit for unit in units[max(first, 0) :] if unit.root is None), None)

@@ -321,7 +321,7 @@ class ColumnReader:
         def read(column: Operand, at: Sequence[Operand], v: int) -> Value:
             index = kernel.add(kernel.add(self.base, column), v * plan.lanes)
             if plan.prefetch and v * kernel.machine.vector_bytes % LINE_BYTES == 0:
-                kernel.prefetch(memory, kernel.add(index, plan.prefetch))
+                kernel.prefetch(memory, kernel.add(index, plan.prefetch), plan.prefetch_cache)
             return kernel.load(memory, index, plan.lanes, active=None if packed else self.actives[v], align=align)
 
         return read

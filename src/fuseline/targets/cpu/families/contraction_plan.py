@@ -28,9 +28,16 @@ PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
 PAGE_LIMIT = 16 * 1024
 """Elements of the page of pad values; a reach beyond it is packed instead."""
 
+FIRST_CACHE, SECOND_CACHE = 3, 2
+"""The cache that a prefetch fills, as the kernel IR numbers them."""
+
 PREFETCH_BYTES = 2048
 """How far ahead columns that are used once or twice are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072: 385 us without,
 330 with)."""
+
+NEXT_PANEL_TILES = 16
+"""Row tiles per panel up to which the next one is asked for meanwhile. 20x4096x1024 (4 tiles) gains 13 %, 64x32000x512 (11) 3 %, 128x3072x768 (22)
+1 %, and with 43 tiles the instructions cost 7 %."""
 
 STAGED_EPILOGUE = 24
 """Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator) to have its code once."""
@@ -58,6 +65,7 @@ class ContractionPlan(Plan):
     page_elements: int
     page_steps: int
     prefetch: int
+    prefetch_cache: int
     paths: tuple[ResultPath, ...]
     outer: tuple[Axis, ...]
     lines: Axis | None
@@ -116,6 +124,7 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     tile, rhs_mode = _column_choice(problem, _tile(problem, lanes, machine), lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
+    ahead, cache = _prefetch(problem, tile, rhs_mode, machine)
     plan = ContractionPlan(
         view=view,
         workgroups=0,
@@ -128,7 +137,8 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
         packed=_packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None,
         page_elements=page or 0,
         page_steps=_page_steps(problem),
-        prefetch=_prefetch(problem, tile, rhs_mode, machine),
+        prefetch=ahead,
+        prefetch_cache=cache,
         paths=tuple(paths),
         outer=(*problem.outer, *problem.rows[:-2]),
         lines=problem.rows[-2] if len(problem.rows) > 1 else None,
@@ -149,12 +159,20 @@ def _most_rows(problem: Problem, machine: Machine) -> int:
     return min((cached_rows(stride * BYTES[problem.dtype], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
 
 
-def _prefetch(problem: Problem, tile: Tile, rhs_mode: RhsMode, machine: Machine) -> int:
-    """How many elements ahead panels are asked for; 0 where they are read often enough, or are small enough, to be in cache."""
+def _prefetch(problem: Problem, tile: Tile, rhs_mode: RhsMode, machine: Machine) -> tuple[int, int]:
+    """How many elements ahead panels are asked for, and into which cache; 0 where they are in cache anyway.
+
+    Columns that are used once or twice come from memory as they go. Where a panel is used some more times, the next one comes meanwhile.
+    """
     size = BYTES[problem.dtype]
     columns = estimated(problem.steps) * estimated(problem.column.extent) * size
-    streams = rhs_mode == "constant" and _row_tiles(problem, tile) <= 2 and 2 * columns > machine.l2_bytes
-    return PREFETCH_BYTES // size if streams else 0
+    if rhs_mode != "constant" or 2 * columns <= machine.l2_bytes:
+        return 0, FIRST_CACHE
+    if _row_tiles(problem, tile) <= 2:
+        return PREFETCH_BYTES // size, FIRST_CACHE
+    if _row_tiles(problem, tile) > NEXT_PANEL_TILES:
+        return 0, FIRST_CACHE
+    return estimated(problem.steps) * tile.vectors * machine.lanes(problem.dtype), SECOND_CACHE
 
 
 def _finished(plan: ContractionPlan) -> ContractionPlan:

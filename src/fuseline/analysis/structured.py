@@ -46,6 +46,9 @@ class Kind(Enum):
     SCALAR = "scalar"
     OTHER = "other"
 
+    # Members are single objects: Enum's own hash is that of the name, in Python.
+    __hash__ = object.__hash__
+
 
 class StructuredOp:
     """A view of a `linalg.generic` (on tensors): loops, iterator kinds and the map of each operand (inputs, then outputs).
@@ -311,14 +314,14 @@ _BY_TYPE: dict[type[Operation], Kind] = {
 
 def kind(op: Operation) -> Kind:
     """What `op` does."""
+    found = _BY_TYPE.get(type(op))
+    if found is not None:
+        return found
     if is_generic(op):
         view = StructuredOp(op)
         return _reduction_kind(view) if "reduction" in view.iterators else _parallel_kind(view)
     if isinstance(op, arith.ConstantOp):
         return Kind.CONSTANT if isinstance(op.results[0].type, TensorType) else Kind.SCALAR
-    found = _BY_TYPE.get(type(op))
-    if found is not None:
-        return found
     scalar = bool(op.results) and not any(isinstance(result.type, TensorType) for result in op.results)
     return Kind.SCALAR if scalar and not op.regions else Kind.OTHER
 

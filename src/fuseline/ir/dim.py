@@ -222,6 +222,8 @@ def _term_bounds(monomial: tuple[Atom, ...], coefficient: int) -> tuple[int | No
 
 
 def _bound(dim: Dim, end: int) -> int | None:
+    if isinstance(dim, int):
+        return dim
     total = 0
     for monomial, coefficient in _terms(dim).items():
         value = _term_bounds(monomial, coefficient)[end]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -31,8 +32,11 @@ _RANK = {Kind.CONTRACTION: 5, Kind.CONVOLUTION: 5, Kind.DEPTHWISE: 4, Kind.POOLI
 
 @dataclass(eq=False)
 class Group:
-    """Members in program order. `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is
-    **read in place** (`pulled`) has no place: it is evaluated where it is read. `arms` are independent groups, each with its own grid."""
+    """Members in program order; nothing of a group changes once it is made.
+
+    `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in place** (`pulled`) has no
+    place: it is evaluated where it is read. `arms` are independent groups, each with its own grid.
+    """
 
     members: list[Node]
     grid: tuple[Dim, ...]
@@ -47,23 +51,23 @@ class Group:
         place = tuple(position.get(loop) for loop in range(len(node.loops)))
         return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
 
-    @property
+    @cached_property
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
         placed = [node for node in self.members if node not in self.pulled] or self.members
         return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
-    @property
+    @cached_property
     def heavy(self) -> bool:
         """Whether any member is a contraction, convolution or pooling."""
         return any(node.kind in HEAVY for node in self.members)
 
-    @property
+    @cached_property
     def reduces(self) -> bool:
         """Whether any member reduces."""
         return any(node.reduces for node in self.members)
 
-    @property
+    @cached_property
     def blocked(self) -> bool:
         """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing, or keeps loops inside."""
         reducing = [node for node in self.members if node.reduces and node not in self.pulled]
@@ -78,7 +82,7 @@ class Group:
         """Whether rules may speak about this group."""
         return self.members[0].fusable
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Orders groups whatever the order of the program: the least member id."""
         return min(node.id for node in self.members)
@@ -118,6 +122,19 @@ class Group:
     def buffers(self) -> set[SSAValue]:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
         return {read.value for read in self.outside_reads() if not read.filled} | set(self.results())
+
+    @cached_property
+    def scratch_bytes(self) -> int | None:
+        """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
+
+        The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in place, and all-parallel
+        values with one reader, need none: they are recomputed nowhere and kept in registers.
+        """
+        points = BLOCK_POINTS if self.blocked else 1
+        total: Dim = 0
+        for value, inner in _kept_values(self):
+            total = add(total, add(mul(inner, points * element_bytes(value)), CACHE_LINE_BYTES))
+        return upper_bound(total)
 
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
@@ -228,19 +245,6 @@ def joined(arms: Sequence[Group]) -> Group:
     members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)
     place = {node: loops for arm in arms for node, loops in arm.place.items()}
     return Group(members, (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
-
-
-def scratch_bytes(group: Group) -> int | None:
-    """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
-
-    The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in place, and all-parallel values
-    with one reader, need none: they are recomputed nowhere and kept in registers.
-    """
-    points = BLOCK_POINTS if group.blocked else 1
-    total: Dim = 0
-    for value, inner in _kept_values(group):
-        total = add(total, add(mul(inner, points * element_bytes(value)), CACHE_LINE_BYTES))
-    return upper_bound(total)
 
 
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:

@@ -19,7 +19,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
-from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into, scratch_bytes
+from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into
 
 RESERVED_NAMES = frozenset({"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops"})
 """What decisions say where no rule of a pair spoke: the driver, a plan, a join of several groups."""
@@ -63,7 +63,7 @@ class Merge:
     @cached_property
     def scratch(self) -> int | None:
         """Bytes of scratch of `shared`; None where a size is unbounded."""
-        return scratch_bytes(self.shared)
+        return self.shared.scratch_bytes
 
     @property
     def regrouped(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
-from fuseline.passes.fusion.group import BLOCK_POINTS, Group, scratch_bytes
+from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 
 STREAMED_BYTES_PER_NS = 64.0
 """How fast a packed constant, or rows in place, stream beside the arithmetic: most of the time it takes is hidden."""
@@ -48,7 +48,7 @@ def _size(node: Node) -> int:
 
 def _block_points(group: Group, target: TargetDescription) -> float:
     """How many grid points a workgroup has: what fits the scratch, with a few workgroups for every thread."""
-    needed = scratch_bytes(group)
+    needed = group.scratch_bytes
     fits = target.scratch_bytes_limit * BLOCK_POINTS / needed if needed else float("inf")
     points = group.parallel_iterations() or UNBOUNDED_SIZE
     return max(float(BLOCK_POINTS), min(fits, points / (2 * target.threads)))

@@ -22,7 +22,7 @@ from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prep
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
-from fuseline.targets.cpu.families.winograd_memory import filter_growth_limit
+from fuseline.targets.cpu.families.winograd_memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -84,13 +84,13 @@ class CpuTarget(Target):
         launches: Counter[Any] = Counter()
         for key, count in zip(keys, counts, strict=True):
             launches[key] += count
-        policy = self._within_memory([(DispatchView(entry), launches[key]) for key, entry in distinct.items()])
-        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i], policy), len(first), processes), strict=True))
+        policies = self._within_memory([(DispatchView(entry), launches[key]) for key, entry in distinct.items()])
+        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i], policies[i]), len(first), processes), strict=True))
         return [kernels[key] for key in keys]
 
-    def _within_memory(self, dispatches: Sequence[tuple[DispatchView, int]]) -> Policy:
-        """The policy for kernels of a program with these dispatches, each launched so often."""
-        return replace(self.policy, filter_growth=filter_growth_limit(dispatches, self.machine, self.policy))
+    def _within_memory(self, dispatches: Sequence[tuple[DispatchView, int]]) -> list[Policy]:
+        """The policies for the kernels of a program with these dispatches, each launched so often."""
+        return [replace(self.policy, filter_growth=limit) for limit in filter_growth_limits(dispatches, self.machine, self.policy)]
 
     def _kernel(self, entry: FuncOp, policy: Policy) -> CompiledKernel:
         """The code of one dispatch, under a name that its text decides."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import prod
+from dataclasses import dataclass
+from math import inf, prod
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.family import Policy
-from fuseline.targets.cpu.families.winograd_choice import Weighed, growth, picked, weighed
-from fuseline.targets.cpu.families.winograd_problem import FilteringProblem, filtering_problem
+from fuseline.targets.cpu.families.winograd_choice import direct_cycles, growth, weighed
+from fuseline.targets.cpu.families.winograd_problem import filtering_problem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
@@ -20,28 +20,52 @@ EXTRA_BYTES = 64 << 20
 runtimes keep a second, packed copy of their weights as well."""
 
 
-def filter_growth_limit(dispatches: Sequence[tuple[DispatchView, int]], machine: Machine, policy: Policy) -> float:
-    """The largest growth of a filter at which all that are transformed fit; `dispatches` with the times that a program launches each, every
-    time with constants of its own."""
-    budget = max(EXTRA_BYTES, sum(_constant_bytes(view) * count for view, count in dispatches))
-    found: list[tuple[FilteringProblem, int, list[Weighed]]] = []
-    for view, count in dispatches:
-        problem = filtering_problem(view)
-        if not isinstance(problem, Refusal):
-            found.append((problem, count, weighed(problem, machine, policy)))
-    growths = sorted({growth(problem, one.blocking) for problem, _, options in found for one in options}, reverse=True)
-    for limit in growths:
-        allowed = replace(policy, filter_growth=limit)
-        if sum(count * _extra_bytes(problem, options, machine, allowed) for problem, count, options in found) <= budget:
-            return limit
-    return 1.0
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A larger filter for dispatch `number`: bytes and cycles of the whole program that it takes and saves, and how large the filter then is."""
+
+    number: int
+    extra: float
+    saved: float
+    growth: float
 
 
-def _extra_bytes(problem: FilteringProblem, options: list[Weighed], machine: Machine, policy: Policy) -> float:
-    best = picked(problem, options, machine, policy)
-    if isinstance(best, Refusal):
-        return 0
-    return (growth(problem, best.blocking) - 1) * problem.taps * problem.channels * problem.columns * BYTES["f32"]
+def filter_growth_limits(dispatches: Sequence[tuple[DispatchView, int]], machine: Machine, policy: Policy) -> list[float]:
+    """Per dispatch, how many times as large as the model's filter its transformed one may be; `dispatches` with the times that a program
+    launches each, every time with constants of its own.
+
+    What saves the most time per byte is taken first, until the memory is used up; infinity where nothing is to be saved.
+    """
+    left = max(EXTRA_BYTES, sum(_constant_bytes(view) * count for view, count in dispatches))
+    steps = [step for number, (view, count) in enumerate(dispatches) for step in _steps(number, view, count, machine, policy)]
+    limits, stopped = [inf] * len(dispatches), set[int]()
+    for step in steps:
+        limits[step.number] = 1.0
+    for step in sorted(steps, key=lambda step: -step.saved / step.extra):
+        if step.number in stopped or step.extra > left:
+            stopped.add(step.number)
+            continue
+        left -= step.extra
+        limits[step.number] = step.growth
+    return limits
+
+
+def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy: Policy) -> list[Step]:
+    """From a direct convolution to ever larger filters, each step saving less per byte than the one before."""
+    problem = filtering_problem(view)
+    if isinstance(problem, Refusal):
+        return []
+    size = problem.taps * problem.channels * problem.columns * BYTES["f32"] * max(count, 1)
+    options = {growth(problem, one.blocking): one.cycles for one in weighed(problem, machine, policy)}
+    steps: list[Step] = []
+    at, cycles = 1.0, direct_cycles(problem, machine, policy.threads)
+    while True:
+        further = [Step(number, (g - at) * size, (cycles - c) * max(count, 1), g) for g, c in options.items() if g > at and c < cycles]
+        if not further:
+            return steps
+        steps.append(max(further, key=lambda step: step.saved / step.extra))
+        at = steps[-1].growth
+        cycles = options[at]
 
 
 def _constant_bytes(view: DispatchView) -> int:

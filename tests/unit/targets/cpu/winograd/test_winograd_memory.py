@@ -8,7 +8,7 @@ import pytest
 
 from fuseline.targets.cpu.families.family import Policy, Refusal
 from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_memory import EXTRA_BYTES, filter_growth_limit
+from fuseline.targets.cpu.families.winograd_memory import EXTRA_BYTES, filter_growth_limits
 from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
@@ -27,13 +27,14 @@ def outputs(limit: float) -> int:
 
 
 def test_few_filters_may_grow_as_they_like():
-    assert outputs(filter_growth_limit([(CASE.view, 3)], ISA, Policy())) == outputs(inf) == 6
+    (limit,) = filter_growth_limits([(CASE.view, 3)], ISA, Policy())
+    assert outputs(limit) == outputs(inf) == 6
 
 
 def test_many_filters_together_take_smaller_tiles():
     """Each launch has a filter of its own: what they take beyond the filters is at most as much again."""
     launches = 3 * EXTRA_BYTES // FILTER
-    limit = filter_growth_limit([(CASE.view, launches)], ISA, Policy())
+    (limit,) = filter_growth_limits([(CASE.view, launches)], ISA, Policy())
     assert outputs(limit) == 2
     assert (limit - 1) * launches * FILTER <= max(EXTRA_BYTES, launches * FILTER)
 
@@ -43,7 +44,17 @@ def test_other_constants_count_as_what_a_program_takes_anyway():
     other = p.done(p.matmul(p.x[0], p.x[1], 8, 8192))
     launches = EXTRA_BYTES // (6 * FILTER)
     several = [(CASE.view, 2 * launches)]
-    assert outputs(filter_growth_limit(several, ISA, Policy())) < outputs(filter_growth_limit([*several, (other, 8)], ISA, Policy()))
+    alone, among = (filter_growth_limits(dispatches, ISA, Policy())[0] for dispatches in (several, [*several, (other, 8)]))
+    assert outputs(alone) < outputs(among)
+
+
+def test_what_saves_more_per_byte_comes_first():
+    """A filter used over a large image against one of equal size used over a small one, wherever they stand."""
+    large, small = Case((180, 124), (128, 64)).view, Case((12, 12), (128, 64)).view
+    launches = EXTRA_BYTES // (8 * FILTER)
+    first = filter_growth_limits([(large, launches), (small, launches)], ISA, Policy())
+    assert first[0] > first[1]
+    assert filter_growth_limits([(small, launches), (large, launches)], ISA, Policy()) == first[::-1]
 
 
 @pytest.mark.parametrize("limit", [1.0, 1.7])
@@ -52,8 +63,16 @@ def test_filters_that_may_not_grow_are_left_as_they_are(limit: float):
     assert isinstance(found, Refusal) and found.code == "filter-memory"
 
 
+def test_no_room_at_all():
+    """One step of a filter that is launched very often does not fit; another one, launched once, does."""
+    launches = 8 * EXTRA_BYTES // FILTER
+    other = Case((12, 12), (256, 256)).view
+    found = filter_growth_limits([(CASE.view, launches), (other, 60 * EXTRA_BYTES // (9 * 256 * 256 * 4))], ISA, Policy())
+    assert 1.0 in found and max(found) > 1
+
+
 def test_programs_without_convolutions():
     p = Dispatch((8, 8), (8, 8), constants=[1])
-    assert filter_growth_limit([(p.done(p.matmul(p.x[0], p.x[1], 8, 8)), 5)], ISA, Policy()) >= 1
-    assert filter_growth_limit([], ISA, Policy()) >= 1
-    assert filter_growth_limit([(CASE.view, 1)], ISA, Policy("strict")) >= 1
+    assert filter_growth_limits([(p.done(p.matmul(p.x[0], p.x[1], 8, 8)), 5)], ISA, Policy()) == [inf]
+    assert filter_growth_limits([], ISA, Policy()) == []
+    assert filter_growth_limits([(CASE.view, 1)], ISA, Policy("strict")) == [inf]

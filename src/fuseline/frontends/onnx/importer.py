@@ -106,13 +106,14 @@ class Importer:
 
     def _held_input(self, value: ir.Value, dims: tuple[Dim, ...] | None) -> HostValue:
         """An input that only host operators handle."""
-        if value.type is None:
-            raise FuselineError("E0105", "the input has no type", node=value.name, hint="export the model again")
         name = str(value.name)
+        type_ = self.loaded.types.get(name) or (ir.serde.serialize_type(value.type) if value.type is not None else None)
+        if type_ is None:
+            raise FuselineError("E0105", "the input has no type", node=name, hint="export the model again")
         if isinstance(value.type, ir.TensorType) and holds(value.dtype):
             self.ctx.records.notes.append(f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape")
         argument = self.program.block.insert_arg(HELD, len(self.program.block.args))
-        held = HostValue(without_sizes(ir.serde.serialize_type(value.type)), dims, value=argument, name=name)
+        held = HostValue(without_sizes(type_), dims, value=argument, name=name)
         self._arguments.append(border_attributes(held, name))
         return held
 

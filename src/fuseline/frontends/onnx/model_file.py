@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
@@ -13,16 +13,19 @@ from google.protobuf.message import DecodeError
 from onnx import checker
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.plain_protos import plain_model
 from fuseline.frontends.onnx.weights_in_place import SplitModel, split_model
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A checked model: `opsets` maps domains to versions; `name` is the file's (or the graph's) name."""
+    """A checked model: `opsets` maps domains to versions; `name` is the file's (or the graph's) name; `types` those of inputs that
+    onnx-ir cannot say."""
 
     model: ir.Model
     opsets: dict[str, int]
     name: str
+    types: Mapping[str, onnx.TypeProto] = field(default_factory=dict[str, onnx.TypeProto])
 
 
 def load_model(source: str | Path | bytes | onnx.ModelProto) -> LoadedModel:
@@ -64,12 +67,13 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     _check_external_data(proto, folder)
     _check_nodes(proto, opsets)
     try:
-        model = ir.from_proto(proto)
+        readable, types = plain_model(proto)
+        model = ir.from_proto(readable)
         split.put_back(model)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ir.serde.SerdeError) as error:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
     _point_external_tensors_at(model, folder)
-    return LoadedModel(model, opsets, name)
+    return LoadedModel(model, opsets, name, types)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -1,0 +1,100 @@
+"""What onnx-ir cannot read, said otherwise: maps and sparse tensors.
+
+the type of a value that is or holds a map     =>   no type; those of the model's inputs are answered beside the model
+sparse initializer, sparse_value of a Constant =>   the dense tensor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TypeProto, numpy_helper
+
+
+def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, TypeProto]]:
+    """A model that onnx-ir can read (`proto` itself where nothing has to change) and the types of inputs that it cannot."""
+    if not _is_special(proto):
+        return proto, {}
+    out = onnx.ModelProto()
+    out.CopyFrom(proto)
+    types = {info.name: info.type for info in proto.graph.input if _holds_map(info.type)}
+    for graph in _graphs(out):
+        _forget_maps(graph)
+        graph.initializer.extend(_dense(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
+        del graph.sparse_initializer[:]
+    for node in _nodes(out):
+        for attribute in node.attribute:
+            _make_dense(attribute)
+    return out, types
+
+
+def _is_special(proto: onnx.ModelProto) -> bool:
+    if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in _graphs(proto)):
+        return True
+    return any(attribute.type == AttributeProto.SPARSE_TENSOR for node in _nodes(proto) for attribute in node.attribute)
+
+
+def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    yield proto.graph
+    for node in _nodes(proto):
+        yield from _inner_graphs(node)
+
+
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    yield from _nested(proto.graph.node)
+    for function in proto.functions:
+        yield from _nested(function.node)
+
+
+def _nested(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for graph in _inner_graphs(node):
+            yield from _nested(graph.node)
+
+
+def _inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+
+
+def _holds_map(type_: TypeProto) -> bool:
+    if type_.HasField("sequence_type"):
+        return _holds_map(type_.sequence_type.elem_type)
+    if type_.HasField("optional_type"):
+        return _holds_map(type_.optional_type.elem_type)
+    return type_.HasField("map_type")
+
+
+def _forget_maps(graph: onnx.GraphProto) -> None:
+    for info in _infos(graph):
+        if _holds_map(info.type):
+            info.ClearField("type")
+
+
+def _make_dense(attribute: AttributeProto) -> None:
+    """`sparse_value` of a Constant as its `value`."""
+    if attribute.type == AttributeProto.SPARSE_TENSOR:
+        dense = _dense(attribute.sparse_tensor, "")
+        attribute.ClearField("sparse_tensor")
+        attribute.name, attribute.type = "value", AttributeProto.TENSOR
+        attribute.t.CopyFrom(dense)
+
+
+def _dense(tensor: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
+    """The elements in place, zeros elsewhere. Indices are flat, or one row of coordinates for each element."""
+    values, indices = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
+    out = np.zeros(tuple(tensor.dims), values.dtype)
+    places = tuple(indices.T) if indices.ndim == 2 else np.unravel_index(indices, out.shape)
+    out[places] = values
+    return numpy_helper.from_array(out, name)

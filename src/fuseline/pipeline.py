@@ -242,5 +242,5 @@ def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, targe
     schedule = build_schedule(ctx, module)
     constants = pack_constants(schedule, kernels)
     _add_seconds(ctx, "schedule", start)
-    record_statistics(ctx.records, kernels, schedule, constants)
+    record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")
     return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model})

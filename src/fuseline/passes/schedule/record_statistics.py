@@ -18,8 +18,10 @@ TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), 
 _MOVING = (*TRANSPOSES, *COPIES, *FILLS)
 
 
-def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants) -> None:
-    """Fill `record.statistics`, and each dispatch's family, traffic and scratch."""
+def record_statistics(
+    record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants, *, shared: bool = True
+) -> None:
+    """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables count once."""
     steps = [step for step in schedule.steps if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
         _complete(dispatch, kernels.get(dispatch.executable))
@@ -30,7 +32,7 @@ def record_statistics(record: CompileRecord, kernels: Mapping[str, CompiledKerne
     moving = Counter(root for dispatch in record.dispatches for root in _moves(dispatch))
     record.statistics = {
         "dispatches": len(steps),
-        "executables": len({body.object_code or body.symbol for body in bodies}),
+        "executables": len({body.object_code or body.symbol for body in bodies}) if shared else len(bodies),
         "barriers": figures.barriers,
         "host_ops": _host_ops(record, [step for step in schedule.steps if isinstance(step, HostStep)]),
         "fills": sum(moving[kind] for kind in FILLS),

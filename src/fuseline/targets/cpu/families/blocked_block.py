@@ -6,10 +6,11 @@ second-level cache and leaves enough blocks to share out. Every combination of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -41,6 +42,9 @@ BLOCK_CYCLES = 3000
 SCRATCH_LIMIT_BYTES = 1024 * 1024
 """What the values between units may take of a thread's scratch at a time."""
 
+MOST_COMBINATIONS = 512
+"""More are not all tried."""
+
 FEW = 16.0
 """What a size known at run time is taken for beside its usual estimate: blocks should suit both."""
 
@@ -71,8 +75,20 @@ def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, p
         return Refusal("empty", "a loop never runs")
     model = _Model(structure, grid, kept, machine, policy)
     choices = [_candidates(extents[axis], axis in model.contiguous, machine) for axis in grid]
-    best = min(product(*choices), key=lambda sizes: (*model.price(dict(zip(grid, sizes, strict=True))), sizes), default=())
-    return _tiles(grid, extents, best)
+    return _tiles(grid, extents, _cheapest(choices, lambda sizes: (*model.price(dict(zip(grid, sizes, strict=True))), sizes)))
+
+
+def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]], Any]) -> tuple[int, ...]:
+    """The best of all combinations, or, where they are many, what no change along one loop makes better."""
+    if prod(len(sizes) for sizes in choices) <= MOST_COMBINATIONS:
+        return min(product(*choices), key=price, default=())
+    best = tuple(sizes[-1] for sizes in choices)
+    while True:
+        around = [(*best[:i], size, *best[i + 1 :]) for i, sizes in enumerate(choices) for size in sizes]
+        found = min(around, key=price)
+        if found == best:
+            return best
+        best = found
 
 
 def _tiles(grid: Sequence[Node], extents: Mapping[Node, Dim], sizes: Sequence[int]) -> dict[Node, Tile]:

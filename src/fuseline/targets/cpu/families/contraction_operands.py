@@ -295,8 +295,12 @@ class ColumnReader:
         self.outer, self.panel, self.actives = outer, panel, actives
         plan, kernel = self.plan, self.kernel
         if plan.rhs_mode == "constant":
-            assert plan.packed is not None
-            self.base = kernel.mul(panel, plan.packed.panel_stride)
+            assert plan.packed is not None and plan.constant is not None
+            first, column = 0, plan.problem.column.inner
+            for loop, start in plan.constant.starts.items():
+                at = d.mul(d.floor_div(start, plan.width), plan.packed.panel_stride) if loop == column else d.mul(start, plan.packed.strides[loop])
+                first = kernel.add(first, self.frame.operand(at))
+            self.base = kernel.add(kernel.mul(panel, plan.packed.panel_stride), first)
             for axis, value in outer.items():
                 self.base = kernel.add(self.base, kernel.mul(value, plan.packed.strides.get(axis.inner, 0)))
         elif plan.rhs_mode == "direct":
@@ -331,7 +335,8 @@ class ColumnReader:
         if self.buffer is not None:
             return self.buffer
         if plan.packed is not None:
-            position = plan.view.tensors.index(plan.problem.rhs.value)  # pyright: ignore[reportArgumentType]
+            assert plan.constant is not None
+            position = plan.view.tensors.index(plan.constant.argument)
             return self.kernel.binding(position, plan.problem.dtype, plan.packed.elements)
         assert plan.problem.rhs.access is not None
         return self.frame.argument(plan.problem.rhs.access.source)

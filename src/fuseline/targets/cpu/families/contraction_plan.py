@@ -13,7 +13,17 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction_problem import Axis, LhsMode, Operand, Problem, RhsMode, RowSegment, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction_problem import (
+    Axis,
+    ConstantPart,
+    LhsMode,
+    Operand,
+    Problem,
+    RhsMode,
+    RowSegment,
+    constant_part,
+    estimated,
+)
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
@@ -62,6 +72,7 @@ class ContractionPlan(Plan):
     lhs_mode: LhsMode
     rhs_mode: RhsMode
     packed: PackedColumns | None
+    constant: ConstantPart | None
     page_elements: int
     page_steps: int
     prefetch: int
@@ -135,6 +146,7 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
         lhs_mode=lhs_mode,
         rhs_mode=rhs_mode,
         packed=_packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None,
+        constant=constant_part(view, problem.rhs) if rhs_mode == "constant" else None,
         page_elements=page or 0,
         page_steps=_page_steps(problem),
         prefetch=ahead,
@@ -177,8 +189,8 @@ def _prefetch(problem: Problem, tile: Tile, rhs_mode: RhsMode, machine: Machine)
 
 def _finished(plan: ContractionPlan) -> ContractionPlan:
     layouts = {}
-    if plan.packed is not None:
-        layouts = {plan.view.tensors.index(plan.problem.rhs.value): plan.packed.layout}  # pyright: ignore[reportArgumentType]
+    if plan.packed is not None and plan.constant is not None:
+        layouts = {plan.view.tensors.index(plan.constant.argument): plan.packed.layout}
     blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
     notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": _lhs_note(plan), "rhs": plan.rhs_mode}
     return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
@@ -264,8 +276,9 @@ def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
 
 def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
     """How columns are read, and the tile, narrowed where a panel of it would not fit the scratch."""
-    if is_packable_constant(problem.view, problem.rhs):
-        return tile, "constant"
+    narrowed = _constant_tile(problem, tile, lanes)
+    if narrowed is not None:
+        return narrowed, "constant"
     access = problem.rhs.access
     in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
     if in_place and _row_tiles(problem, tile) < PACKING_REUSE:
@@ -277,6 +290,18 @@ def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsM
     if panel is not None and vectors * panel <= PANEL_LIMIT:
         return Tile(tile.rows, vectors), "packed"
     return tile, "direct" if in_place else "pulled"
+
+
+def _constant_tile(problem: Problem, tile: Tile, lanes: int) -> Tile | None:
+    """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where they cannot be packed."""
+    part = constant_part(problem.view, problem.rhs)
+    if part is None or any(axis.inner in part.starts for axis in problem.reduction):
+        return None
+    start = part.starts.get(problem.column.inner, 0)
+    for vectors in range(tile.vectors, 0, -1):
+        if d.mul(d.floor_div(start, vectors * lanes), vectors * lanes) == start:
+            return Tile(tile.rows, vectors)
+    return None
 
 
 def _panel_bytes(problem: Problem, lanes: int) -> int | None:
@@ -297,9 +322,12 @@ def _row_tiles(problem: Problem, tile: Tile) -> int:
 
 def _packed(problem: Problem, width: int) -> PackedColumns:
     operand: Operand = problem.rhs
-    shape = [size for size in problem.view.shapes.dims(operand.value) if isinstance(size, int)]
+    part = constant_part(problem.view, operand)
+    assert part is not None
+    shape = [size for size in problem.view.shapes.dims(part.argument) if isinstance(size, int)]
     loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
     outer = [loop for axis in problem.outer for loop in axis.loops]
+    outer += [loop for loop in part.starts if loop not in (*outer, problem.column.inner)]
     reduction = [loop for axis in problem.reduction for loop in axis.loops]
     return packed_columns(shape, loops, problem.column.inner, outer, reduction, width)
 

@@ -9,10 +9,11 @@ import pytest
 from xdsl.dialects import arith
 
 from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.ir.build import identity_map
+from fuseline.ir.build import dims_map, identity_map
+from fuseline.targets.cpu.families.blocked_plan import BlockedPlan
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
 
-from .programs import convolved, depthwise, expected_convolution, expected_pool, over_image, pooled
+from .programs import convolved, depthwise, expected_convolution, expected_pool, expected_row_norm, over_image, pooled, row_norm
 from .run import check
 
 
@@ -63,3 +64,20 @@ def test_a_convolution_and_a_pool_of_windows_side_by_side(h: int, w: int, size: 
     y = p.relu(convolved(p, p.x[0], p.x[1], 2, h, w, channels), 2, h, w, channels)
     view = p.done(pooled(p, y, size, 2, h // size, w // size, channels))
     check(view, lambda x, f: [expected_pool(np.maximum(expected_convolution(x, f), 0), size)])
+
+
+def test_a_filter_is_packed_as_a_whole_and_read_from_the_panel_of_the_block():
+    for plan in check(averaged(1, 7, 5, 6, 64, keeps_image=False), lambda *a: expected_average(*a)[:1], threads=(2, 4)):
+        assert isinstance(plan, BlockedPlan) and plan.tiles and plan.units[0].plan.notes["rhs"] == "constant"
+
+
+@pytest.mark.parametrize("groups", [2, 5])
+def test_a_batch_of_constants_is_cut_by_block(groups: int):
+    """Row norms of a batch of products, each with a constant of its own: `w` is read from the batch's place."""
+    m, n, k = 9, 24, 7
+    p = Dispatch((groups, m, k), (groups, k, n), constants=[1])
+    maps = [dims_map(4, [0, 1, 3]), dims_map(4, [0, 3, 2]), dims_map(4, [0, 1, 2])]
+    y = p.multiply_add(p.x[0], p.x[1], p.zeros(groups, m, n), maps, "pppr")
+    plans = check(p.done(row_norm(p, y, n, groups, m, n)), lambda a, b: [expected_row_norm(a.astype(np.float64) @ b)], threads=(1, 2, groups))
+    assert any(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
+    assert all(isinstance(plan, BlockedPlan) and plan.units[0].plan.notes["rhs"] == "constant" for plan in plans)

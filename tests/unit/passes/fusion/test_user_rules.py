@@ -150,3 +150,9 @@ def test_names_and_order_are_checked(rules: list[FusionRule], words: str):
     with pytest.raises(FuselineError, match=words) as caught:
         order_rules([*builtin_rules(), *rules])
     assert caught.value.code == "E0704"
+
+
+def test_the_example_of_the_docs_is_a_rule(tmp_path: Path):
+    page = (Path(__file__).parents[4] / "docs" / "fusion.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    assert [rule.name for rule in load_rules(_file(example, tmp_path))] == ["transposed-epilogue"]

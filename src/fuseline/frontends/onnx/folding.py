@@ -23,6 +23,9 @@ Array: TypeAlias = NDArray[Any]
 FOLD_LIMIT = 4096
 """Elements; larger content is data, not arithmetic on sizes."""
 
+REFERENCE_LIMIT = 64
+"""Elements; onnx.reference is slow to start on a node, and the IR folds constants too."""
+
 
 class _Unfoldable(Exception):
     """Raised by a folder that cannot tell the content."""
@@ -48,7 +51,7 @@ def fold(node: OnnxNode) -> Tensor | None:
 
 def _by_reference(node: OnnxNode) -> Tensor | None:
     alone = HostNode(node.source, node.label, node.inputs, node.attributes, "", node.opsets, {}, node.outer)
-    found = evaluate(alone, FOLD_LIMIT) if node.output_count == 1 else None
+    found = evaluate(alone, REFERENCE_LIMIT) if node.output_count == 1 else None
     if found is None or not isinstance(found[0], np.ndarray | np.generic):
         return None
     out = np.asarray(found[0])

@@ -172,23 +172,25 @@ def convolution(size: int, ic: int, oc: int, kernel: int, stride: int = 1, *, re
     return Case(name, view, arrays, _model(nodes, feeds, {"w": w, "b": b}, (1, oc, out, out)), feeds, flops, lambda y: y.transpose(0, 3, 1, 2))
 
 
-def depthwise(size: int, c: int, stride: int = 1) -> Case:
-    """A depthwise 3x3 convolution, bias, relu."""
+def depthwise(size: int, c: int, stride: int = 1, kernel: int = 3) -> Case:
+    """A depthwise convolution, bias, relu."""
     rng = np.random.default_rng(0)
-    out = (size + 2 - 3) // stride + 1
-    x, w, b = _random(rng, 1, c, size, size), _random(rng, c, 1, 3, 3), _random(rng, c)
+    pad = kernel // 2
+    out = (size + 2 * pad - kernel) // stride + 1
+    x, w, b = _random(rng, 1, c, size, size), _random(rng, c, 1, kernel, kernel), _random(rng, c)
     shape = (1, out, out, c)
-    e = _Entry([(1, size, size, c), (3, 3, c), (c,)], [1, 2])
-    image = e.pad(e.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
+    e = _Entry([(1, size, size, c), (kernel, kernel, c), (c,)], [1, 2])
+    image = e.pad(e.x[0], [0, pad, pad, 0], [0, pad, pad, 0])
     maps = [
         AffineMap(6, 0, (dim(0), dim(1) * stride + dim(4), dim(2) * stride + dim(5), dim(3))), dims_map(6, [4, 5, 3]), dims_map(6, [0, 1, 2, 3]),
     ]  # fmt: skip
     view = e.done(e.epilogue(e.reduce([image, e.x[1]], shape, maps, "pppprr"), e.x[2], shape, None))
-    conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[3, 3], strides=[stride] * 2, pads=[1] * 4, group=c)
+    conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4, group=c)
     nodes = [conv, helper.make_node("Relu", ["y"], ["out"])]
     arrays = [np.ascontiguousarray(x.transpose(0, 2, 3, 1)), np.ascontiguousarray(w[:, 0].transpose(1, 2, 0)), b]
     model = _model(nodes, {"x": x}, {"w": w, "b": b}, (1, c, out, out))
-    return Case(f"depthwise {size}x{size}x{c}/{stride}", view, arrays, model, {"x": x}, 2 * out * out * c * 9, lambda y: y.transpose(0, 3, 1, 2))
+    name = f"depthwise {size}x{size}x{c} {kernel}x{kernel}/{stride}"
+    return Case(name, view, arrays, model, {"x": x}, 2 * out * out * c * kernel * kernel, lambda y: y.transpose(0, 3, 1, 2))
 
 
 GROUPS: dict[str, list[Callable[[], Case]]] = {

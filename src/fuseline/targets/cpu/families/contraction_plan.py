@@ -123,8 +123,8 @@ class ContractionPlan(Plan):
         return (*(axis.extent for axis in self.outer), *inner)
 
 
-def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Refusal:
-    """The plan for a problem, or why its results cannot be written."""
+def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
+    """The plan for a problem, or why its results cannot be written. `tile` stands in for the chosen one, to measure others."""
     view = problem.view
     if unsupported_members(view, problem.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -132,7 +132,7 @@ def plan_contraction(problem: Problem, machine: Machine) -> ContractionPlan | Re
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(problem.dtype)
-    tile, rhs_mode = _column_choice(problem, _tile(problem, lanes, machine), lanes)
+    tile, rhs_mode = _column_choice(problem, tile or _tile(problem, lanes, machine), lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
     ahead, cache = _prefetch(problem, tile, rhs_mode, machine)

@@ -32,6 +32,9 @@ from fuseline.targets.cpu.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, choose_blocks, split_rows
 from fuseline.targets.target import Refusal
 
+MOST_PIXELS = 12
+"""Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are more code."""
+
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
 
@@ -249,8 +252,8 @@ def _skips(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
     return identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
 
 
-def plan_window(problem: WindowProblem, machine: Machine) -> WindowPlan | Refusal:
-    """The plan of a problem, or why its results cannot be written."""
+def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] | None = None) -> WindowPlan | Refusal:
+    """The plan of a problem, or why its results cannot be written. `tile` stands in for the chosen pixels and vectors, to measure others."""
     view = problem.view
     if unsupported_members(view, problem.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -258,7 +261,7 @@ def plan_window(problem: WindowProblem, machine: Machine) -> WindowPlan | Refusa
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(problem.dtype)
-    pixels, vectors = _tile(problem, lanes, machine)
+    pixels, vectors = tile or _tile(problem, lanes, machine)
     packed = _packed(problem, vectors * lanes)
     if packed is None and problem.filter is not None and not _lies_along(problem.filter, problem.channel.inner):
         return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
@@ -285,7 +288,7 @@ def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, in
         return 1, max(1, min(8, limit))
     taps = estimated(problem.across.extent) if problem.across is not None else 1
     room = machine.vector_registers - 2 - (min(taps, 5) if problem.filter is not None else 0)
-    return max(2, min(8, room)), 1
+    return max(2, min(MOST_PIXELS, room)), 1
 
 
 def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:

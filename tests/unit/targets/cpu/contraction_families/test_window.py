@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir.build import Body, dims_map
+from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window import WindowFamily
 
 from .dispatches import Dispatch, Runner, assert_close, random
@@ -85,14 +86,14 @@ class Case:
         y = p.emit.generic([x, p.empty(*self.window)], [p.zeros(*self.out, value=identity)], maps, kinds, body).results[0]
         return p.done(y)
 
-    def check_depthwise(self, *, constant: bool = True) -> None:
+    def check_depthwise(self, *, constant: bool = True, family: Family | None = None) -> None:
         x, w = random(self.image, 1), random((*self.window, self.image[-1]), 2)
         bias, residual = random(self.image[-1:], 3), random(self.out, 4)
         low, high = self.padding
         xp = np.pad(x, [(0, 0), *[(low, high)] * self.rank, (0, 0)])
         filters = w.reshape(-1, self.image[-1])
         total = sum(t * f for t, f in zip(taps(xp, self.window, self.stride, self.dilation), filters, strict=True))
-        run = Runner(FAMILY, self.depthwise(constant=constant))
+        run = Runner(family or FAMILY, self.depthwise(constant=constant))
         for at_end in (True, False):
             assert_close(run(x, w, bias, residual, at_end=at_end)[0], np.maximum(total + bias + residual, 0))
 

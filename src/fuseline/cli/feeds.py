@@ -79,7 +79,7 @@ def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
 def _storable(array: np.ndarray) -> np.ndarray:
     if array.dtype == object:
         return array.astype(np.str_)
-    if array.dtype.itemsize > 1 or array.dtype.isbuiltin:
+    if array.dtype.itemsize > 1 or array.dtype.isbuiltin == 1:  # 2: a dtype that a package defines
         return array
     return array.astype(np.int8 if "int" in array.dtype.name else np.float32)
 

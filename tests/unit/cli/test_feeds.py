@@ -6,10 +6,13 @@ import io
 from pathlib import Path
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
-from fuseline.cli.feeds import file_name, output_files, parse_feeds
+from fuseline.cli.feeds import file_name, flat_outputs, output_files, parse_feeds
+from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 
 
@@ -62,3 +65,24 @@ def test_output_names_are_safe_and_distinct(tmp_path: Path):
     assert all(path.parent == tmp_path for path in files)
     assert len(files) == 3
     assert file_name("...") == "output.npy"
+
+
+def test_values_that_are_no_tensors_become_several_arrays():
+    ones = np.ones(2, np.float32)
+    small = np.array([1, -2]).astype(ml_dtypes.int4), np.array([0.5, 3]).astype(ml_dtypes.float8_e5m2)
+    flat = flat_outputs({"q": [ones, [ones]], "m": {3: 1.5, 4: 2.5}, "s": np.array(["a"], object), "none": None, "i": small[0], "f": small[1]})
+    assert list(flat) == ["q.0", "q.1.0", "m.keys", "m.values", "s", "i", "f"]
+    assert flat["m.keys"].tolist() == [3, 4] and flat["s"].dtype.kind == "U"
+    assert flat["i"].dtype == np.int8 and flat["i"].tolist() == [1, -2] and flat["f"].dtype == np.float32 and flat["f"].tolist() == [0.5, 3]
+
+
+def test_strings_from_and_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    infos = [helper.make_tensor_value_info(name, TensorProto.STRING, ("n",)) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("StringConcat", ["x", "x"], ["y"])], "g", infos[:1], infos[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    np.save(tmp_path / "x.npy", np.array(["a", "bé"]))
+    assert main(["run", str(tmp_path / "m.onnx"), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / "out")]) == 0
+    assert np.load(tmp_path / "out" / "y.npy").tolist() == ["aa", "bébé"]
+    assert main(["run", str(tmp_path / "m.onnx")]) == 0
+    assert "y: " in capsys.readouterr().out

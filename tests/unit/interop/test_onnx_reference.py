@@ -49,3 +49,13 @@ def test_without_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(FuselineError, match="E0503"):
         onnx_reference.execute(_model(helper.make_node("Relu", ["i0"], ["never seen before"]), 1), [np.ones(1, np.float32)])
+
+
+def test_a_package_that_an_operator_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PIL", "PIL.Image"):
+        monkeypatch.setitem(sys.modules, name, None)
+    model = _model(helper.make_node("ImageDecoder", ["i0"], ["o0"]), 1)
+    proto = onnx.load_model_from_string(model)
+    proto.opset_import[0].version = 20
+    with pytest.raises(FuselineError, match=r"E0503 \[ImageDecoder\].*Pillow"):
+        onnx_reference.execute(proto.SerializeToString(), [np.zeros(4, np.uint8)])

@@ -23,6 +23,9 @@ OUTPUTS = (2, 3, 4, 6, 8)
 ERROR_LIMIT = {"default": 16.0, "fast": 256.0}
 """The largest RMS error, in that of a direct convolution, that each exactness allows."""
 
+ERROR_MARGIN = 1.45
+"""How much more than random signed pixels those err that do not cancel in the mean, as after a relu (measured: up to 1.35)."""
+
 GAIN = 1.08
 """How much faster than directly it must be expected to be: the model is off by so much, and the direct way errs less."""
 
@@ -47,8 +50,11 @@ TILE_CYCLES = 40
 DIRECT_OVERHEAD = 1.06
 """What a direct convolution takes beyond its multiply-adds: edges, window rows, addresses."""
 
-FIRST_BYTE_CYCLES, NEXT_BYTE_CYCLES = 0.1, 0.04
+FIRST_BYTE_CYCLES, NEXT_BYTE_CYCLES = 0.1, 0.02
 """Per byte of a filter read from memory, and read again from the last-level cache: what prefetching does not hide."""
+
+SPILLED_BYTE_CYCLES = 0.05
+"""Per byte of scratch that does not stay in the second-level cache between the stages of a block."""
 
 MEMORY_THREADS = 1.5
 """Threads that saturate memory."""
@@ -109,7 +115,7 @@ def _applies(problem: FilteringProblem, outputs: int) -> bool:
 
 
 def _error(problem: FilteringProblem, outputs: int) -> float:
-    return error_ratio([filtering(outputs, axis.taps) for axis in problem.windows], problem.channels)
+    return ERROR_MARGIN * error_ratio([filtering(outputs, axis.taps) for axis in problem.windows], problem.channels)
 
 
 def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, threads: int) -> Iterator[Blocking]:
@@ -166,6 +172,7 @@ def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, th
     tile_count_ = split_rows(b.tiles, b.tile.rows).count
     products = b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
     results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
+    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(problem, b, machine) - machine.l2_bytes)
     pixels = b.tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
     compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads)

@@ -29,6 +29,8 @@ ALONE = (
     "fold-broadcasts-into-readers",
     "fold-scale-into-weights",
     "fold-pad-into-consumer",
+    "fold-pad-into-producer",
+    "pad-to-tile{oh=4 ow=4 oc=8 ic=8 m=4 n=8 k=16}",
 )
 TOGETHER = (
     "convert-convolutions-to-channels-last,fold-unit-dims,sink-collapse-shapes,propagate-transposes,fold-constants,bubble-expand-shapes,"

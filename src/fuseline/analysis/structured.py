@@ -132,7 +132,7 @@ def input_count(op: linalg.ops.GenericOp) -> int:
 
 def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
     """Whether `op` is a `linalg.generic`."""
-    return isinstance(op, linalg.ops.GenericOp)
+    return type(op) is linalg.ops.GenericOp  # no class derives from it, and xDSL's classes are slow to ask about derivation
 
 
 def producer_of(value: SSAValue) -> Operation | None:

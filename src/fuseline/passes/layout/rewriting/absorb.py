@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind, producer_of
@@ -21,7 +21,17 @@ from fuseline.passes.layout.rewriting.generics import (
     rebuilt,
     set_input,
 )
-from fuseline.passes.layout.rewriting.permutation import Permutation, apply, init_like, inverse, is_identity, transpose, transposed_input, users_of
+from fuseline.passes.layout.rewriting.permutation import (
+    Permutation,
+    apply,
+    init_like,
+    inverse,
+    is_identity,
+    permutation_of,
+    transpose,
+    transposed_input,
+    users_of,
+)
 from fuseline.passes.layout.rewriting.reshapes import root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -50,7 +60,11 @@ def folds_away(value: SSAValue) -> bool:
     if not is_constant(root):
         return False
     readers = users_of(root)
-    return len({str(getattr(reader, "permutation", reader)) for reader in readers}) == 1 or len(readers) == 1
+    return len(readers) == 1 or len({_layout(reader) for reader in readers}) == 1
+
+
+def _layout(reader: Operation) -> object:
+    return permutation_of(reader) if isinstance(reader, linalg.ops.TransposeOp) else reader
 
 
 def _absorb_captured(op: linalg.ops.GenericOp) -> bool:

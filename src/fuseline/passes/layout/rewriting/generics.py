@@ -13,6 +13,7 @@ from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
 from fuseline.ir.create import create_generic
+from fuseline.ir.nesting import ops_inside
 
 Iterators = Sequence[str]
 
@@ -87,7 +88,7 @@ def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None
 
 def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:
     """The `linalg.index` ops of the body."""
-    return [inner for inner in op.body.walk() if isinstance(inner, linalg.ops.IndexOp)]
+    return [inner for inner in ops_inside(op) if isinstance(inner, linalg.ops.IndexOp)]
 
 
 def extracts_of(op: linalg.ops.GenericOp, value: SSAValue) -> list[tensor.ExtractOp]:

@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
 from fuseline.ir import attributes
 from fuseline.ir import dim as d
@@ -59,7 +60,7 @@ def grouped(sizes: Sequence[int]) -> Groups:
     return out
 
 
-def segments(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[int, int]]:
+def segments(before: Sequence[Dim], after: Sequence[Dim]) -> Sequence[tuple[int, int]]:
     """How many dimensions of `before` become how many of `after`, cut wherever the products of the leading sizes agree.
 
     >>> segments([4, 6, 5], [24, 5])
@@ -67,6 +68,11 @@ def segments(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[int, int
     >>> segments([1, 4], [4, 1])
     [(2, 2)]
     """
+    return _segments(tuple(before), tuple(after))
+
+
+@lru_cache(maxsize=1024)
+def _segments(before: Dims, after: Dims) -> list[tuple[int, int]]:
     left, right = _prefixes(before), _prefixes(after)
     cuts: list[tuple[int, int]] = [(0, 0)]
     for i, product in enumerate(left, start=1):

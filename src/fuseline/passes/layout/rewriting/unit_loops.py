@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from xdsl.dialects import linalg
+from xdsl.dialects import linalg, tensor
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -184,6 +184,8 @@ def _drop_unread_scalars(op: linalg.ops.GenericOp, inputs: list[SSAValue], maps:
 
 
 def _squeeze_captured(squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
+    if not any(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops):
+        return
     for value in captured_tensors(op):
         axes = kept_axes(shape_of(value))
         if len(axes) == len(shape_of(value)) or not squeezer.can(value):

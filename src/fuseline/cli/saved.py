@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,4 +47,9 @@ def _plan_record(path: Path) -> CompileRecord:
         DispatchRecord(name=f"group {i}", executable="", root="group", members=[MemberRecord(id=id, kind="", role="member") for id in ids])
         for i, ids in enumerate(plan.groups, 1)
     ]
-    return CompileRecord(model=plan.model, fingerprint=plan.graph, dispatches=dispatches, statistics={"dispatches": len(dispatches)})
+    wishes = {"force": _sorted(plan.force), "forbid": _sorted(plan.forbid)}
+    return CompileRecord(model=plan.model, fingerprint=plan.graph, dispatches=dispatches, statistics={"dispatches": len(dispatches), **wishes})
+
+
+def _sorted(sets: Iterable[Iterable[str]]) -> list[list[str]]:
+    return sorted(sorted(ids) for ids in sets)

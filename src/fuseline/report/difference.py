@@ -18,6 +18,8 @@ from fuseline.report.statistics import statistics_json
 Key: TypeAlias = str
 """What an op is known by on both sides."""
 
+_KNOWN_OF_A_COMPILE = "bytes_moved"
+
 Members: TypeAlias = "frozenset[Key]"
 
 
@@ -66,10 +68,11 @@ def difference(before: CompileRecord, after: CompileRecord) -> Difference:
 
 
 def _changed_statistics(before: CompileRecord, after: CompileRecord) -> dict[str, tuple[Any, Any]]:
+    """What differs; a statistic that one side lacks is None there, unless that side knows little at all (a plan)."""
     old, new = flat_statistics(before), flat_statistics(after)
-    if not old or not new:
-        return {}
-    keys = [key for key in dict.fromkeys((*old, *new)) if not key.startswith("phase_seconds")]
+    partial = _KNOWN_OF_A_COMPILE not in old or _KNOWN_OF_A_COMPILE not in new
+    known = [key for key in old if key in new] if partial else dict.fromkeys((*old, *new))
+    keys = [key for key in known if not key.startswith("phase_seconds")]
     return {key: (old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)}
 
 

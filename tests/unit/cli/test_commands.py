@@ -153,7 +153,10 @@ def test_diff_of_plans_and_models(folder: Path, tmp_path: Path, capsys: pytest.C
     assert main(["compile", model, "--emit", "plan", "-o", plan]) == 0
     assert main(["diff", plan, plan, "--fail-if", "any"]) == 0
     same = _json(["diff", plan, model], capsys)
-    assert not (same["appeared"] or same["vanished"] or same["changed"])
+    assert not (same["appeared"] or same["vanished"] or same["changed"] or same["statistics"])
+    forced = tmp_path / "forced.toml"
+    forced.write_text(Path(plan).read_text().replace("force = []", 'force = [["b", "copy.a"]]'))
+    assert _json(["diff", plan, str(forced)], capsys)["statistics"] == {"force": [[], [["a", "b"]]]}
     assert _json(["diff", plan, model, "--fail-if", "more-bytes"], capsys, code=2)["error"]["code"] == "E0501"
     assert main(["diff", plan, model, "--fail-if", "more-dispatches", "--fusion", "none"]) == 1
 

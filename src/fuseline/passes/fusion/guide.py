@@ -150,4 +150,4 @@ def _sets(
     for names, members, is_open in merged:
         if members:
             loose = any(apart.get(node, frozenset()) & members.keys() for node in members)
-            yield PlannedSet(" with ".join(names), tuple(members), is_open, loose)
+            yield PlannedSet(" + ".join(names), tuple(members), is_open, loose)

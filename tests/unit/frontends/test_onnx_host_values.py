@@ -234,3 +234,37 @@ def test_random_numbers_are_drawn_in_every_run():
     program = fuseline.compile(model(nodes, [tensor("x", FLOAT, (8,))], ["y"]), threads=1)
     x = np.zeros(8, np.float32)
     assert not np.array_equal(program.run({"x": x})["y"], program.run({"x": x})["y"])
+
+
+def test_names_around_a_loop_may_be_those_of_its_own_inputs():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "i0"], ["o0"]), helper.make_node("Identity", ["on"], ["go"])],
+        "body",
+        [tensor("trip", INT64, ()), tensor("on", TensorProto.BOOL, ()), tensor("s", FLOAT, (2,))],
+        [tensor("go", TensorProto.BOOL, ()), tensor("o0", FLOAT, (2,))],
+    )
+    inputs = [tensor("m", INT64, ()), tensor("x", FLOAT, (2,)), tensor("i0", FLOAT, (2,))]
+    program = fuseline.compile(model([helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)], inputs, [tensor("y", FLOAT, (2,))]), threads=1)
+    x, step = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+    assert program.run({"m": np.array(3), "x": x, "i0": step})["y"].tolist() == [31, 62]
+
+
+def _function(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+    function = helper.make_function("own", "F", ["a"], ["b"], nodes, [helper.make_opsetid("", 21)])
+    proto = model([helper.make_node("F", ["x"], ["y"], domain="own", name="call")], [tensor("x", FLOAT, (2,))], [tensor("y", FLOAT, (2,))])
+    proto.functions.append(function)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    return proto
+
+
+@pytest.mark.parametrize(
+    ("proto", "code", "named"),
+    [
+        (_function([helper.make_node("NoSuchOp", ["a"], ["b"])]), "E0103", "NoSuchOp"),
+        (_function([helper.make_node("Relu", ["a"], ["c"])]), "E0105", "call"),
+        (model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", FLOAT, (2,))], [tensor("z", FLOAT, (2,))]), "E0105", "z"),
+    ],
+)
+def test_what_nothing_defines_is_named(proto: onnx.ModelProto, code: str, named: str):
+    with pytest.raises(FuselineError, match=rf"{code}.*{named}"):
+        fuseline.compile(proto)

@@ -67,14 +67,14 @@ class HostModel:
 
 
 def host_model(node: HostNode) -> HostModel:
-    """`node` alone as a model: inputs i0, i1, .. (left-out ones stay empty), then captured values under their own names, outputs o0, o1, .."""
+    """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own names, outputs @o0, @o1, .."""
     proto = node_proto(node.source, node.attributes, node.outer)
     opsets = dict(node.opsets)
     if proto.op_type == "Scatter":  # its old name, which onnx.reference does not know
         proto.op_type, opsets[node.domain] = "ScatterElements", 11
-    proto.input[:] = ["" if value is None else f"i{i}" for i, value in enumerate(node.inputs)]
-    proto.output[:] = [f"o{i}" for i in range(node.output_count)]
-    values = {f"i{i}": value for i, value in enumerate(node.inputs) if value is not None} | dict(node.captured)
+    proto.input[:] = ["" if value is None else f"@i{i}" for i, value in enumerate(node.inputs)]
+    proto.output[:] = [f"@o{i}" for i in range(node.output_count)]
+    values = {f"@i{i}": value for i, value in enumerate(node.inputs) if value is not None} | dict(node.captured)
     constants = {name: content for name, value in values.items() if (content := embedded(value)) is not None}
     operands = {name: value for name, value in values.items() if name not in constants}
     sizes = _Sizes()
@@ -82,7 +82,7 @@ def host_model(node: HostNode) -> HostModel:
         [proto],
         "host",
         [onnx.ValueInfoProto(name=name, type=sized_type(value, sizes.name)) for name, value in operands.items()],
-        [onnx.ValueInfoProto(name=f"o{i}") for i in range(node.output_count)],
+        [onnx.ValueInfoProto(name=f"@o{i}") for i in range(node.output_count)],
         [initializer(content, name) for name, content in constants.items()],
     )
     functions = [ir.to_proto(function) for function in node.functions] if has_subgraphs(node.attributes) else []
@@ -129,7 +129,7 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         inferred = model.proto
     by_name = {info.name: info.type for info in inferred.graph.output}
-    return [_output(node, i, by_name[f"o{i}"], model.sizes, program) for i in range(node.output_count)]
+    return [_output(node, i, by_name[f"@o{i}"], model.sizes, program) for i in range(node.output_count)]
 
 
 def _output(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> Value:

@@ -130,6 +130,9 @@ class Importer:
 
     def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
         emitter = Emitter.at_end(self.program.block)
+        missing = [str(value.name) for value in graph.outputs if str(value.name) not in scope]
+        if missing:
+            raise FuselineError("E0105", f"nothing defines the output {missing[0]!r}", node=missing[0])
         outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
         values = [self.host.ssa(value, emitter) for _, value in outputs]
         emitter.add(ReturnOp(*values))
@@ -181,7 +184,7 @@ class Importer:
     def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Value | None]:
         local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
         if local is not None:
-            return self._call(local, node.inputs, node.attributes, node.label, dict(local.opset_imports))
+            return self._call_local(local, node.inputs, node.attributes, node.label)
         content = fold(node)
         if content is not None:
             return [content]
@@ -218,7 +221,7 @@ class Importer:
         """The outputs of a node with inputs that only the host can handle."""
         local = self.loaded.model.functions.get((node.domain, node.op_type, node.overload))
         if local is not None:
-            return self._call(local, inputs, attributes, label, dict(local.opset_imports))
+            return self._call_local(local, inputs, attributes, label)
         alone = self._host_node(node, label, inputs, attributes, frame)
         check_known(alone)
         return self.host.run(alone, held_inputs(alone))
@@ -227,6 +230,15 @@ class Importer:
         captured = {name: frame.scope[name] for name in captured_names(attributes) if name in frame.scope}
         domain, functions = _domain(node), list(self.loaded.model.functions.values())
         return HostNode(node, label, inputs, attributes, domain, frame.opsets, captured, frame.attributes, functions)
+
+    def _call_local(self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str) -> Sequence[Value | None]:
+        """The outputs of a function of the model; none after a problem inside."""
+        try:
+            return self._call(function, inputs, given, label, dict(function.opset_imports))
+        except NoNativeLowering as error:
+            if self.problems:
+                return []
+            raise FuselineError("E0105", f"function {function.name}: {error.detail}", node=label) from error
 
     def _call(
         self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str, opsets: Mapping[str, int]

@@ -77,3 +77,56 @@ func.func @window(%x: tensor<2x4xf32>) -> tensor<2x3xf32> {
   %r = tensor.expand_shape %y [[0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>
   return %r : tensor<2x3xf32>
 }
+
+// -----
+
+// A pad of other dimensions: it stands beside its reader then.
+// CHECK-LABEL: func.func @above_a_pad
+// CHECK: [[E:%.*]] = tensor.expand_shape {{.*}} output_shape [4, 5, 2, 3]
+// CHECK: tensor.pad [[E]] low[1, 0, 0, 0] high[0, 2, 0, 0]
+// CHECK-NOT: tensor.expand_shape
+// CHECK: return
+func.func @above_a_pad(%x: tensor<4x5x6xf32>) -> tensor<5x7x2x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x5x6xf32>
+  %a = linalg.exp ins(%x : tensor<4x5x6xf32>) outs(%e : tensor<4x5x6xf32>) -> tensor<4x5x6xf32>
+  %p = tensor.pad %a low[1, 0, 0] high[0, 2, 0] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %zero : f32
+  } : tensor<4x5x6xf32> to tensor<5x7x6xf32>
+  %r = tensor.expand_shape %p [[0], [1], [2, 3]] output_shape [5, 7, 2, 3] : tensor<5x7x6xf32> into tensor<5x7x2x3xf32>
+  %e1 = tensor.empty() : tensor<5x7x2x3xf32>
+  %y = linalg.exp ins(%r : tensor<5x7x2x3xf32>) outs(%e1 : tensor<5x7x2x3xf32>) -> tensor<5x7x2x3xf32>
+  return %y : tensor<5x7x2x3xf32>
+}
+
+// -----
+
+// The dimension that is split is padded: the expand stays.
+// CHECK-LABEL: func.func @padded_dimension
+// CHECK: tensor.pad
+// CHECK: tensor.expand_shape
+func.func @padded_dimension(%x: tensor<4x5xf32>) -> tensor<4x2x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<4x5xf32> to tensor<4x6xf32>
+  %r = tensor.expand_shape %p [[0], [1, 2]] output_shape [4, 2, 3] : tensor<4x6xf32> into tensor<4x2x3xf32>
+  return %r : tensor<4x2x3xf32>
+}
+
+// -----
+
+// The pad value depends on the position: the expand stays.
+// CHECK-LABEL: func.func @pad_value_of_the_position
+// CHECK: tensor.pad
+// CHECK: tensor.expand_shape
+func.func @pad_value_of_the_position(%x: tensor<4x6xindex>) -> tensor<5x2x3xindex> {
+  %p = tensor.pad %x low[1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %j : index
+  } : tensor<4x6xindex> to tensor<5x6xindex>
+  %r = tensor.expand_shape %p [[0], [1, 2]] output_shape [5, 2, 3] : tensor<5x6xindex> into tensor<5x2x3xindex>
+  return %r : tensor<5x2x3xindex>
+}

@@ -3,7 +3,8 @@
     expand(matmul(collapse(x), w))      =>      matmul over the rows' two loops
 
 It climbs only if every reshape that it leaves on the way costs nothing (constants, arguments) or cancels; otherwise it is left for
-sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer.
+sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer. Above a pad of other dimensions it climbs always: the
+pad then stands beside what reads it, such as a grouped convolution.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fuseline.analysis.structured import is_generic, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.loops import expand_loops
+from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
 from fuseline.passes.layout.rewriting.reshapes import reshape
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.upward import climbs, splits_of
@@ -45,6 +47,11 @@ class BubbleExpandShapesPass(ModulePass):
 
 def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
     """Climb step by step: each step leaves new expands on the operands, which climb in turn."""
+    if isinstance(op.src, OpResult) and isinstance(op.src.op, tensor.PadOp):
+        above = expand_above_pad(scope, op, op.src.op)
+        if above is not None:
+            _bubble(scope, above)
+        return
     fits, meets = climbs(scope, op.src, scope.dims(op.result))
     if not (fits and meets):
         return

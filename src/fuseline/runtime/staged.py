@@ -44,18 +44,23 @@ def _held_input(spec: TensorSpec, array: Array) -> Any:
     return array if is_tensor_type(spec.type) else release(array)
 
 
+_NO_STAGE = -1
 _IN_NO_MEMORY = np.empty(0, np.uint8)
 """Stands for an input that is held, where kernels' inputs are listed."""
 
 
 class StagedExecution:
-    """`program` for one combination of input shapes, whose `values` are known; the rest turns up as it runs."""
+    """`program` for one combination of input shapes, whose `values` are known; the rest turns up as it runs.
+
+    What the inputs' sizes alone determine is bound once; a workspace whose memory moves forgets this object, and so what it bound.
+    """
 
     def __init__(
         self, program: Program, stages: Sequence[Stage], code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int
     ) -> None:
         self.threads = threads
         self._program, self._stages, self._code, self._workspace, self._values = program, stages, code, workspace, dict(values)
+        self._bound: dict[int, Execution] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
         """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held ones as they are."""
@@ -63,11 +68,11 @@ class StagedExecution:
         arena: Size = self._program.arena_bytes
         outputs: list[Array | None] = [None] * len(self._program.outputs)
         values = Values(self._in_memory(inputs), outputs, self._held(inputs))
-        reader = self._bind((), arena, sizes)  # keeps the copies of inputs that kernels cannot read in place
+        reader = self._bind(_NO_STAGE, arena, sizes)  # keeps the copies of inputs that kernels cannot read in place
         addresses = reader.input_addresses(values.inputs)
-        for steps, call in self._stages:
+        for stage, (_, call) in enumerate(self._stages):
             self._allocate(outputs, sizes)
-            execution = self._bind(steps, arena, sizes)
+            execution = self._bind(stage, arena, sizes)
             execution.perform(launch, addresses, values)
             if call is not None:
                 arena = call.arena_bytes or arena
@@ -91,9 +96,17 @@ class StagedExecution:
         assert array is not None
         return array
 
-    def _bind(self, steps: Sequence[Step], arena: Size, values: Mapping[str, int]) -> Execution:
-        part = self._program._replace(steps=tuple(steps), arena_bytes=arena, serial_below_ns=0)
-        return Execution(part, self._code, self._workspace, values, self.threads, stage=True)
+    def _bind(self, stage: int, arena: Size, values: Mapping[str, int]) -> Execution:
+        """The steps of a stage (or none), bound to memory."""
+        nothing_learned = len(values) == len(self._values)
+        found = self._bound.get(stage) if nothing_learned else None
+        if found is None:
+            steps = () if stage == _NO_STAGE else self._stages[stage][0]
+            part = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
+            found = Execution(part, self._code, self._workspace, values, self.threads, stage=True)
+            if nothing_learned:
+                self._bound[stage] = found
+        return found
 
     def _allocate(self, outputs: list[Array | None], values: Mapping[str, int]) -> None:
         evaluate = SizeEvaluator(values)
@@ -109,7 +122,7 @@ class StagedExecution:
             if tensor is not None and tensor.place.segment != "held":
                 self._learn(call.label, tensor.dims, answer.shape, sizes)
         self._allocate(values.outputs, sizes)
-        self._bind((), arena, sizes).keep(call, answers, values)
+        self._bind(_NO_STAGE, arena, sizes).keep(call, answers, values)
 
     def _learn(self, label: str, dims: Sequence[Size], shape: Sequence[int], values: dict[str, int]) -> None:
         if len(dims) != len(shape):

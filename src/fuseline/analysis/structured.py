@@ -64,7 +64,7 @@ class StructuredOp:
         """All operand maps in operand order."""
         self.iterators: tuple[str, ...] = tuple([_ITERATORS[attr.data] for attr in op.iterator_types.data])
         """`"parallel"` or `"reduction"` per loop."""
-        self.input_count = input_count(op)
+        self.input_count = len(self.maps) - (len(op.results) or len(op.outputs))
         """How many of the operands are read."""
 
     @property
@@ -127,7 +127,7 @@ class StructuredOp:
 def input_count(op: linalg.ops.GenericOp) -> int:
     """How many operands of `op` are inputs: on tensors every other one has a result."""
     results = len(op.results)
-    return len(op.operands) - results if results else len(op.inputs)
+    return len(op.indexing_maps.data) - results if results else len(op.inputs)
 
 
 def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:

@@ -27,7 +27,8 @@ def ops_inside(op: Operation, blocks: set[int] | None = None) -> list[Operation]
 
 def _collect(op: Operation, found: list[Operation], blocks: set[int]) -> None:
     for region in op.regions:
-        for block in region.blocks:
+        block = region.first_block
+        while block is not None:
             blocks.add(id(block))
             current = block.first_op
             while current is not None:
@@ -35,6 +36,7 @@ def _collect(op: Operation, found: list[Operation], blocks: set[int]) -> None:
                 if current.regions:
                     _collect(current, found, blocks)
                 current = current.next_op
+            block = block.next_block
 
 
 def replace_inside(op: Operation, values: Mapping[SSAValue, SSAValue]) -> None:

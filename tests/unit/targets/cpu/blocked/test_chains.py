@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import SSAValue
 
+from fuseline.ir.build import Body, identity_map
 from fuseline.targets.cpu.families.blocked import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close
+from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close
 
 from .programs import (
     attention,
     expected_attention,
     expected_gate_and_up,
     expected_row_norm,
+    expected_softmax,
     gate_and_up,
     product_and_norm,
+    row_norm,
+    softmax,
 )
 from .run import arrays_for, check
 
@@ -65,6 +72,43 @@ def test_gate_and_up(m: int, n: int, k: int, constant: bool):
 @pytest.mark.parametrize("m", [1, 7, 100])
 def test_gate_and_up_of_rows_known_at_run_time(m: int):
     check(gate_and_up("m", 40, 16, constant=True), lambda *a: [expected_gate_and_up(*a)], {"m": m}, threads=(2,))
+
+
+@pytest.mark.parametrize("m", [37, "m"])
+def test_loops_keep_their_numbers_inside_a_block(m: int | str):
+    """A causal mask made of the loops themselves: row and column count from the start of the tensor, not of the block."""
+    n, k = 41, 6
+    p = Dispatch((m, k), (k, n))
+
+    def causal(b: Body) -> SSAValue:
+        row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
+        later = b.op(arith.CmpiOp, column, row, "sgt")
+        return b.op(arith.SelectOp, later, b.constant(-1e30, p.element), b.args[0])
+
+    masked = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), causal, [identity_map(2)] * 2)
+
+    def expected(a: Array, b: Array) -> list[Array]:
+        later = np.arange(n) > np.arange(37)[:, None]
+        return [expected_softmax(np.where(later, -1e30, a.astype(np.float64) @ b))]
+
+    plans = check(p.done(softmax(p, masked, m, n)), expected, {"m": 37} if m == "m" else None)
+    assert plans[-1].notes["block"] != "all"
+
+
+def test_a_gather_from_an_argument_is_read_whole():
+    """Rows of a table chosen by the loop's own number, in the middle of a chain."""
+    m, n, k = 23, 12, 5
+    p = Dispatch((m, k), (k, n), (m, n))
+
+    def picked(b: Body) -> SSAValue:
+        row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
+        last = b.op(arith.ConstantOp, IntegerAttr(m - 1, IndexType()))
+        turned = b.op(arith.SubiOp, last, row)
+        return b.op(arith.AddfOp, b.args[0], b.op(tensor.ExtractOp, p.x[2], [turned, column], p.element))
+
+    y = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), picked, [identity_map(2)] * 2)
+    plans = check(p.done(row_norm(p, y, n, m, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])])
+    assert plans[-1].notes["block"] != "all"
 
 
 def test_no_access_leaves_its_buffer():

@@ -130,11 +130,16 @@ class PanelPacker:
         def body(offset: Operand, at: tuple[Operand, ...]) -> None:
             def square(k: Operand) -> tuple[Operand, ...]:
                 active = _remaining(kernel, extents[-1], k, lanes)
-                for v in range(vectors):
-                    columns = [read((*at, k), v * lanes + i, active) for i in range(lanes)]
+
+                def vector(v: Operand) -> tuple[Operand, ...]:
+                    first = kernel.mul(v, lanes)
+                    columns = [read((*at, k), kernel.add(first, i), active) for i in range(lanes)]
                     for i, row in enumerate(transpose(kernel, columns)):
-                        place = kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), kernel.add(kernel.mul(strides[-1], i), v * lanes))
+                        place = kernel.add(kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), first), kernel.mul(strides[-1], i))
                         kernel.store(self.buffer, place, row)
+                    return ()
+
+                kernel.loop(0, vectors, 1, vector)
                 return ()
 
             for begin, end in pieces(extents[-1], cuts[-1] if cuts else ()):

@@ -9,9 +9,10 @@ from fuseline.analysis.structured import splat_value
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
-from fuseline.targets.cpu.families.contraction_operands import ColumnReader, RowReader
+from fuseline.targets.cpu.families.contraction_columns import ColumnReader
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.contraction_rows import RowReader
 from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value

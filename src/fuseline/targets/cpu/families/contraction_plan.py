@@ -240,13 +240,14 @@ def _clips(problem: Problem, segment: RowSegment, bound: Bound) -> bool:
 
 
 def _page_steps(problem: Problem) -> int:
-    """The fewest reduction steps that follow the edge check of a tile's rows."""
+    """The reduction steps that follow an edge check of a tile's rows: the fewest of a segment, on average over the segments."""
     tiled = problem.rows[-1].inner if problem.rows else None
     steps: list[int] = []
     for segment in problem.segments:
         levels = [_level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms]
-        steps += [estimated(d.product(axis.extent for axis in segment.reduction[level:])) for level in levels if level is not None]
-    return min(steps, default=PAGE_LIMIT)
+        found = [estimated(d.product(axis.extent for axis in segment.reduction[level:])) for level in levels if level is not None]
+        steps += [min(found)] if found else []
+    return sum(steps) // len(steps) if steps else PAGE_LIMIT
 
 
 def _level(segment: RowSegment, form: Linear) -> int | None:

@@ -14,7 +14,7 @@ from fuseline.targets.cpu.families.window import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 
-from . import test_convolution, test_window
+from . import test_convolution, test_prologues, test_window
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
 
@@ -23,9 +23,24 @@ def product(m: int = 50, n: int = 70, k: int = 30) -> DispatchView:
     return p.done(p.relu(p.bias(p.matmul(p.x[0], p.x[1], m, n), p.x[2], 1, m, n), m, n))
 
 
+def padded_concat_with_an_upsampled_part() -> DispatchView:
+    p = Dispatch((1, 10, 12, 48), (1, 5, 6, 9), (3, 3, 57, 40), constants=[2])
+    x = p.pad(p.concat(3, p.x[0], p.repeated(p.x[1], (1, 2, 2, 1))), [0, 1, 1, 0], [0, 1, 1, 0])
+    maps = test_convolution.maps_of(2, (1, 1), (1, 1))
+    return p.done(p.multiply_add(x, p.x[2], p.zeros(1, 10, 12, 40), maps, "pppprrr"))
+
+
+def rotated_scores() -> DispatchView:
+    p = Dispatch((2, 48, 32), (2, 48, 32), (48, 32), (48, 32))
+    q, k = (test_prologues.rotated(p, x, (p.x[2], p.x[3]), 2, 48, 32) for x in p.x[:2])
+    return p.done(test_prologues.scores(p, q, k, 2, 48, 48))
+
+
 CASES: dict[str, tuple[Family, DispatchView]] = {
     "product": (ContractionFamily(), product()),
     "convolution": (ConvolutionFamily(), test_convolution.CASES["3x3"].view),
+    "segments": (ConvolutionFamily(), padded_concat_with_an_upsampled_part()),
+    "packed": (ContractionFamily(), rotated_scores()),
     "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),
 }
 

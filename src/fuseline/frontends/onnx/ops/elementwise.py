@@ -320,10 +320,17 @@ def power(node: OnnxNode) -> Tensor:
     if exponent in (2.0, 3.0, 1.0) and c.rank <= a.rank:
         return elementwise(node, [a], a.dtype, lambda b, x: _product(b, a.dtype, x, int(exponent or 1)))
     if not is_float(a.dtype):
-        raise NoNativeLowering("unsupported-dtype", "integer power")
+        return _integer_power(node, a, c)
     if exponent == 0.5:
         return elementwise(node, [a], a.dtype, lambda b, x: b.op(math.SqrtOp, x))
     return elementwise(node, [a, cast(node, c, a.dtype)], a.dtype, lambda b, x, y: b.op(math.PowFOp, x, y))
+
+
+def _integer_power(node: OnnxNode, a: Tensor, c: Tensor) -> Tensor:
+    if not (a.dtype.kind == c.dtype.kind == "i"):  # others are powers of floats, truncated: they must be exact
+        raise NoNativeLowering("unsupported-dtype", f"{a.dtype.name} to the power {c.dtype.name}")
+    wide = np.result_type(a.dtype, c.dtype)
+    return cast(node, elementwise(node, [cast(node, a, wide), cast(node, c, wide)], wide, lambda b, x, y: b.op(math.IPowIOp, x, y)), a.dtype)
 
 
 def _product(b: Body, t: DType, x: SSAValue, count: int) -> SSAValue:

@@ -1,4 +1,4 @@
-"""`Mod` of every sign, native on floats and integers, computed and folded."""
+"""`Mod` of every sign, native on floats and integers, computed and folded; `Pow` of integers."""
 
 from __future__ import annotations
 
@@ -58,3 +58,15 @@ def test_folding_agrees(fmod: int):
     module = read_onnx(_model(np.int64, fmod, {"x": x, "y": y}), ctx)
     (found,) = evaluate_module(module, [], ctx.resources)
     np.testing.assert_array_equal(found, np.fmod(x, y) if fmod else np.mod(x, y))
+
+
+@pytest.mark.parametrize(("base", "exponent"), [("int32", "int64"), ("int64", "int32"), ("int32", "int32")])
+def test_powers_of_integers_wrap(base: str, exponent: str):
+    rng = np.random.default_rng(9)
+    x, y = rng.integers(-9, 10, 1003).astype(base), rng.integers(0, 40, 1003).astype(exponent)
+    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (1003,)) for name, array in (("x", x), ("y", y))]
+    result = helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(x.dtype), (1003,))
+    graph = helper.make_graph([helper.make_node("Pow", ["x", "y"], ["z"])], "g", infos, [result])
+    program = fuseline.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1)
+    assert program.stats["host_ops"] == 0
+    np.testing.assert_array_equal(program.run({"x": x, "y": y})["z"], (x.astype(np.int64) ** y).astype(base))

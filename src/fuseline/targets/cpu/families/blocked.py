@@ -17,7 +17,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import Frame, dtype_of
-from fuseline.targets.cpu.families.blocked_block import SCRATCH_LIMIT_BYTES, choose_tiles
+from fuseline.targets.cpu.families.blocked_block import MOST_SCRATCH_BYTES, choose_tiles
 from fuseline.targets.cpu.families.blocked_plan import (
     BlockedPlan,
     PlannedUnit,
@@ -59,7 +59,7 @@ class BlockedFamily(Family):
         if isinstance(sinks, Refusal):
             return sinks
         size = scratch_bytes(tiling, kept)
-        if size is None or size > SCRATCH_LIMIT_BYTES:
+        if size is None or size > MOST_SCRATCH_BYTES:
             return Refusal("scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units")
         entries = write_units(tiling, units, sinks)
         planned, layouts, extras = plan_units(view, entries, lambda unit: self._choose(unit, machine))

@@ -39,8 +39,9 @@ SHARED_CACHE_BYTES, MEMORY_BYTES_PER_CYCLE = 8 * 1024 * 1024, 3
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
-SCRATCH_LIMIT_BYTES = 1024 * 1024
-"""What the values between units may take of a thread's scratch at a time."""
+SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
+"""What the values between units should take of a thread's scratch at a time; and at most, where no block is small enough for that: to store
+them beyond the second-level cache is still far better than to compute them anew."""
 
 MOST_COMBINATIONS = 512
 """More are not all tried."""
@@ -151,10 +152,10 @@ class _Model:
                 axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
                 self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
 
-    def price(self, sizes: Mapping[Node, int]) -> tuple[bool, float]:
-        """Whether the scratch is too small for the block, and what the dispatch costs on its threads, roughly (cycles)."""
+    def price(self, sizes: Mapping[Node, int]) -> tuple[float, float]:
+        """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly (cycles)."""
         full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
-        over = most_kept(self.kept, [volume.at(full) * size for volume, size in self.kept_volumes]) > SCRATCH_LIMIT_BYTES
+        over = max(0.0, most_kept(self.kept, [volume.at(full) * size for volume, size in self.kept_volumes]) - SCRATCH_BYTES)
         return over, self._cycles(sizes, self.extents) + (self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0)
 
     def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:

@@ -10,7 +10,7 @@ from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.targets.cpu.families.blocked import BlockedFamily
 from fuseline.targets.cpu.families.blocked_structure import structure_of
 from fuseline.targets.cpu.families.blocked_units import units_of
-from fuseline.targets.cpu.families.family import Policy, Refusal
+from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
 
@@ -36,11 +36,17 @@ def test_one_unit():
 
 def test_scratch():
     """One row of the product is more than the scratch holds."""
-    n = 300_000
+    n = 3_000_000
     assert refusal(product_and_norm(3, n, 2, constant=False)) == "scratch"
     p = Dispatch(("m", 8), (8, "n"))
     y = p.matmul(p.x[0], p.x[1], "m", "n")
     assert refusal(p.done(row_norm(p, y, 64, "m", "n"))) == "scratch"
+
+
+def test_more_than_the_scratch_should_hold_is_better_than_nothing():
+    """A single row of 1.2 MB: rows one by one."""
+    plan = BlockedFamily(Policy(threads=1)).accepts(product_and_norm(3, 300_000, 2, constant=False), machine())
+    assert isinstance(plan, Plan) and plan.notes["block"] == "1"
 
 
 def test_empty():

@@ -138,7 +138,7 @@ def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
         constant_layouts=plan.constant_layouts,
         extra_constants=plan.extra_constants,
         flops=flops(view),
-        bytes_read=bytes_read(view),
+        bytes_read=bytes_read(view, plan.constant_layouts),
         bytes_written=bytes_written(view),
         notes={**plan.notes, "refused": one.refusals},
     )

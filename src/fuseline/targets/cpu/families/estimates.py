@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import place_of
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
 from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.target import PackedLayout
 
 
 def flops(view: DispatchView) -> Dim:
@@ -20,12 +23,13 @@ def flops(view: DispatchView) -> Dim:
     return total
 
 
-def bytes_read(view: DispatchView) -> Dim:
-    """Bytes of the arguments, each counted once."""
+def bytes_read(view: DispatchView, layouts: Mapping[int, PackedLayout] | None = None) -> Dim:
+    """Bytes of the arguments, each counted once; of those with a layout (by position), as they are laid out."""
     total: Dim = 0
-    for value in view.tensors:
+    for position, value in enumerate(view.tensors):
         if value.uses:
-            total = add(total, mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+            layout = (layouts or {}).get(position)
+            total = add(total, mul(product(layout.pad_to if layout is not None else view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
     return total
 
 

@@ -23,6 +23,9 @@ EMBEDDED_ELEMENTS = 1024
 """Constants up to this size stand in the model, where shape inference sees them; larger ones are operands."""
 
 
+SHAPE_KEEPING = frozenset({("ai.onnx.ml", "Imputer"), ("ai.onnx.ml", "Normalizer"), ("ai.onnx.ml", "Scaler")})
+"""Operators of which onnx.shape_inference does not know that they keep the shape of their input (and, but for Imputer, give float)."""
+
 _FAILURES = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError)
 """What a reference implementation raises for what it cannot compute."""
 
@@ -134,6 +137,9 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
 
 def _output(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> Value:
     declared = _declared_type(node, index)
+    like = node.inputs[0] if not _is_complete(inferred) and (node.domain, node.op_type) in SHAPE_KEEPING else None
+    if isinstance(like, Tensor):
+        return Tensor(like.dtype if node.op_type == "Imputer" else np.dtype(np.float32), like.dims)
     type_ = inferred if _is_complete(inferred) or declared is None else declared
     dims = _dims(node, index, inferred, sizes, program) if type_.HasField("tensor_type") else None
     dtype = element_dtype(type_)

@@ -162,3 +162,14 @@ def test_a_concat_of_lines_is_refused():
     found = FAMILY.accepts(p.done(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "image-computed"
+
+
+def test_an_upsampled_image_is_refused():
+    p = Dispatch((1, 4, 5, 9))
+    maps = [image_map(2, 1, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
+    x, kinds = p.repeated(p.x[0], (1, 2, 2, 1)), ["parallel"] * 4 + ["reduction"] * 2
+    out = p.zeros(1, 6, 8, 9)
+    y = p.emit.generic([x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]).results[0]
+    found = FAMILY.accepts(p.done(y), machine())
+    assert isinstance(found, Refusal)
+    assert found.code == "image-computed"

@@ -36,6 +36,9 @@ FMA_PER_CYCLE, OUTSIDE_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE = 2, 8, 24
 SHARED_CACHE_BYTES, MEMORY_BYTES_PER_CYCLE = 8 * 1024 * 1024, 3
 """A larger operand is read from memory each time, at this rate."""
 
+FAR_BYTES_PER_CYCLE = 4
+"""Values between units that leave the second-level cache are written and read back at this rate."""
+
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
@@ -155,7 +158,8 @@ class _Model:
     def price(self, sizes: Mapping[Node, int]) -> tuple[float, float]:
         """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly (cycles)."""
         full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
-        over = max(0.0, most_kept(self.kept, [volume.at(full) * size for volume, size in self.kept_volumes]) - SCRATCH_BYTES)
+        held = [0 if one.stored else volume.at(full) * size for one, (volume, size) in zip(self.kept, self.kept_volumes, strict=True)]
+        over = max(0.0, most_kept(self.kept, held) - SCRATCH_BYTES)
         return over, self._cycles(sizes, self.extents) + (self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0)
 
     def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
@@ -163,10 +167,11 @@ class _Model:
         share = {axis: min(size, extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
         blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items())
         moved = [volume.at(share) * size for volume, size in self.kept_volumes]
-        far = max(0.0, most_kept(self.kept, moved) - self.machine.l2_bytes / 2)
+        peak = most_kept(self.kept, moved)
+        far = sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0  # least recently used goes first: what does not fit is gone as a whole
         block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
         block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
-        block += 2 * sum(moved) / L2_BYTES_PER_CYCLE + 2 * far / OUTSIDE_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block += 2 * sum(moved) / L2_BYTES_PER_CYCLE + 2 * far / FAR_BYTES_PER_CYCLE + BLOCK_CYCLES
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
         return rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))

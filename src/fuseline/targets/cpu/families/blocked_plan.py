@@ -141,12 +141,13 @@ def scratch_elements(tiling: Tiling, value: SSAValue) -> int | None:
 def scratch_bytes(tiling: Tiling, kept: Sequence[Kept]) -> int | None:
     """Bytes of the block's parts of what lies in scratch at a time, at most; None without a bound."""
     sizes: list[int] = []
-    for one in kept:
+    held = [one for one in kept if not one.stored]
+    for one in held:
         elements = scratch_elements(tiling, one.value)
         if elements is None:
             return None
         sizes.append(elements * BYTES[dtype_of(one.value.type)])
-    return int(most_kept(kept, sizes))
+    return int(most_kept(held, sizes))
 
 
 def plan_units(view: DispatchView, entries: Sequence[UnitEntry], choose: Choose) -> tuple[list[PlannedUnit], dict[int, PackedLayout], list[bytes]]:

@@ -90,26 +90,27 @@ def readers(structure: Structure, units: Iterable[Unit], value: SSAValue) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A value that lies in scratch from unit number `first`, which makes it, to the last one that reads it."""
+    """A value that is needed from unit number `first`, which makes it, to the last one that reads it: in scratch, or in a result (`stored`)."""
 
     value: SSAValue
     first: int
     last: int
+    stored: bool
 
 
 def kept_values(structure: Structure, units: Sequence[Unit]) -> list[Kept]:
-    """What lies in scratch between units. A value that is a result as a whole does not: it is read back from there."""
+    """What lies between units. A value that is a result as a whole takes no scratch: it is read back from there."""
     out: list[Kept] = []
     for first, unit in enumerate(units):
-        for value in (value for op in unit.members for value in op.results if value not in structure.returned):
+        for value in (value for op in unit.members for value in op.results):
             reading = readers(structure, units, value)
             if reading:
-                out.append(Kept(value, first, max(units.index(other) for other in reading)))
+                out.append(Kept(value, first, max(units.index(other) for other in reading), value in structure.returned))
     return out
 
 
 def most_kept(kept: Sequence[Kept], sizes: Sequence[float]) -> float:
-    """The most that lies in scratch at a time, where `sizes` are those of the kept values."""
+    """The most that is needed at a time, where `sizes` are those of the kept values."""
     units = range(1 + max((one.last for one in kept), default=0))
     return max(sum(size for one, size in zip(kept, sizes, strict=True) if one.first <= unit <= one.last) for unit in units)
 

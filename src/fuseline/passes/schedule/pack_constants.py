@@ -5,7 +5,9 @@ One block of memory takes all of them; a layout is applied straight into it, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
@@ -19,6 +21,8 @@ from fuseline.errors import FuselineError
 from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
 Bytes = NDArray[np.uint8]
+
+_CORNER = 4
 
 _SAMPLE = 4096
 """Bytes from either end that tell most different constants apart before they are compared whole."""
@@ -53,7 +57,7 @@ def pack_constants(schedule: Schedule, kernels: Mapping[str, CompiledKernel], al
     extras = [(name, i, block) for name, kernel in kernels.items() for i, block in enumerate(kernel.extra_constants)]
     room = sum(_aligned(_packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(_aligned(len(block)) for _, _, block in extras)
     packer = _Packer((allocate or _allocate)(room))
-    layouts = {(c, key): packer.add_array(schedule.constants[c], key) for c, key in uses}
+    layouts = dict(zip(uses, packer.add_arrays([(schedule.constants[c], key) for c, key in uses]), strict=True))
     own = {(name, i): packer.add_bytes(block) for name, i, block in extras}
     original = sum(schedule.constants[c].nbytes for c in {c for c, _ in uses})
     return PackedConstants(packer.blocks, layouts, own, original, sum(len(block) for block in packer.blocks))
@@ -99,34 +103,60 @@ class _Packer:
     _filled: int = 0
     _samples: dict[tuple[int, bytes, bytes], list[int]] = field(default_factory=dict[tuple[int, bytes, bytes], list[int]])
 
-    def add_array(self, array: NDArray[Any], key: LayoutKey | None) -> int:
-        """The block that holds `array` in the wanted layout."""
-        target = self._room(_packed_bytes(array, key))
-        if key is None:
-            np.copyto(target.view(array.dtype).reshape(array.shape) if array.nbytes else target, array if array.nbytes else target)
-        else:
-            _pack(array, key, target)
-        return self._keep(target)
+    def add_arrays(self, wanted: Sequence[tuple[NDArray[Any], LayoutKey | None]]) -> list[int]:
+        """The blocks that hold arrays in the wanted layouts; equal ones are packed once, several at a time (NumPy copies without Python's lock)."""
+        numbers: list[int] = []
+        alike: dict[Hashable, list[tuple[NDArray[Any], int]]] = {}
+        work: list[tuple[NDArray[Any], LayoutKey | None, Bytes]] = []
+        for array, key in wanted:
+            seen = alike.setdefault((array.shape, array.dtype, key, *_corners(array)), [])
+            number = next((number for other, number in seen if other is array or np.array_equal(other, array)), None)
+            if number is None:
+                number = len(self.blocks)
+                seen.append((array, number))
+                work.append((array, key, self._take(_packed_bytes(array, key))))
+            numbers.append(number)
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(_fill, work))
+        for number, block in enumerate(self.blocks):
+            self._samples.setdefault(_sample(block), []).append(number)
+        return numbers
 
     def add_bytes(self, data: bytes) -> int:
         """The block that holds `data`."""
-        target = self._room(len(data))
-        target[:] = np.frombuffer(data, np.uint8)
-        return self._keep(target)
-
-    def _room(self, count: int) -> Bytes:
-        return self.memory[self._filled : self._filled + count]
-
-    def _keep(self, block: Bytes) -> int:
-        sample = len(block), block[:_SAMPLE].tobytes(), block[-_SAMPLE:].tobytes()
-        alike = self._samples.setdefault(sample, [])
+        block = np.frombuffer(data, np.uint8)
+        alike = self._samples.setdefault(_sample(block), [])
         for number in alike:
             if np.array_equal(self.blocks[number], block):
                 return number
         alike.append(len(self.blocks))
-        self.blocks.append(block)
-        self._filled += _aligned(len(block))
+        self._take(len(data))[:] = block
         return alike[-1]
+
+    def _take(self, count: int) -> Bytes:
+        """The room of a new block."""
+        block = self.memory[self._filled : self._filled + count]
+        self.blocks.append(block)
+        self._filled += _aligned(count)
+        return block
+
+
+def _sample(block: Bytes) -> tuple[int, bytes, bytes]:
+    return len(block), block[:_SAMPLE].tobytes(), block[-_SAMPLE:].tobytes()
+
+
+def _corners(array: NDArray[Any]) -> tuple[bytes, bytes]:
+    """The first and the last elements along every dimension: they tell most different constants apart."""
+    return array[(slice(0, _CORNER),) * array.ndim].tobytes(), array[(slice(-_CORNER, None),) * array.ndim].tobytes()
+
+
+def _fill(work: tuple[NDArray[Any], LayoutKey | None, Bytes]) -> None:
+    """Write one array in the wanted layout."""
+    array, key, target = work
+    if key is not None:
+        _pack(array, key, target)
+    elif array.nbytes:
+        np.copyto(target.view(array.dtype).reshape(array.shape), array)
 
 
 def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:

@@ -35,6 +35,7 @@ from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
+from fuseline.ir import attributes
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, product
@@ -102,7 +103,7 @@ def element_bytes(dtype: str) -> int:
 
 def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
     """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless type cannot."""
-    text = str(type_.get_element_type())
+    text = attributes.text(type_.element_type)
     return override or _DTYPES.get(text) or f"int{text.lstrip('i')}"
 
 
@@ -130,6 +131,7 @@ class _Reader:
         self.aliases: dict[SSAValue, SSAValue] = {}
         self.offsets: dict[SSAValue, int] = {}
         self.copies: list[tuple[SSAValue, Buffer]] = []
+        self.size_names: dict[tuple[str, str], Sequence[str]] = {}
 
     def read(self) -> MainGraph:
         block = self.main.body.block
@@ -212,9 +214,20 @@ class _Reader:
     def _dispatch(self, op: DispatchOp) -> None:
         reads = tuple(self._use(value) for value in op.arguments if isinstance(value.type, TensorType))
         indices = [self.graph.shapes.index(value) for value in op.arguments if isinstance(value.type, IndexType)]
-        sizes = tuple(zip(_size_names(self.symbols.get(op.executable), op.entry, len(indices)), indices, strict=True))
+        sizes = tuple(zip(self._size_names(op, len(indices)), indices, strict=True))
         writes = tuple(self._use(value) for value in op.res)
         self.graph.nodes.append(Node(op, reads, writes, sizes, op.entry, provenance(op)))
+
+    def _size_names(self, op: DispatchOp, count: int) -> Sequence[str]:
+        """The names of the index arguments of what `op` calls, in order."""
+        key = op.executable, op.entry
+        if key not in self.size_names:
+            executable = self.symbols.get(op.executable)
+            self.size_names[key] = tuple(_entry_size_names(executable, op.entry)) if isinstance(executable, ExecutableOp) else ()
+        names = self.size_names[key]
+        if len(names) != count:
+            raise FuselineError("E0305", f"@{op.entry} takes {len(names)} sizes, its dispatch passes {count}")
+        return names
 
     def _sizes(self, op: tensor.FromElementsOp) -> None:
         target = self._use(op.results[0])
@@ -313,14 +326,6 @@ def _texts(attributes: Any, index: int, name: str) -> list[str]:
     entry = attributes.data[index] if attributes is not None and index < len(attributes.data) else None
     found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
     return [item.data for item in found.data if isinstance(item, StringAttr)] if isinstance(found, ArrayAttr) else []
-
-
-def _size_names(executable: Operation | None, entry: str, count: int) -> Sequence[str]:
-    """The names of an executable's index arguments, in order."""
-    names = list(_entry_size_names(executable, entry)) if isinstance(executable, ExecutableOp) else []
-    if len(names) != count:
-        raise FuselineError("E0305", f"@{entry} takes {len(names)} sizes, its dispatch passes {count}")
-    return names
 
 
 def _entry_size_names(executable: ExecutableOp, entry: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.result_places import Place
@@ -205,13 +205,22 @@ def _weights(staging: Staging) -> dict[Node, float]:
         if is_generic(op):
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
-                if splat_value(value) is None and not _uninitialised(value) and (not is_internal(value) or value in staging.stored):
+                if splat_value(value) is None and not _uninitialised(value) and _in_memory(staging, value):
                     vote(contiguous_axis(staging.view, value, map_, loops), _volume(staging, map_, loops))
     for stage in staging.stages:
         for value in stage.values:
             axes = [axis for axis in staging.axes.of_value(value) if axis is not None]
             vote(axes[-1] if axes else None, 1.1 * _elements(staging, axes))
     return weights
+
+
+def _in_memory(staging: Staging, value: SSAValue) -> bool:
+    """Whether reading a value is reading memory: an argument, what a stage stores, or a box of either with steps of 1."""
+    while isinstance(value, OpResult) and isinstance(value.op, tensor.ExtractSliceOp) and value not in staging.stored:
+        if any(step != 1 for step in value.op.static_strides.get_values()):
+            return False
+        value = value.op.source
+    return not is_internal(value) or value in staging.stored
 
 
 def _uninitialised(value: SSAValue) -> bool:

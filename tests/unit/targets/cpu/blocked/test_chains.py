@@ -20,6 +20,7 @@ from .programs import (
     expected_row_norm,
     expected_softmax,
     gate_and_up,
+    over_last,
     product_and_norm,
     row_norm,
     softmax,
@@ -117,3 +118,14 @@ def test_no_access_leaves_its_buffer():
     run = Runner(BlockedFamily(Policy(threads=8)), view, load=False)
     arrays = arrays_for(view)
     assert_close(run.interpreted(*arrays)[0], expected_attention(arrays, heads_last=True), bits=15)
+
+
+def test_rows_read_back_from_a_result_are_reduced_along_memory():
+    """The sum of every row, of a value that is a result: lanes run along the row, not across rows."""
+    m, n, k = 197, 192, 8
+    p = Dispatch((m, k), (k, n))
+    y = p.matmul(p.x[0], p.x[1], m, n)
+    plans = check(
+        p.done(over_last(p, y, arith.AddfOp, m, n), y), lambda a, b: [(a.astype(np.float64) @ b).sum(1), a.astype(np.float64) @ b], threads=(2, 8)
+    )
+    assert [plan.notes["units"] for plan in plans] == ["contraction+rows"] * 2

@@ -91,7 +91,7 @@ def test_a_place_that_cannot_be_written(model: fuseline.CompiledModel, tmp_path:
     assert caught.value.code == "E0502"
 
 
-WRONG = ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan README.md", "--rules nope.py", "--fusion odd"]
+WRONG = ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan nope.json", "--rules nope.py", "--fusion odd"]
 
 
 @pytest.mark.parametrize("choice", WRONG)
@@ -99,6 +99,13 @@ def test_wrong_options_exit_2(choice: str, tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     assert main(["compile", str(tmp_path / "m.onnx"), *choice.split(), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "E0501"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
+    assert main(["compile", str(tmp_path / "m.onnx"), "--plan", "README.md", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "E0701"
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -18,7 +18,8 @@ SLICE = """
 func.func @main(%x: tensor<{source}xf32>) -> tensor<{result}xf32> {{
   %s = tensor.extract_slice %x[{offsets}] [{sizes}] [{strides}] : tensor<{source}xf32> to tensor<{result}xf32>
   %e = tensor.empty() : tensor<{result}xf32>
-  %r = linalg.generic {{indexing_maps = [{map}, {map}], iterator_types = [{iterators}]}} ins(%s : tensor<{result}xf32>) outs(%e : tensor<{result}xf32>) {{
+  %r = linalg.generic {{indexing_maps = [{map}, {map}], iterator_types = [{iterators}]}}
+      ins(%s : tensor<{result}xf32>) outs(%e : tensor<{result}xf32>) {{
   ^bb0(%in: f32, %out: f32):
     %v = arith.negf %in : f32
     linalg.yield %v : f32

@@ -79,7 +79,8 @@ class CpuTarget(Target):
         keys = [structural_key(entry, numbers) for entry in entries]
         distinct = {key: entry for key, entry in reversed(list(zip(keys, entries, strict=True)))}
         first = list(distinct.values())
-        prepare(self.machine)  # once, before the forks
+        prepare(self.machine)  # LLVM, and below the families: once, before the forks
+        families(self.policy)
         processes = len(os.sched_getaffinity(0)) if len(first) >= PARALLEL_THRESHOLD else 1
         launches: Counter[Any] = Counter()
         for key, count in zip(keys, counts, strict=True):

@@ -6,6 +6,11 @@
 
 The dispatch is cut into units (`blocked_units`), each unit becomes an entry function over block-sized tensors (`blocked_entry`), which any other
 family plans and emits in its own way, inlined into the one kernel: what it takes for bindings are the dispatch's, or buffers in scratch.
+
+What it takes: any number of reductions and elementwise ops, a contraction, convolution or pooling among them, whose results leave as they are,
+reshaped, or as parts of one concat. Loops are blocked that every reduction and everything behind one has, once, as a parallel loop, and along
+which each value made inside is read in step (no window, gather, regrouping or transposition onto another shared loop); arguments, and what is
+made of arguments alone, may be read in any way. Other loops run in full inside a block; what lies between units must fit `MOST_SCRATCH_BYTES`.
 """
 
 from __future__ import annotations
@@ -171,13 +176,12 @@ class BlockedKernel:
         self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._block)
 
     def _block(self, number: Operand) -> None:
-        kernel, tiles = self.kernel, self.plan.tiles
+        tiles = self.plan.tiles
         at = self.frame.coordinates(number, [tile.count for tile in tiles]) if tiles else []
         sizes: list[Operand] = [self.frame.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
         for unit, bindings in zip(self.plan.units, self.bindings, strict=True):
             self._unit(unit, [*sizes, *at, *rests], bindings)
-        del kernel
 
     def _extent(self, tile: Tile, number: Operand) -> Operand:
         kernel = self.kernel

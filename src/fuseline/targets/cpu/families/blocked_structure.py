@@ -20,7 +20,6 @@ from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import unreshaped
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind, splat_value, tensor_operands
-from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.iteration import Axes, Node, plain_pairs
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
@@ -147,8 +146,3 @@ def _non_linear(structured: StructuredOp) -> Iterable[int]:
 def starts_empty(value: SSAValue) -> bool:
     """Whether a tensor holds nothing of interest, or one number throughout: a new one of another size does as well."""
     return splat_value(value) is not None or (isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp))
-
-
-def extent_of(structure: Structure, axis: Node) -> Dim:
-    """The extent of an axis of the grid."""
-    return structure.axes.extents[axis]

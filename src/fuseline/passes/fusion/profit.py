@@ -16,7 +16,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
-from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, stream_ns
+from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, direct_ns, stream_ns
 
 BYTES_PER_NS = 16.0
 """How fast an intermediate is stored and loaded, one thread: from the second-level cache mostly."""
@@ -26,6 +26,13 @@ LAUNCH_NS = 200.0
 
 EVALUATION_NS = "evaluation_ns"
 """The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself, nanoseconds of one thread."""
+
+LOSSES = {
+    "streamed_ns": "operands would be read again for each block of the grid",
+    "direct_ns": "a block of the filter is too little for minimal filtering",
+    EVALUATION_NS: "the producer would be evaluated again",
+}
+"""Why a merge would take longer, by the number that weighs most."""
 
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
@@ -63,11 +70,14 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
     """
     target = merge.target
     streamed = stream_ns(group, graph, target) - stream_ns(merge.producer, graph, target) - stream_ns(merge.consumer, graph, target)
-    more, saved = streamed + evaluated_ns, bytes_saved / BYTES_PER_NS + LAUNCH_NS
+    direct = direct_ns(group, target) - direct_ns(merge.producer, target) - direct_ns(merge.consumer, target)
+    more, saved = streamed + evaluated_ns + direct, bytes_saved / BYTES_PER_NS + LAUNCH_NS
     if more - saved <= SLACK[level] * compute_ns(group):
         return None
-    numbers = {"predicted_loss_ns": round(more - saved), "saved_ns": round(saved), "streamed_ns": round(streamed), EVALUATION_NS: round(evaluated_ns)}
-    what = "operands would be read again for each block of the grid" if streamed > evaluated_ns else "the producer would be evaluated again"
+    costs = {"streamed_ns": streamed, "direct_ns": direct, EVALUATION_NS: evaluated_ns}
+    numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}
+    numbers = {name: float(round(number)) for name, number in numbers.items()}
+    what = LOSSES[max(costs, key=lambda name: costs[name])]
     return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
 
 

@@ -8,6 +8,8 @@ The figures are the same for every program; a merge that is predicted to take lo
 
 from __future__ import annotations
 
+from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
@@ -21,6 +23,12 @@ PACKED_BYTES_PER_NS = 8.0
 
 FLOPS_PER_NS = 50.0
 """What one thread computes."""
+
+FILTERING_GAIN = 2.5
+"""How much faster than directly a 3x3 convolution is by minimal filtering (Winograd), as measured over many shapes: 1.6 to 3.5."""
+
+FILTERING_CHANNELS = 16
+"""Below so many input channels the transforms cost more than they save."""
 
 UNBOUNDED_SIZE = 512
 """Stands for a symbolic size without a bound when sizes are only weighed against each other."""
@@ -39,6 +47,31 @@ def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> fl
 def compute_ns(group: Group) -> float:
     """Time of the roots' arithmetic on one thread, nanoseconds."""
     return sum(2.0 * _size(node) for node in group.members if node.kind in HEAVY) / FLOPS_PER_NS
+
+
+def direct_ns(group: Group, target: TargetDescription) -> float:
+    """Time that convolutions take longer because a block of their filter is all that a workgroup sees: minimal filtering wants it whole."""
+    if not group.blocked or target.numerics == "strict":
+        return 0.0
+    slower = 1.0 - 1.0 / FILTERING_GAIN
+    return sum(slower * 2.0 * _size(node) / FLOPS_PER_NS for node in group.members if _cuts_filter(node, group))
+
+
+def _cuts_filter(node: Node, group: Group) -> bool:
+    """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside: unit stride, a window of 3 or
+    more, and enough input channels."""
+    if node.kind is not Kind.CONVOLUTION or node in group.pulled or not is_generic(node.op):
+        return False
+    roles = convolution_dims(StructuredOp(node.op))
+    if roles is None or not all(expr.stride == expr.dilation == 1 for expr in roles.spatial):
+        return False
+    channels = upper_bound(product(node.loops[loop] for loop in roles.input_channel))
+    if channels is None or channels < FILTERING_CHANNELS:
+        return False
+    place = group.place[node]
+    windows = [node.loops[loop] for loop in roles.window_loops if node.loops[loop] != 1]
+    wide = bool(windows) and all(isinstance(size, int) and size >= 3 for size in windows)
+    return wide and any(place[loop] is not None for loop in roles.output_channel) and all(place[loop] is None for loop in roles.image_loops)
 
 
 def _size(node: Node) -> int:

@@ -108,6 +108,16 @@ class Program:
         maps = [image_map, dims_map(3, [2, 1]), dims_map(3, [0, 1])]
         return e.generic([image, window], [out], maps, [PARALLEL, PARALLEL, REDUCTION], _multiply_add).results[0]
 
+    def convolution(self, image: SSAValue, filter_: SSAValue) -> SSAValue:
+        """A 1-D convolution of unit stride: `out[w, f] = sum_kc image[w + k, c] * filter[k, c, f]`."""
+        e = self.emitter()
+        (width, _), (taps, _, filters) = shape_of(image), shape_of(filter_)
+        out = e.fill(0.0, e.empty(f32, [width - taps + 1, filters]))
+        image_map = AffineMap.from_callable(lambda w, f, k, c: (w + k, c))
+        maps = [image_map, dims_map(4, [2, 3, 1]), dims_map(4, [0, 1])]
+        iterators = [PARALLEL, PARALLEL, REDUCTION, REDUCTION]
+        return e.generic([image, filter_], [out], maps, iterators, _multiply_add).results[0]
+
     def collapse(self, value: SSAValue) -> SSAValue:
         """All dimensions as one."""
         e = self.emitter()

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from fuseline.ir.target_description import TargetDescription
 from fuseline.report.records import Decision
 
@@ -74,3 +76,12 @@ def test_windows_over_one_image_share_every_loop():
     p = Program((4098, 16), (3, 16), (3, 16))
     a, b = p.depthwise(p.x[0], p.x[1]), p.depthwise(p.x[0], p.x[2])
     assert len(p.done(p.binary(a, b)).partition().groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("taps", "channels", "numerics", "code"), [(3, 64, "default", "unprofitable"), (3, 64, "strict", "fused"), (3, 4, "default", "fused")]
+)
+def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(taps: int, channels: int, numerics: str, code: str):
+    p = Program((258, channels), (taps, channels, 64))
+    pooled = p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)
+    assert _chain(p.done(pooled), replace(TARGET, numerics=numerics), ("convolution", "reduction")).code == code

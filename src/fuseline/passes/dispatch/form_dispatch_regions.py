@@ -29,7 +29,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.nesting import within
-from fuseline.ir.provenance import carry
+from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph, Node
@@ -87,12 +87,15 @@ def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level
         else:
             _move_to_end(unit)
     _put_terminator_last(function.body.block)
-    _erase_dead_views(function.body.block)
+    _erase_dead_views(ctx, function.body.block, {name for node in graph.nodes for name in node.nodes})
 
 
-def _erase_dead_views(block: Block) -> None:
+def _erase_dead_views(ctx: CompilerContext, block: Block, placed: set[str]) -> None:
+    """Views whose copies went into dispatches: a source node that was nothing else costs nothing any more, and is recorded so."""
     for op in reversed(list(block.ops)):
         if is_view(op) and not any(result.uses for result in op.results):
+            for name in set(provenance(op)) - placed:
+                ctx.records.eliminated.setdefault(name, FormDispatchRegionsPass.name)
             op.detach()
             op.erase()
 

@@ -1,0 +1,44 @@
+"""Few dispatches with `--fusion aggressive`, nothing that only moves data, and a reason wherever the default forms more."""
+
+from __future__ import annotations
+
+import pytest
+
+import fuseline
+from tests.models.skeletons import filled
+
+MOST = {
+    "mnist_cnn": 4,
+    "edge_detection": 2,
+    "squeezenet1_1": 29,
+    "mobilenet_v2": 53,
+    "minilm": 32,
+    "vit_tiny": 64,
+    "llama_small": 44,
+    "deeplabv3_mobilenet_v3_large": 72,
+    "resnet50": 55,
+    "deeplabv3_mnv2_fp32": 61,
+    "bert_base": 63,
+    "gpt2": 64,
+    "mobilebert": 320,
+    "esrgan": 352,
+}
+"""At most so many: fewer than any system is known to reach end to end."""
+
+QUICK = 5
+"""The first of them run by default, the others are slow."""
+
+
+def _cases() -> list[object]:
+    return [pytest.param(name, marks=() if i < QUICK else pytest.mark.slow) for i, name in enumerate(MOST)]
+
+
+@pytest.mark.parametrize("name", _cases())
+def test_few_dispatches_and_nothing_that_only_moves(name: str):
+    path = filled(name)
+    found = fuseline.compile(path, target="null", threads=2, fusion="aggressive")
+    assert found.stats["dispatches"] <= MOST[name]
+    assert [found.stats[key] for key in ("host_ops", "fills", "copies", "standalone_transposes")] == [0, 0, 0, 0]
+    default = fuseline.compile(path, target="null", threads=2)
+    if default.stats["dispatches"] > MOST[name]:
+        assert any(decision.code == "unprofitable" for decision in default.decisions)

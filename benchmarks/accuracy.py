@@ -1,7 +1,7 @@
 """Rounding errors end to end against the same model in float64, beside onnxruntime's: `python -m benchmarks.accuracy [--json] MODEL.onnx ...`.
 
-Each model runs on the interpreter with every float32 widened to float64, then as `--numerics strict` and `default` and in onnxruntime, all on the same
-inputs. Errors are relative to the largest magnitude of an output (`max`) and in the root mean square (`rms`), the worst output of each.
+Each model runs on the interpreter with every float32 widened to float64, then as `--numerics strict` and `default` and in onnxruntime, all on
+the same inputs. Errors are relative to the largest magnitude of an output (`max`) and in the root mean square (`rms`), the worst output of each.
 Limits: strict at most 4 times onnxruntime's error; default at most 16 times strict's RMS per layer (docs/numerics.md) and 1e-4 end to end.
 """
 

@@ -1,6 +1,6 @@
 """The roles of the loops of a contraction: which are batch, rows (M), columns (N) and summed (K).
 
-    C[batch, m, n] += A[batch, m, k] * B[batch, n, k]      each of batch, m, n, k may be several loops, in any order in any operand
+C[batch, m, n] += A[batch, m, k] * B[batch, n, k]      each of batch, m, n, k may be several loops, in any order in any operand
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The roles of the loops of a convolution or pooling, as in MLIR's `inferConvolutionDims`.
 
-    O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, input_channel, depth] * F[window, input_channel, channel, depth]
+O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, input_channel, depth] * F[window, input_channel, channel, depth]
 """
 
 from __future__ import annotations
@@ -110,9 +110,7 @@ def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
     return _by_role(view, image, filter_, tuple(spatial), tuple(axes))
 
 
-def _by_role(
-    view: StructuredOp, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]
-) -> ConvolutionDims | None:
+def _by_role(view: StructuredOp, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]) -> ConvolutionDims | None:
     taken = {loop for expr in spatial for loop in (expr.loop, expr.window)}
     in_image = used_dims(view.input_maps[image])
     in_filter: set[int] = used_dims(view.input_maps[filter_]) if filter_ is not None else set()

@@ -15,6 +15,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import operand_of
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 
 Dims = tuple[Dim, ...]
@@ -145,9 +146,9 @@ class ShapeAnalysis:
             return self.index(op.input)
         binary = _BINARY.get(type(op))
         if binary is not None:
-            return binary(self.index(op.operands[0]), self.index(op.operands[1]))
+            return binary(self.index(operand_of(op, 0)), self.index(operand_of(op, 1)))
         if isinstance(op, arith.CeilDivSIOp | arith.CeilDivUIOp):
-            numerator, denominator = self.index(op.operands[0]), self.index(op.operands[1])
+            numerator, denominator = self.index(operand_of(op, 0)), self.index(operand_of(op, 1))
             return d.floor_div(d.sub(d.add(numerator, denominator), 1), denominator)
         return self.fresh("size", value)
 
@@ -211,7 +212,7 @@ def _concat(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
 
 def _same_as_first(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    return shapes.dims(op.operands[0])
+    return shapes.dims(operand_of(op, 0))
 
 
 def _insert_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:

@@ -9,6 +9,8 @@ from collections.abc import Hashable
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from fuseline.ir.direct import operands_of, ops_of
+
 IGNORED_PROPERTIES = frozenset({"sym_name", "sym_visibility", "function_ref"})
 
 
@@ -36,7 +38,7 @@ def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
 
 
 def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[SSAValue, int]) -> Hashable:
-    operands = tuple([values.setdefault(value, len(values)) for value in op.operands])
+    operands = tuple([values.setdefault(value, len(values)) for value in operands_of(op)])
     properties = tuple([(name, numbers.number(value)) for name, value in sorted(op.properties.items()) if name not in IGNORED_PROPERTIES])
     attributes = tuple([(name, numbers.number(value)) for name, value in sorted(op.attributes.items())])
     for result in op.results:
@@ -51,5 +53,5 @@ def _region_key(region: Region, numbers: AttributeNumbers, values: dict[SSAValue
         for argument in block.args:
             values[argument] = len(values)
         types = tuple([numbers.number(argument.type) for argument in block.args])
-        blocks.append((types, tuple([_op_key(op, numbers, values) for op in block.ops])))
+        blocks.append((types, tuple([_op_key(op, numbers, values) for op in ops_of(block)])))
     return tuple(blocks)

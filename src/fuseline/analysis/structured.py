@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of
 from fuseline.ir.nesting import ops_inside
 
 _ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}
@@ -75,17 +76,17 @@ class StructuredOp:
     @property
     def inputs(self) -> tuple[SSAValue, ...]:
         """The tensors that are read."""
-        return tuple(self.op.operands[: self.input_count])
+        return tuple(operands_of(self.op)[: self.input_count])
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
         """The tensors that results start from (inits)."""
-        return tuple(self.op.operands[self.input_count :])
+        return tuple(operands_of(self.op)[self.input_count :])
 
     @property
     def operands(self) -> tuple[SSAValue, ...]:
         """The inputs, then the outputs."""
-        return tuple(self.op.operands)
+        return tuple(operands_of(self.op))
 
     @property
     def input_maps(self) -> tuple[AffineMap, ...]:
@@ -110,12 +111,12 @@ class StructuredOp:
     @property
     def body(self) -> Block:
         """The scalar computation; one argument per operand."""
-        return self.op.body.block
+        return body_of(self.op)
 
     def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
         """The extent of every loop, read off the first operand that spells it as a plain dimension; raises ValueError if none does."""
         found: list[Dim | None] = [None] * self.rank
-        for value, map_ in zip(self.op.operands, self.maps, strict=True):
+        for value, map_ in zip(operands_of(self.op), self.maps, strict=True):
             for expr, size in zip(map_.results, shapes.dims(value), strict=True):
                 if isinstance(expr, AffineDimExpr) and found[expr.position] is None:
                     found[expr.position] = size
@@ -185,7 +186,7 @@ def captured(op: Operation) -> list[SSAValue]:
     inner = ops_inside(op, blocks)
     found: dict[SSAValue, None] = {}
     for user in inner:
-        for value in user.operands:
+        for value in operands_of(user):
             if id(value.op.parent if isinstance(value, OpResult) else value.owner) not in blocks:
                 found[value] = None
     return list(found)
@@ -198,7 +199,7 @@ def captured_tensors(op: Operation) -> list[SSAValue]:
 
 def tensor_operands(op: Operation) -> list[SSAValue]:
     """Every tensor that `op` reads: operands, then captured ones."""
-    found = dict.fromkeys(value for value in op.operands if isinstance(value.type, TensorType))
+    found = dict.fromkeys(value for value in operands_of(op) if isinstance(value.type, TensorType))
     for value in captured_tensors(op) if op.regions else ():
         found[value] = None
     return list(found)
@@ -206,18 +207,18 @@ def tensor_operands(op: Operation) -> list[SSAValue]:
 
 def yielded(op: linalg.ops.GenericOp) -> tuple[SSAValue, ...]:
     """The values that the body of `op` yields."""
-    last = op.body.block.last_op
-    return tuple(last.operands) if last is not None else ()
+    last = body_of(op).last_op
+    return tuple(operands_of(last)) if last is not None else ()
 
 
 def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
     """Whether the body reads the init of output `index`."""
-    return op.body.block.args[input_count(op) + index].first_use is not None
+    return body_of(op).args[input_count(op) + index].first_use is not None
 
 
 def body_ops(op: linalg.ops.GenericOp) -> Iterator[Operation]:
     """The scalar ops of the body, without the yield and without constants."""
-    for inner in op.body.block.ops:
+    for inner in ops_of(body_of(op)):
         if not isinstance(inner, linalg.ops.YieldOp | arith.ConstantOp):
             yield inner
 
@@ -229,7 +230,7 @@ _CASTS = (arith.ExtSIOp, arith.ExtUIOp, arith.ExtFOp, arith.SIToFPOp, arith.UITo
 
 def _strip_casts(value: SSAValue) -> SSAValue:
     while isinstance(value, OpResult) and type(value.op) in _CASTS:
-        value = value.op.operands[0]
+        value = operand_of(value.op, 0)
     return value
 
 
@@ -241,16 +242,16 @@ def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
     total = yielded(op)[0]
     if not isinstance(total, OpResult) or type(total.op) not in _SUMS:
         return None
-    block = op.body.block
+    block = body_of(op)
     accumulator = block.args[-1]
-    terms = list(total.op.operands)
+    terms = list(operands_of(total.op))
     if accumulator not in terms:
         return None
     term = terms[1] if terms[0] is accumulator else terms[0]
     if not isinstance(term, OpResult) or type(term.op) not in _PRODUCTS:
         return None
-    sides = [_strip_casts(side) for side in term.op.operands]
-    if all(isinstance(side, BlockArgument) and side.owner is block and side.index < len(op.operands) - 1 for side in sides):
+    sides = [_strip_casts(side) for side in operands_of(term.op)]
+    if all(isinstance(side, BlockArgument) and side.owner is block and side.index < len(operands_of(op)) - 1 for side in sides):
         first, second = (side.index for side in sides if isinstance(side, BlockArgument))
         return first, second
     return None
@@ -321,7 +322,7 @@ def kind(op: Operation) -> Kind:
         view = StructuredOp(op)
         return _reduction_kind(view) if "reduction" in view.iterators else _parallel_kind(view)
     if isinstance(op, arith.ConstantOp):
-        return Kind.CONSTANT if isinstance(op.results[0].type, TensorType) else Kind.SCALAR
+        return Kind.CONSTANT if isinstance(result_of(op).type, TensorType) else Kind.SCALAR
     scalar = bool(op.results) and not any(isinstance(result.type, TensorType) for result in op.results)
     return Kind.SCALAR if scalar and not op.regions else Kind.OTHER
 

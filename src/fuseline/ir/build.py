@@ -26,13 +26,14 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.ir import attributes
 from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
+from fuseline.ir.direct import append, block_with, insert_before, region_with, result_of
 from fuseline.ir.provenance import location_of
 
 _FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -121,7 +122,11 @@ class Emitter:
     def add(self, op: OpT) -> OpT:
         """Insert `op` here."""
         op.location = self.location
-        Rewriter.insert_op(op, self.point)
+        place = self.point.insert_before
+        if place is None:
+            append(op, self.point.block)
+        else:
+            insert_before(op, place)
         return op
 
     def index(self, value: int) -> SSAValue:
@@ -203,10 +208,10 @@ class Emitter:
         body: Callable[[Body], Sequence[SSAValue]],
     ) -> linalg.ops.GenericOp:
         """`linalg.generic` over `inputs` into `outputs`; `body(b)` sees the elements as `b.args` and answers what to yield."""
-        block = Block(arg_types=[element_of(value) for value in (*inputs, *outputs)])
+        block = block_with([element_of(value) for value in (*inputs, *outputs)])
         builder = Body(block, self.location)
         builder.add(create_yield(body(builder)))
-        return self.add(create_generic(inputs, outputs, Region(block), maps, iterators))
+        return self.add(create_generic(inputs, outputs, region_with(block), maps, iterators))
 
     def elementwise(
         self, inputs: Sequence[SSAValue], output: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap] | None = None
@@ -215,7 +220,7 @@ class Emitter:
         rank = len(shape_of(output))
         maps = maps if maps is not None else [identity_map(rank)] * len(inputs)
         op = self.generic(inputs, [output], [*maps, identity_map(rank)], [PARALLEL] * rank, lambda b: [body(b)])
-        return op.results[0]
+        return result_of(op)
 
 
 class Body:
@@ -228,14 +233,14 @@ class Body:
     def add(self, op: OpT) -> OpT:
         """Append `op`."""
         op.location = self.location
-        self.block.add_op(op)
+        append(op, self.block)
         return op
 
     def op(self, kind: Callable[..., Operation], *operands: Any, **options: Any) -> SSAValue:
         """Append `kind(*operands)` and answer its result."""
         op = _SCALAR_OPS.make(kind, operands, options, self.location)
-        self.block.add_op(op)
-        return op.results[0]
+        append(op, self.block)
+        return result_of(op)
 
     def constant(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant inside the body."""

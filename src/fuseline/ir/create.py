@@ -12,10 +12,11 @@ from typing import Any, cast
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, UNKNOWN_LOC, ArrayAttr, LocationAttr, StringAttr, TensorType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir import attributes
+from fuseline.ir.direct import append, block_with, create_op, region_with
 
 IteratorTypes = ArrayAttr[IteratorTypeAttr]
 
@@ -41,36 +42,36 @@ def create_generic(
         if text is not None:
             properties[name] = text
     types = [value.type for value in outputs]
-    return linalg.ops.GenericOp.create(operands=[*inputs, *outputs], result_types=types, properties=properties, regions=[body], location=location)
+    return create_op(linalg.ops.GenericOp, [*inputs, *outputs], types, properties, [body], location)
 
 
 def create_yield(values: Sequence[SSAValue], location: LocationAttr = UNKNOWN_LOC) -> linalg.ops.YieldOp:
     """`linalg.yield`."""
-    return linalg.ops.YieldOp.create(operands=values, location=location)
+    return create_op(linalg.ops.YieldOp, values, (), {}, (), location)
 
 
 def create_fill(scalar: SSAValue, into: SSAValue, location: LocationAttr = UNKNOWN_LOC) -> linalg.ops.FillOp:
     """`linalg.fill` of the tensor `into` with `scalar`."""
     type_ = cast(TensorType[Attribute], into.type)
-    block = Block(arg_types=[scalar.type, type_.element_type])
-    block.add_op(create_yield([block.args[0]]))
+    block = block_with([scalar.type, type_.element_type])
+    append(create_yield([block.args[0]]), block)
     properties = {"operandSegmentSizes": attributes.segments((1, 1))}
-    return linalg.ops.FillOp.create(operands=[scalar, into], result_types=[type_], properties=properties, regions=[Region(block)], location=location)
+    return create_op(linalg.ops.FillOp, [scalar, into], [type_], properties, [region_with(block)], location)
 
 
 def create_empty(type_: TensorType[Any], sizes: Sequence[SSAValue] = (), location: LocationAttr = UNKNOWN_LOC) -> tensor.EmptyOp:
     """`tensor.empty`; `sizes` are the index values of the sizes of `type_` that are no numbers."""
-    return tensor.EmptyOp.create(operands=sizes, result_types=[type_], location=location)
+    return create_op(tensor.EmptyOp, sizes, [type_], {}, (), location)
 
 
 def create_constant(value: Attribute, type_: Attribute, location: LocationAttr = UNKNOWN_LOC) -> arith.ConstantOp:
     """`arith.constant`."""
-    return arith.ConstantOp.create(result_types=[type_], properties={"value": value}, location=location)
+    return create_op(arith.ConstantOp, (), [type_], {"value": value}, (), location)
 
 
 def create_concat(pieces: Sequence[SSAValue], axis: int, type_: TensorType[Any], location: LocationAttr = UNKNOWN_LOC) -> tensor.ConcatOp:
     """`tensor.concat` of `pieces` along `axis`."""
-    return tensor.ConcatOp.create(operands=pieces, result_types=[type_], properties={"dim": attributes.integer64(axis)}, location=location)
+    return create_op(tensor.ConcatOp, pieces, [type_], {"dim": attributes.integer64(axis)}, (), location)
 
 
 def create_pad(
@@ -82,8 +83,8 @@ def create_pad(
     location: LocationAttr = UNKNOWN_LOC,
 ) -> tensor.PadOp:
     """`tensor.pad` of `source` with the scalar `value`; amounts per axis are numbers or index values."""
-    block = Block(arg_types=[attributes.INDEX] * len(low))
-    block.add_op(tensor.YieldOp.create(operands=[value], location=location))
+    block = block_with([attributes.INDEX] * len(low))
+    append(create_op(tensor.YieldOp, [value], (), {}, (), location), block)
     below, above = _values(low), _values(high)
     properties: dict[str, Attribute] = {
         "static_low": _numbers(low),
@@ -91,7 +92,7 @@ def create_pad(
         "operandSegmentSizes": attributes.segments((1, len(below), len(above))),
     }
     operands = [source, *below, *above]
-    return tensor.PadOp.create(operands=operands, result_types=[type_], properties=properties, regions=[Region(block)], location=location)
+    return create_op(tensor.PadOp, operands, [type_], properties, [region_with(block)], location)
 
 
 def _values(items: Sequence[int | SSAValue]) -> list[SSAValue]:
@@ -116,7 +117,7 @@ class ScalarOps:
         key = _key(kind, operands, options)
         found = self._known.get(key) if key is not None else None
         if found is not None and isinstance(kind, type) and issubclass(kind, Operation):
-            return kind.create(operands=values, result_types=found[1], properties=found[0], location=location)
+            return create_op(kind, values, found[1], found[0], (), location)
         op = kind(*operands, **options)
         op.location = location
         if key is not None and key not in self._known and len(self._known) < self._most:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from fuseline.ir.direct import body_of, erase, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.elimination import is_pure
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
@@ -27,7 +28,7 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     """Merge equal pure ops of `block`, after those of the blocks inside it."""
     known: dict[Hashable, Operation] = {}
     merged: dict[Operation, list[Operation]] = {}
-    for op in list(block.ops):
+    for op in ops_of(block):
         for region in op.regions:
             for inner in region.blocks:
                 merge_equal(inner, numbering)
@@ -40,13 +41,12 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     for first, others in merged.items():
         carry(others, (first,))  # at once: one op may stand for hundreds
         for op in others:
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 def _replace_uses(op: Operation, first: Operation) -> None:
     for old, new in zip(op.results, first.results, strict=True):
-        old.replace_all_uses_with(new)
+        replace_uses(old, new)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CsePass(ModulePass):
     name = "cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        merge_equal(op.body.block, ValueNumbering())
+        merge_equal(body_of(op), ValueNumbering())
 
 
 EXPORT = CsePass

@@ -13,6 +13,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, OpResult
 from xdsl.passes import ModulePass
 
+from fuseline.ir.direct import erase, operands_of
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
@@ -30,14 +31,13 @@ def remove_dead(op: Operation, gone: set[str]) -> int:
         pending += _producers(candidate)
         for inner in (candidate, *ops_inside(candidate)):
             gone.update(provenance(inner))
-        candidate.detach()
-        candidate.erase()
+        erase(candidate)
         removed += 1
     return removed
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in (op, *ops_inside(op)) for value in inner.operands if isinstance(value, OpResult) and value.op is not op]
+    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if isinstance(value, OpResult) and value.op is not op]
 
 
 def _remove_uncalled(module: ModuleOp) -> None:
@@ -50,8 +50,7 @@ def _remove_uncalled(module: ModuleOp) -> None:
     for op in list(module.ops):
         uncalled = isinstance(op, FuncOp | ExecutableOp) and op.sym_name.data not in called and _is_private(op)
         if uncalled and not (isinstance(op, FuncOp) and not op.is_declaration):
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 def _is_private(op: FuncOp | ExecutableOp) -> bool:

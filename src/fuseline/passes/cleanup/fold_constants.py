@@ -29,6 +29,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter, numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_constant
+from fuseline.ir.direct import body_of, operands_of, ops_of
 from fuseline.ir.provenance import carry
 
 ALWAYS_BYTES = 64 * 1024
@@ -51,7 +52,7 @@ class ConstantFolder:
 
     def run(self, block: Block) -> None:
         """Fold what can be folded in `block`."""
-        for op in list(block.ops):
+        for op in ops_of(block):
             if self._foldable(op):
                 self._fold(op)
 
@@ -65,7 +66,7 @@ class ConstantFolder:
         if not isinstance(op, _SHAPES_AND_SPLATS):
             return False
         if op not in self.constant:
-            self.constant[op] = all(self.is_constant(operand) for operand in op.operands)
+            self.constant[op] = all(self.is_constant(operand) for operand in operands_of(op))
         return self.constant[op]
 
     def _foldable(self, op: Operation) -> bool:
@@ -103,7 +104,7 @@ class ConstantFolder:
     def _bind(self, value: SSAValue, scope: Scope) -> None:
         if value in scope.values or not isinstance(value, OpResult):
             return
-        for operand in value.op.operands:
+        for operand in operands_of(value.op):
             self._bind(operand, scope)
         run_op(value.op, scope)
 
@@ -115,7 +116,7 @@ def _owner(value: SSAValue) -> Operation:
 
 def _inputs(op: Operation) -> Sequence[SSAValue]:
     """Operands and captured values."""
-    return [*op.operands, *(captured(op) if op.regions else ())]
+    return [*operands_of(op), *(captured(op) if op.regions else ())]
 
 
 def _is_static_tensor(type_: Attribute) -> bool:
@@ -178,7 +179,7 @@ class FoldConstantsPass(ModulePass):
         assert isinstance(ctx, CompilerContext)
         for function in op.ops:
             if isinstance(function, FuncOp) and not function.is_declaration:
-                ConstantFolder(ctx).run(function.body.block)
+                ConstantFolder(ctx).run(body_of(function))
 
 
 EXPORT = FoldConstantsPass

@@ -12,6 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
 from fuseline.analysis.structural_key import AttributeNumbers
+from fuseline.ir.direct import operands_of, ops_of
 
 _COMMUTATIVE = frozenset(
     {arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp}
@@ -31,7 +32,7 @@ class ValueNumbering:
     def _key(self, op: Operation, local: dict[int, int]) -> Hashable:
         """`local` numbers the values inside, from -1 down, by identity; others are their identity."""
         number = self._number
-        operands = [local.get(id(value), id(value)) for value in op.operands]
+        operands = [local.get(id(value), id(value)) for value in operands_of(op)]
         if type(op) in _COMMUTATIVE:
             operands.sort()
         properties = tuple([(name, number(value)) for name, value in sorted(op.properties.items())])
@@ -48,5 +49,5 @@ class ValueNumbering:
             for argument in block.args:
                 local[id(argument)] = -1 - len(local)
             types = tuple([self._number(argument.type) for argument in block.args])
-            blocks.append((types, tuple([self._key(op, local) for op in block.ops])))
+            blocks.append((types, tuple([self._key(op, local) for op in ops_of(block)])))
         return tuple(blocks)

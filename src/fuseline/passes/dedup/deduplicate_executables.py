@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
+from fuseline.ir.direct import erase
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.passes.dispatch.outline_executables import entry_of
@@ -50,8 +51,7 @@ def _merge(module: ModuleOp) -> dict[str, flow.ExecutableOp]:
         stands_for.update({executable.sym_name.data: kept for executable in (kept, *others)})
         carry(others, [kept])  # at once: one body may stand for hundreds
         for executable in others:
-            executable.detach()
-            executable.erase()
+            erase(executable)
     return stands_for
 
 

@@ -11,6 +11,8 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
+from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of
+
 Array: TypeAlias = NDArray[Any]
 Affine: TypeAlias = tuple[Array, Array]
 """Scale and shift, arrays in float64 that broadcast over the op's space."""
@@ -23,18 +25,18 @@ def affine_body(op: linalg.ops.GenericOp, variables: Sequence[int], constants: d
 
     The other inputs are `constants`, by position, broadcast over the loops.
     """
-    block = op.body.block
+    block = body_of(op)
     known: dict[SSAValue, Affine] = {block.args[i]: (_ZERO, array) for i, array in constants.items()}
     known.update((block.args[variable], (_ONE, _ZERO)) for variable in variables)
-    for inner in block.ops:
+    for inner in ops_of(block):
         if isinstance(inner, linalg.ops.YieldOp):
-            return _operand(known, inner.operands[0])
-        parts = [_operand(known, operand) for operand in inner.operands]
+            return _operand(known, operand_of(inner, 0))
+        parts = [_operand(known, operand) for operand in operands_of(inner)]
         rule = _RULES.get(type(inner))
         made = rule(*parts) if rule is not None and None not in parts else _constant(inner)
         if made is None:
             return None
-        known[inner.results[0]] = made
+        known[result_of(inner)] = made
     return None
 
 

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import is_generic, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import operands_of, ops_of, replace_uses
 from fuseline.passes.layout.rewriting.loops import expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
 from fuseline.passes.layout.rewriting.reshapes import reshape
@@ -38,7 +39,7 @@ class BubbleExpandShapesPass(ModulePass):
             scope = Scope(function, ctx)
             scope.lift_sizes()
             scope.sweep()
-            for inner in reversed(list(scope.block.ops)):
+            for inner in reversed(ops_of(scope.block)):
                 if isinstance(inner, tensor.ExpandShapeOp) and inner.parent is not None:
                     _bubble(scope, inner)
             scope.sweep()
@@ -65,8 +66,8 @@ def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
         if not splits:
             continue
         new = expand_loops(scope, value.op, splits)
-        current.result.replace_all_uses_with(reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
-        work.extend(made for made in map(producer_of, new.operands) if isinstance(made, tensor.ExpandShapeOp) and made not in work)
+        replace_uses(current.result, reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
+        work.extend(made for made in map(producer_of, operands_of(new)) if isinstance(made, tensor.ExpandShapeOp) and made not in work)
 
 
 EXPORT = BubbleExpandShapesPass

@@ -21,6 +21,7 @@ from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
 from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import body_of, ops_of
 from fuseline.passes.layout.rewriting.absorb import write_results
 from fuseline.passes.layout.rewriting.generics import order_loops, permuted_results, plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, is_identity, transpose
@@ -37,7 +38,7 @@ class ConvertConvolutionsToChannelsLastPass(ModulePass):
         ledger = Ledger(op)
         for function in functions(op):
             scope = Scope(function, ctx)
-            for inner in list(scope.block.ops):
+            for inner in ops_of(scope.block):
                 if is_generic(inner):
                     _convert(scope, inner)
             scope.sweep()
@@ -78,7 +79,7 @@ def _batch_and_channels(view: StructuredOp, dims: ConvolutionDims) -> tuple[tupl
 
 def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:
     """Whether the body reads input `index` (it does not read the window operand of a pooling)."""
-    return bool(op.body.block.args[index].uses)
+    return bool(body_of(op).args[index].uses)
 
 
 def _transpose_input(scope: Scope, op: linalg.ops.GenericOp, index: int, roles: Sequence[int]) -> None:

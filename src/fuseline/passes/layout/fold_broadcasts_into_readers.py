@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import body_of, ops_of
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.generics import set_input
@@ -36,10 +37,10 @@ class FoldBroadcastsIntoReadersPass(ModulePass):
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         ledger = Ledger(op)
         for function in functions(op):
-            for inner in list(function.body.block.ops):
+            for inner in ops_of(body_of(function)):
                 if is_generic(inner) and any(broadcast_source(value) is not None for value in inner.inputs) and kind(inner) in _READERS:
                     _fold_into(inner)
-            sweep(function.body.block)
+            sweep(body_of(function))
         ledger.close(ctx, self.name)
 
 

@@ -32,6 +32,7 @@ from fuseline.analysis.structured import (
 )
 from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.affine_bodies import Affine, Array, affine_body
 from fuseline.passes.layout.rewriting.generics import plain_loops, set_input
@@ -50,9 +51,9 @@ class FoldScaleIntoWeightsPass(ModulePass):
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         ledger = Ledger(op)
         for function in functions(op):
-            block = function.body.block
+            block = body_of(function)
             sweep(block)
-            for inner in list(block.ops):
+            for inner in ops_of(block):
                 if is_generic(inner) and inner.parent is not None and element_of(inner.outputs[0]) in (f32, f64) and kind(inner) in _KINDS:
                     _fold(ctx, inner)
             sweep(block)
@@ -68,18 +69,18 @@ def _fold(ctx: CompilerContext, root: linalg.ops.GenericOp) -> None:
         return
     _scale_weight(ctx, root, weight, scale)
     carry(chain, [root])
-    value: SSAValue = root.results[0]
+    value: SSAValue = result_of(root)
     if shift.any():
         value = _shifted(ctx, Emitter(InsertPoint.before(chain[-1]), location=root.location), value, shift)
-    chain[-1].results[0].replace_all_uses_with(value)
+    replace_uses(result_of(chain[-1]), value)
 
 
 def _weight_position(root: linalg.ops.GenericOp) -> int | None:
     """Which input is a constant weight that nothing else reads; None where none is or the body is more than multiply and add."""
     sides = multiply_add_operands(root)
-    if sides is None or len(root.operands) != 3 or len(list(root.body.block.ops)) != 3:
+    if sides is None or len(operands_of(root)) != 3 or len(ops_of(body_of(root))) != 3:
         return None
-    found = [i for i in sides if is_constant(root.operands[i]) and len(users_of(root.operands[i])) == 1]
+    found = [i for i in sides if is_constant(operand_of(root, i)) and len(users_of(operand_of(root, i))) == 1]
     return found[0] if len(found) == 1 else None
 
 
@@ -88,7 +89,7 @@ def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int)
     chain: list[linalg.ops.GenericOp] = []
     kept, scale, shift = 0, np.ones(()), np.zeros(())
     best: tuple[Array, Array] = (scale, shift)
-    value: SSAValue = root.results[0]
+    value: SSAValue = result_of(root)
     while True:
         readers = list(dict.fromkeys(users_of(value)))
         step = _affine_reader(ctx, root, weight, value, readers[0]) if len(readers) == 1 and is_generic(readers[0]) else None
@@ -101,15 +102,15 @@ def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int)
         # Shifts on their own stay where they are, unless a scale follows.
         if not bool(np.all(step[0] == 1)) or kept == len(chain) - 1 > 0:
             kept, best = len(chain), (scale, shift)
-        value = reader.results[0]
+        value = result_of(reader)
 
 
 def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int, value: SSAValue, op: linalg.ops.GenericOp) -> Affine | None:
     view = StructuredOp(op)
-    if len(op.results) != 1 or view.reduction or op.results[0].type != value.type or not is_identity(view.output_maps[0]):
+    if len(op.results) != 1 or view.reduction or result_of(op).type != value.type or not is_identity(view.output_maps[0]):
         return None
     positions = [i for i, operand in enumerate(view.inputs) if operand is value]
-    if not all(is_identity(view.input_maps[i]) for i in positions) or op.body.block.args[-1].first_use is not None:
+    if not all(is_identity(view.input_maps[i]) for i in positions) or body_of(op).args[-1].first_use is not None:
         return None
     constants: dict[int, Array] = {}
     for i, operand in enumerate(view.inputs):

@@ -15,13 +15,14 @@ from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import is_generic
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_concat
+from fuseline.ir.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose
@@ -43,7 +44,7 @@ class FoldUnitDimsPass(ModulePass):
             scope = Scope(function, ctx)
             scope.lift_sizes()
             squeezer = Squeezer(scope)
-            for inner in list(scope.block.ops):
+            for inner in ops_of(scope.block):
                 _visit(scope, squeezer, inner)
             scope.sweep()
         ledger.close(ctx, self.name)
@@ -51,24 +52,24 @@ class FoldUnitDimsPass(ModulePass):
 
 def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:
     if is_generic(op):
-        if all(squeezer.can(value) for value in op.operands):
+        if all(squeezer.can(value) for value in operands_of(op)):
             drop_unit_loops(scope, squeezer, op)
         return
     rule = _RULES.get(type(op))
-    if rule is None or not can_reshape(scope, scope.dims(op.results[0])):
+    if rule is None or not can_reshape(scope, scope.dims(result_of(op))):
         return
     new = rule(scope, squeezer, op)
-    if new is not None and new is not op.results[0]:
-        value = squeezer.restore(Emitter.before(op), new, scope.dims(op.results[0]))
+    if new is not None and new is not result_of(op):
+        value = squeezer.restore(Emitter.before(op), new, scope.dims(result_of(op)))
         if value.name_hint is None:
-            value.name_hint = op.results[0].name_hint
-        op.results[0].replace_all_uses_with(value)
-        Rewriter.erase_op(op)
+            value.name_hint = result_of(op).name_hint
+        replace_uses(result_of(op), value)
+        erase(op)
 
 
 def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     assert isinstance(op, linalg.ops.TransposeOp)
-    source, permutation = op.operands[0], permutation_of(op)
+    source, permutation = operand_of(op, 0), permutation_of(op)
     kept = kept_axes(shape_of(source))
     if len(kept) == len(permutation):
         return None
@@ -124,7 +125,7 @@ def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 def _reshape(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     """A reshape becomes one between the sizes without ones, and back; nothing where those are equal."""
     assert isinstance(op, ReshapeOp)
-    source, dims = op.src, scope.dims(op.results[0])
+    source, dims = op.src, scope.dims(result_of(op))
     kept, after = kept_axes(shape_of(source)), kept_axes(dims)
     core = squeezer.keep(source, kept) if squeezer.can(source) else source
     if core is source and len(after) == len(dims):

@@ -15,10 +15,10 @@ from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
 from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes, permutation_of, users_of
@@ -52,7 +52,7 @@ class PropagateTransposesPass(ModulePass):
 
 
 def _sink(scope: Scope) -> None:
-    for op in list(scope.block.ops):
+    for op in ops_of(scope.block):
         if is_generic(op):
             _sink_into_generic(scope, op)
         else:
@@ -73,22 +73,22 @@ def _sink_into_generic(scope: Scope, op: linalg.ops.GenericOp) -> None:
 
 def _replace(op: Operation, value: SSAValue) -> None:
     if value.name_hint is None:
-        value.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(value)
-    Rewriter.erase_op(op)
+        value.name_hint = result_of(op).name_hint
+    replace_uses(result_of(op), value)
+    erase(op)
 
 
 def _bubble(scope: Scope) -> None:
-    for op in reversed(list(scope.block.ops)):
+    for op in reversed(ops_of(scope.block)):
         if isinstance(op, linalg.ops.TransposeOp) and op.parent is not None:
             _climb(scope, op)
 
 
 def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
     """Move `top` up until a writer takes it; it stays where it is if none will."""
-    source = top.operands[0]
+    source = operand_of(top, 0)
     merge_equal_transposes(source)
-    if top.results[0].first_use is None or not _can_take(source, top, _MAX_CLIMB):
+    if result_of(top).first_use is None or not _can_take(source, top, _MAX_CLIMB):
         return
     assert isinstance(source, OpResult)
     if is_generic(source.op):
@@ -99,9 +99,9 @@ def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
         return
     _replace(top, new)
     if not users_of(source):
-        Rewriter.erase_op(source.op)
+        erase(source.op)
     assert isinstance(new, OpResult)
-    for value in list(new.op.operands):
+    for value in list(operands_of(new.op)):
         if isinstance(value, OpResult) and isinstance(value.op, linalg.ops.TransposeOp):
             _climb(scope, value.op)
 
@@ -118,7 +118,7 @@ def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
     if isinstance(value.op, tensor.ConcatOp):
         return all(is_constant(piece) or _can_take(piece, value.op, budget - 1) for piece in value.op.inputs)
     if isinstance(value.op, tensor.PadOp | tensor.ExtractSliceOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp):
-        return _can_take(value.op.operands[0], value.op, budget - 1)
+        return _can_take(operand_of(value.op, 0), value.op, budget - 1)
     return False
 
 
@@ -132,8 +132,8 @@ def _write_transposed(scope: Scope, writer: linalg.ops.GenericOp, index: int, to
     orders = [permutation if i == index else None for i in range(len(writer.results))]
     new = write_results(scope, writer, orders)
     # The restored result now feeds `top` (which undoes it) and the other readers, which absorb it.
-    top.res[0].replace_all_uses_with(new.results[index])
-    Rewriter.erase_op(top)
+    replace_uses(top.res[0], new.results[index])
+    erase(top)
     for reader in dict.fromkeys(readers):
         if is_generic(reader):
             absorb_operands(reader)

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
@@ -43,7 +44,7 @@ class SinkCollapseShapesPass(ModulePass):
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
-            for inner in list(scope.block.ops):
+            for inner in ops_of(scope.block):
                 if is_generic(inner):
                     _sink_into(scope, inner)
                 elif isinstance(inner, ReshapeOp):

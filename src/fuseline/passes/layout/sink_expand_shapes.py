@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import ops_of
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain
@@ -38,7 +39,7 @@ class SinkExpandShapesPass(ModulePass):
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
-            for inner in list(scope.block.ops):
+            for inner in ops_of(scope.block):
                 if isinstance(inner, tensor.ExtractSliceOp):
                     slice_collapsed(scope, inner)
                 elif isinstance(inner, ReshapeOp):

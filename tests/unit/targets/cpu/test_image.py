@@ -153,7 +153,7 @@ def _adrp(place: int, word: int) -> int:
 
 def test_aarch64_instructions_are_patched() -> None:
     """Decoded by hand (Arm A64 encodings), since the code cannot run here. Padding moves the constants to another page."""
-    filler = "@filler = internal constant [5000 x i8] c\"" + "x" * 5000 + "\"\ndefine ptr @filler_address() { ret ptr @filler }\n"
+    filler = '@filler = internal constant [5000 x i8] c"' + "x" * 5000 + '"\ndefine ptr @filler_address() { ret ptr @filler }\n'
     image = link_image([compile_text(filler + ADDRESSES, TRIPLES[1])])
     place, (adrp, add, *_) = _arm(image, "hidden_address")
     assert add & 0xFFC00000 == 0x91000000

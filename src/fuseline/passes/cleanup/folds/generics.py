@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import Kind, input_count, is_permutation, kind, splat_value
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.create import create_empty, create_fill, create_generic
+from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -24,8 +25,9 @@ def _is_parallel(op: Generic) -> bool:
 
 
 def _yielded(op: Generic) -> Sequence[SSAValue]:
-    assert op.body.block.last_op is not None
-    return op.body.block.last_op.operands
+    last = body_of(op).last_op
+    assert last is not None
+    return operands_of(last)
 
 
 def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
@@ -45,9 +47,9 @@ def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generi
             block.erase_arg(block.args[i])
     last = block.last_op
     assert last is not None
-    if len(results) != len(last.operands):
-        last.operands = [last.operands[k] for k in results]
-    operands = list(op.operands)
+    if len(results) != len(operands_of(last)):
+        set_operands(last, [operand_of(last, k) for k in results])
+    operands = list(operands_of(op))
     return create_generic(
         [operands[i] for i in kept if i < count],
         [operands[i] for i in kept if i >= count],
@@ -68,10 +70,10 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
     if len(values) != 1 or len(op.results) != 1 or not _is_parallel(op):
         return False
     (value,) = values
-    if not isinstance(value, BlockArgument) or value.owner is not op.body.block:
+    if not isinstance(value, BlockArgument) or value.owner is not body_of(op):
         return False
-    source, read, written = op.operands[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
-    if source.type != op.results[0].type or read != written or not is_permutation(read):
+    source, read, written = operands_of(op)[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
+    if source.type != result_of(op).type or read != written or not is_permutation(read):
         return False
     work.replace(op, [], [source])
     return True
@@ -82,8 +84,8 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
 
     Not those of contractions and convolutions: without one operand they would be neither, and lose the kernels made for them.
     """
-    args = op.body.block.args
-    for i, value in enumerate(op.operands[: input_count(op)]):
+    args = body_of(op).args
+    for i, value in enumerate(operands_of(op)[: input_count(op)]):
         number = splat_value(value) if args[i].first_use is not None else None
         if number is None:
             continue
@@ -97,7 +99,7 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
             assert op.parent is not None
             op.parent.insert_op_before(constant, op)
             scalar = constant.result
-        args[i].replace_all_uses_with(scalar)
+        replace_uses(args[i], scalar)
         work.touch(op)
         return True
     return False
@@ -113,13 +115,13 @@ def _scalar_behind(value: SSAValue) -> SSAValue | None:
 
 def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
     """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a pooling)."""
-    args, kept = op.body.block.args, list(range(len(op.operands)))
+    args, kept = body_of(op).args, list(range(len(operands_of(op))))
     unused = [i for i in range(input_count(op)) if args[i].first_use is None]
     for i in unused:
         rest = [k for k in kept if k != i]
         if _loops_known(op, rest):
             kept = rest
-    if len(kept) == len(op.operands):
+    if len(kept) == len(operands_of(op)):
         return False
     work.replace(op, [_rebuilt(op, kept, range(len(op.results)))])
     return True
@@ -130,12 +132,12 @@ def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
     count = input_count(op)
     if count < 2:
         return False
-    args, maps, seen = op.body.block.args, op.indexing_maps.data, dict[tuple[SSAValue, AffineMapAttr], int]()
+    args, maps, seen = body_of(op).args, op.indexing_maps.data, dict[tuple[SSAValue, AffineMapAttr], int]()
     repeated = False
-    for i, value in enumerate(op.operands[:count]):
+    for i, value in enumerate(operands_of(op)[:count]):
         first = seen.setdefault((value, maps[i]), i)
         if first != i and args[i].first_use is not None:
-            args[i].replace_all_uses_with(args[first])
+            replace_uses(args[i], args[first])
             repeated = True
     if repeated:
         work.touch(op)
@@ -156,13 +158,13 @@ def fold_unused_results(op: Generic, work: Worklist) -> bool:
     old = list(op.results)
     new = _rebuilt(op, kept, keep)
     results = {old[k]: new.results[position] for position, k in enumerate(keep)}
-    work.replace(op, [new], [results.get(value, new.results[0]) for value in old])
+    work.replace(op, [new], [results.get(value, result_of(new)) for value in old])
     return True
 
 
 def _with_needed(op: Generic, keep: list[int]) -> list[int]:
     """The results `keep`, and those whose accumulators their bodies read."""
-    accumulators = op.body.block.args[input_count(op) :]
+    accumulators = body_of(op).args[input_count(op) :]
     found, pending = set(keep), list(keep)
     while pending:
         reached = _reached(_yielded(op)[pending.pop()])
@@ -182,27 +184,26 @@ def _reached(value: SSAValue) -> set[SSAValue]:
             continue
         seen.add(current)
         if isinstance(current, OpResult):
-            pending += [operand for inner in current.op.walk() for operand in inner.operands]
+            pending += [operand for inner in current.op.walk() for operand in operands_of(inner)]
     return seen
 
 
 def _drop_body(op: Generic, keep: Sequence[int]) -> None:
     """Yield only the results `keep` and remove what then is unused, so that the accumulators of the others are free."""
-    last = op.body.block.last_op
+    last = body_of(op).last_op
     assert last is not None
-    last.operands = [last.operands[k] for k in keep]
-    for inner in reversed(list(op.body.block.ops)):
+    set_operands(last, [operand_of(last, k) for k in keep])
+    for inner in reversed(ops_of(body_of(op))):
         if inner is not last and not any(result.uses for result in inner.results):
-            inner.detach()
-            inner.erase()
+            erase(inner)
 
 
 def fold_unread_init(op: Generic, work: Worklist) -> bool:
     """An init that an all-parallel body does not read is an empty tensor (static shapes)."""
     if not _is_parallel(op):
         return False
-    args = op.body.block.args
-    for i, value in enumerate(op.operands[input_count(op) :], start=input_count(op)):
+    args = body_of(op).args
+    for i, value in enumerate(operands_of(op)[input_count(op) :], start=input_count(op)):
         made_empty = isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp)
         if made_empty or args[i].first_use is not None or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
             continue
@@ -210,7 +211,7 @@ def fold_unread_init(op: Generic, work: Worklist) -> bool:
         empty = create_empty(value.type, location=op.location)
         assert op.parent is not None
         op.parent.insert_op_before(empty, op)
-        op.operands[i] = empty.tensor
+        set_operand(op, i, empty.tensor)
         work.touch(op)
         if isinstance(value, OpResult):
             work.touch(value.op)
@@ -225,19 +226,19 @@ def _writes_all(op: Generic, i: int) -> bool:
 def fold_constant_body(op: Generic, work: Worklist) -> bool:
     """A body that yields one value from outside is a fill."""
     values = _yielded(op)
-    if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(op.operands) - 1):
+    if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(operands_of(op)) - 1):
         return False
     (value,) = values
     maker = value.op if isinstance(value, OpResult) else None
-    inside = value.owner is op.body.block or (maker is not None and maker.parent is op.body.block)
+    inside = value.owner is body_of(op) or (maker is not None and maker.parent is body_of(op))
     if inside and isinstance(maker, arith.ConstantOp):
         constant = maker.clone()
-        fill = create_fill(constant.result, op.operands[-1])
+        fill = create_fill(constant.result, operand_of(op, -1))
         work.replace(op, [constant, fill])
         return True
     if inside:
         return False
-    work.replace(op, [create_fill(value, op.operands[-1])])
+    work.replace(op, [create_fill(value, operand_of(op, -1))])
     return True
 
 
@@ -246,14 +247,14 @@ def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
     inner = op.outputs[0].owner
     if not isinstance(inner, linalg.ops.FillOp):
         return False
-    work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [op.results[0].type])])
+    work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [result_of(op).type])])
     return True
 
 
 def fold_identity_transpose(op: linalg.ops.TransposeOp, work: Worklist) -> bool:
     """A transpose that keeps the order."""
     order = op.permutation.get_values()
-    if list(order) != list(range(len(order))) or not op.results or op.inputs[0].type != op.results[0].type:
+    if list(order) != list(range(len(order))) or not op.results or op.inputs[0].type != result_of(op).type:
         return False
     work.replace(op, [], [op.inputs[0]])
     return True

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import scalar_attribute
 from fuseline.ir.create import create_constant
+from fuseline.ir.direct import operand_of, operands_of, result_of
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -33,30 +34,32 @@ def constant_op(value: float | int | bool, type_: Attribute) -> arith.ConstantOp
 
 def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
     """An op on constants only."""
-    if any(constant_value(value) is None for value in op.operands):
+    if any(constant_value(value) is None for value in operands_of(op)):
         return False
-    if len(op.results) != 1 or not op.operands or not _is_scalar(op) or not is_evaluable(op) or _is_undefined(op):
+    if len(op.results) != 1 or not operands_of(op) or not _is_scalar(op) or not is_evaluable(op) or _is_undefined(op):
         return False
     scope = Scope(Program())
     with np.errstate(all="ignore"):
-        for value in op.operands:
+        for value in operands_of(op):
             if value not in scope.values and isinstance(value, OpResult):
                 run_op(value.op, scope)
         run_op(op, scope)
-    result = np.asarray(scope[op.results[0]])
-    work.replace(op, [constant_op(result.item(), op.results[0].type)])
+    result = np.asarray(scope[result_of(op)])
+    work.replace(op, [constant_op(result.item(), result_of(op).type)])
     return True
 
 
 def _is_scalar(op: Operation) -> bool:
-    return all(isinstance(value.type, IntegerType | IndexType) or value.type.name.startswith(("f", "bf")) for value in (*op.operands, *op.results))
+    return all(
+        isinstance(value.type, IntegerType | IndexType) or value.type.name.startswith(("f", "bf")) for value in (*operands_of(op), *op.results)
+    )
 
 
 _DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
 
 
 def _is_undefined(op: Operation) -> bool:
-    return isinstance(op, _DIVISIONS) and constant_value(op.operands[1]) == 0
+    return isinstance(op, _DIVISIONS) and constant_value(operand_of(op, 1)) == 0
 
 
 def _same_bits(value: SSAValue, number: float) -> bool:
@@ -66,44 +69,44 @@ def _same_bits(value: SSAValue, number: float) -> bool:
 
 
 def _neutral_right(number: float) -> Callable[[Operation], SSAValue | None]:
-    return lambda op: op.operands[0] if _same_bits(op.operands[1], number) else None
+    return lambda op: operand_of(op, 0) if _same_bits(operand_of(op, 1), number) else None
 
 
 def _neutral(number: float) -> Callable[[Operation], SSAValue | None]:
     def survivor(op: Operation) -> SSAValue | None:
         for mine, other in ((0, 1), (1, 0)):
-            if _same_bits(op.operands[other], number):
-                return op.operands[mine]
+            if _same_bits(operand_of(op, other), number):
+                return operand_of(op, mine)
         return None
 
     return survivor
 
 
 def _idempotent(op: Operation) -> SSAValue | None:
-    return op.operands[0] if op.operands[0] is op.operands[1] else None
+    return operand_of(op, 0) if operand_of(op, 0) is operand_of(op, 1) else None
 
 
 def _select(op: Operation) -> SSAValue | None:
-    condition = constant_value(op.operands[0])
+    condition = constant_value(operand_of(op, 0))
     if condition is not None:
-        return op.operands[1] if condition else op.operands[2]
-    return op.operands[1] if op.operands[1] is op.operands[2] else None
+        return operand_of(op, 1) if condition else operand_of(op, 2)
+    return operand_of(op, 1) if operand_of(op, 1) is operand_of(op, 2) else None
 
 
 def _undone(op: Operation) -> SSAValue | None:
     """A negation of a negation; an index cast there and back."""
-    operand = op.operands[0]
+    operand = operand_of(op, 0)
     inner = operand.op if isinstance(operand, OpResult) else None
     if type(inner) is not type(op) or inner is None:
         return None
-    source = inner.operands[0]
+    source = operand_of(inner, 0)
     wide = isinstance(op, arith.NegfOp) or _index_round_trip(source, op)
-    return source if wide and source.type == op.results[0].type else None
+    return source if wide and source.type == result_of(op).type else None
 
 
 def _index_round_trip(source: SSAValue, op: Operation) -> bool:
     """Whether nothing is lost on the way: index is 64 bits wide."""
-    middle = op.operands[0].type
+    middle = operand_of(op, 0).type
     return isinstance(source.type, IntegerType) or (isinstance(middle, IntegerType) and middle.width.data == 64)
 
 
@@ -143,7 +146,7 @@ _IDENTITIES: dict[type[Operation], Callable[[Operation], SSAValue | None]] = {
 def fold_identity(op: Operation, work: Worklist) -> bool:
     """An op whose result is one of its operands whatever that is: `x * 1`, `max(x, x)`, `select(true, x, y)`."""
     survivor = _IDENTITIES[type(op)](op)
-    if survivor is None or survivor.type != op.results[0].type:
+    if survivor is None or survivor.type != result_of(op).type:
         return False
     work.replace(op, [], [survivor])
     return True

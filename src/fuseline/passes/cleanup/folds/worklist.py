@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from fuseline.ir.direct import erase, operands_of
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.cleanup.elimination import is_dead
@@ -86,10 +87,9 @@ class Worklist:
         producers, parent = _producers(op), op.parent_op()
         for inner in (op, *ops_inside(op)):
             self.gone.update(provenance(inner))
-        op.detach()
-        op.erase()
+        erase(op)
         self._push(producers if parent is None else [parent, *producers])
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in (op, *ops_inside(op)) for value in inner.operands if isinstance(value, OpResult)]
+    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if isinstance(value, OpResult)]

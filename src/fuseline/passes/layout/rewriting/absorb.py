@@ -10,6 +10,7 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
+from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, set_operands
 from fuseline.passes.layout.rewriting.generics import (
     extracts_of,
     finish,
@@ -43,13 +44,13 @@ _WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 def absorb_operands(op: linalg.ops.GenericOp) -> bool:
     """Read every transposed operand of `op` (and every transposed tensor that its body extracts from) where it lies; in place."""
     changed = False
-    for i, value in enumerate(op.operands[: input_count(op)]):
+    for i, value in enumerate(operands_of(op)[: input_count(op)]):
         found = transposed_input(value)
         if found is not None and not folds_away(found[1]):
             _, source, permutation = found
             set_input(op, i, source, permuted_results(op.indexing_maps.data[i].data, inverse(permutation)))
             changed = True
-    if any(type(inner) is tensor.ExtractOp for inner in op.body.block.ops):
+    if any(type(inner) is tensor.ExtractOp for inner in ops_of(body_of(op))):
         changed |= _absorb_captured(op)
     return changed
 
@@ -75,7 +76,7 @@ def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
             continue
         _, source, permutation = found
         for extract in extracts_of(op, value):
-            extract.operands = [source, *apply(inverse(permutation), list(extract.indices))]
+            set_operands(extract, [source, *apply(inverse(permutation), list(extract.indices))])
         changed = True
     return changed
 
@@ -83,14 +84,14 @@ def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
 def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
     """`linalg.transpose` for a generic that only permutes dimensions; None for any other."""
     view = StructuredOp(op)
-    if len(op.operands) != 2 or view.input_count != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
+    if len(operands_of(op)) != 2 or view.input_count != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
         return None
-    last = op.body.block.last_op
-    if last is None or len(last.operands) != 1 or last.operands[0] is not op.body.block.args[0]:
+    last = body_of(op).last_op
+    if last is None or len(operands_of(last)) != 1 or operand_of(last, 0) is not body_of(op).args[0]:
         return None
     read, written = plain_loops(view.maps[0]), plain_loops(view.maps[1])
     assert read is not None and written is not None
-    return transpose(scope, Emitter.before(op), op.operands[0], [read.index(loop) for loop in written])
+    return transpose(scope, Emitter.before(op), operand_of(op, 0), [read.index(loop) for loop in written])
 
 
 def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:

@@ -6,6 +6,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, is_identity, producer_of, yielded
+from fuseline.ir.direct import body_of
 
 
 def broadcast_source(value: SSAValue) -> tuple[SSAValue, AffineMap] | None:
@@ -14,7 +15,7 @@ def broadcast_source(value: SSAValue) -> tuple[SSAValue, AffineMap] | None:
     if not is_generic(op) or len(op.inputs) != 1 or len(op.results) != 1:
         return None
     view = StructuredOp(op)
-    if view.reduction or not is_identity(view.output_maps[0]) or list(yielded(op)) != [op.body.block.args[0]]:
+    if view.reduction or not is_identity(view.output_maps[0]) or list(yielded(op)) != [body_of(op).args[0]]:
         return None
     read = view.input_maps[0]
     if not all(isinstance(expr, AffineDimExpr) for expr in read.results) or len(read.results) >= view.rank:

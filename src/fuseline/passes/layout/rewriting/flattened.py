@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import operands_of
 from fuseline.passes.layout.rewriting.generics import set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, transpose, transposed_input
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, grouped, groups_of, root_of
@@ -24,7 +25,7 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 def permute_flattened_contraction(scope: Scope, op: linalg.ops.GenericOp) -> bool:
     """Apply the rewriting above to each operand of a contraction whose other operand is a constant; in place. Answers whether it did."""
-    if len(op.operands) != 3 or not any(is_constant(root_of(value)) for value in op.operands[:2]):
+    if len(operands_of(op)) != 3 or not any(is_constant(root_of(value)) for value in operands_of(op)[:2]):
         return False
     if kind(op) is not Kind.CONTRACTION:
         return False

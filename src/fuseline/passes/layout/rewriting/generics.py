@@ -13,6 +13,7 @@ from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
 from fuseline.ir.create import create_generic
+from fuseline.ir.direct import body_of, operands_of, replace_uses, set_operand
 from fuseline.ir.nesting import ops_inside
 
 Iterators = Sequence[str]
@@ -38,14 +39,14 @@ def rebuilt(
 def finish(old: linalg.ops.GenericOp, results: Sequence[SSAValue]) -> None:
     """Put `results` in place of those of `old` and erase it."""
     for result, value in zip(old.results, results, strict=True):
-        result.replace_all_uses_with(value)
+        replace_uses(result, value)
     assert old.parent is not None
     old.parent.erase_op(old)
 
 
 def set_input(op: linalg.ops.GenericOp, index: int, value: SSAValue, map_: AffineMap) -> None:
     """Read `value` through `map_` as input `index`, in place."""
-    op.operands[index] = value
+    set_operand(op, index, value)
     maps = [attr.data for attr in op.indexing_maps]
     maps[index] = map_
     op.properties["indexing_maps"] = attributes.affine_maps(tuple(maps))
@@ -127,10 +128,10 @@ def index_loops(op: linalg.ops.GenericOp, value: SSAValue) -> set[int]:
         if current in seen:
             continue
         seen.add(current)
-        if isinstance(current, BlockArgument) and current.owner is op.body.block:
+        if isinstance(current, BlockArgument) and current.owner is body_of(op):
             found |= op.indexing_maps.data[current.index].data.used_dims()
         elif isinstance(current, OpResult) and is_inside(current.op, op):
             if isinstance(current.op, linalg.ops.IndexOp):
                 found.add(current.op.dim.value.data)
-            work.extend(current.op.operands)
+            work.extend(operands_of(current.op))
     return found

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import arith, linalg
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import StructuredOp, dims_of
 from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.generics import finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -101,8 +102,8 @@ def _split_indices(scope: Scope, op: linalg.ops.GenericOp, first: Sequence[int],
             factor = scope.size_value(size) if not isinstance(size, int) else at.index(size)
             scaled = at.add(arith.MuliOp(total, factor)).result
             total = at.add(arith.AddiOp(scaled, at.add(linalg.ops.IndexOp(first[loop] + i)).result)).result
-        index.result.replace_all_uses_with(total)
-        Rewriter.erase_op(index)
+        replace_uses(index.result, total)
+        erase(index)
 
 
 def _replaced(

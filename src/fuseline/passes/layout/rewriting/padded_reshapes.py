@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from xdsl.dialects import tensor
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.reshapes import Groups, can_reshape, expand, groups_of
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -32,8 +33,8 @@ def expand_above_pad(scope: Scope, op: tensor.ExpandShapeOp, padded: tensor.PadO
         return None
     opened = expand(scope, Emitter.before(op), padded.source, groups, dims)
     new = pad(at, opened, _spread(low, groups), _spread(high, groups), value, shape_of(op.result))
-    op.result.replace_all_uses_with(new.result)
-    Rewriter.erase_op(op)
+    replace_uses(op.result, new.result)
+    erase(op)
     made = producer_of(opened)
     assert isinstance(made, tensor.ExpandShapeOp)
     return made

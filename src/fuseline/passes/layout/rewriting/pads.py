@@ -10,6 +10,7 @@ from xdsl.ir import OpResult, SSAValue
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.create import create_pad
+from fuseline.ir.direct import operand_of, operands_of
 from fuseline.passes.layout.rewriting.mixed import Mixed, joined
 
 
@@ -27,16 +28,16 @@ def uniform_value(op: tensor.PadOp) -> SSAValue | None:
     """The padding value, where it is one value for all positions; None where it is computed from the position."""
     block = op.region.block
     last = block.last_op
-    if last is None or not last.operands or any(argument.uses for argument in block.args):
+    if last is None or not operands_of(last) or any(argument.uses for argument in block.args):
         return None
-    return last.operands[0]
+    return operand_of(last, 0)
 
 
 def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
     """The padding value as a scalar outside the pad: constants inside its region are re-made at `at`."""
     value = uniform_value(op)
     if isinstance(value, OpResult) and value.op.parent is op.region.block:
-        if value.op.operands:
+        if operands_of(value.op):
             return None
         return at.add(value.op.clone()).results[0]
     return value

@@ -18,12 +18,13 @@ from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fuseline.analysis.structured import producer_of
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
+from fuseline.ir.direct import append, block_with, create_op, operand_of, region_with, replace_uses
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -62,7 +63,7 @@ def transposed_input(value: SSAValue) -> tuple[linalg.ops.TransposeOp, SSAValue,
     """The transpose that makes `value`, its operand and permutation; None where something else makes it."""
     op = producer_of(value)
     if isinstance(op, linalg.ops.TransposeOp):
-        return op, op.operands[0], permutation_of(op)
+        return op, operand_of(op, 0), permutation_of(op)
     return None
 
 
@@ -92,12 +93,10 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
 def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> linalg.ops.TransposeOp:
     """What the constructor makes, without its checks: transposes are made by the thousand while they move, and most cancel."""
     element = element_of(value)
-    block = Block(arg_types=[element, element])
-    block.add_op(create_yield([block.args[0]]))
+    block = block_with([element, element])
+    append(create_yield([block.args[0]]), block)
     properties: dict[str, Attribute] = {"permutation": attributes.dense(permutation)}
-    op = linalg.ops.TransposeOp.create(operands=[value, init], result_types=[init.type], properties=properties, regions=[Region(block)])
-    assert isinstance(op, linalg.ops.TransposeOp)
-    return op
+    return create_op(linalg.ops.TransposeOp, [value, init], [init.type], properties, [region_with(block)])
 
 
 def is_init(value: SSAValue) -> bool:
@@ -155,22 +154,17 @@ def merge_equal_transposes(value: SSAValue) -> None:
     """Make one of several transposes of `value` by the same permutation; the earliest stays."""
     seen: dict[Permutation, list[linalg.ops.TransposeOp]] = {}
     for user in users_of(value):
-        if isinstance(user, linalg.ops.TransposeOp) and user.operands[0] is value:
+        if isinstance(user, linalg.ops.TransposeOp) and operand_of(user, 0) is value:
             seen.setdefault(permutation_of(user), []).append(user)
     for equal in seen.values():
         if len(equal) > 1:
             first = min(equal, key=_position)
             for other in equal:
                 if other is not first:
-                    other.res[0].replace_all_uses_with(first.res[0])
+                    replace_uses(other.res[0], first.res[0])
 
 
 def _position(op: Operation) -> int:
     block = op.parent
     assert block is not None
     return block.get_operation_index(op)
-
-
-def result_of(op: Operation) -> OpResult:
-    """The only result of `op`."""
-    return op.results[0]

@@ -16,7 +16,6 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
@@ -25,6 +24,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.create import create_constant, create_fill
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import create_op, erase, replace_uses, result_of
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -130,16 +130,16 @@ def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAV
     """`tensor.collapse_shape` as it stands."""
     dims = scope.dims(value)
     type_ = scope.typed(value, [d.product(dims[axis] for axis in group) for group in groups])
-    op = tensor.CollapseShapeOp.create(operands=[value], properties={"reassociation": reassociation(groups)}, result_types=[type_])
-    return at.add(op).results[0]
+    op = create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": reassociation(groups)})
+    return result_of(at.add(op))
 
 
 def merge_chain(scope: Scope, op: ReshapeOp) -> None:
     """Rebuild a reshape of a reshape from the root of the chain."""
     dims = scope.dims(op.result)
     if isinstance(producer_of(op.src), ReshapeOp) and can_reshape(scope, dims):
-        op.result.replace_all_uses_with(reshape(scope, Emitter.before(op), op.src, dims))
-        Rewriter.erase_op(op)
+        replace_uses(op.result, reshape(scope, Emitter.before(op), op.src, dims))
+        erase(op)
 
 
 def _expand(scope: Scope, at: Emitter, value: SSAValue, cut: Sequence[tuple[int, int]], dims: Sequence[Dim]) -> SSAValue:
@@ -154,8 +154,8 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
     dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
     properties: dict[str, Attribute] = {"reassociation": reassociation(groups), "static_output_shape": attributes.dense(tuple(static))}
-    op = tensor.ExpandShapeOp.create(operands=[value, *dynamic], properties=properties, result_types=[scope.typed(value, dims)])
-    return at.add(op).results[0]
+    op = create_op(tensor.ExpandShapeOp, [value, *dynamic], [scope.typed(value, dims)], properties)
+    return result_of(at.add(op))
 
 
 def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:

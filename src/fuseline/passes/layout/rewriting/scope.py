@@ -8,7 +8,7 @@ from functools import cache
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
 from fuseline.ir import attributes
@@ -17,6 +17,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
+from fuseline.ir.direct import body_of, erase, ops_of, replace_uses
 from fuseline.ir.provenance import nodes_in
 
 _REMOVABLE = (
@@ -27,7 +28,7 @@ _REMOVABLE = (
 
 def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
     """The functions of `module` that have a body (executables are left alone)."""
-    for op in module.body.block.ops:
+    for op in ops_of(body_of(module)):
         if isinstance(op, func.FuncOp) and not op.is_declaration:
             yield op
 
@@ -40,7 +41,7 @@ class Scope:
 
     def __init__(self, function: func.FuncOp, ctx: CompilerContext) -> None:
         self.function = function
-        self.block: Block = function.body.block
+        self.block: Block = body_of(function)
         self.ctx = ctx
         self.shapes = ShapeAnalysis(ctx.symbols)
         self._symbols = self._symbol_sources()
@@ -129,12 +130,12 @@ class Scope:
 
     def lift_sizes(self) -> None:
         """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""
-        for op in list(self.block.ops):
+        for op in ops_of(self.block):
             if isinstance(op, tensor.DimOp) and isinstance(op.source, OpResult):
                 size = self.shapes.index(op.result)
                 if self.knows(size):
-                    op.result.replace_all_uses_with(self.size_value(size))
-                    Rewriter.erase_op(op)
+                    replace_uses(op.result, self.size_value(size))
+                    erase(op)
 
     def sweep(self) -> None:
         """Erase the layout ops, generics and inits that nothing uses any more."""
@@ -167,9 +168,9 @@ def _is_removable_kind(kind: type[Operation]) -> bool:
 
 def sweep(block: Block) -> None:
     """Erase the layout ops, generics, inits and constants in `block` that nothing uses."""
-    for op in reversed(list(block.ops)):
+    for op in reversed(ops_of(block)):
         if all(result.first_use is None for result in op.results) and _is_removable(op):
-            Rewriter.erase_op(op)
+            erase(op)
 
 
 def emitter_after(value: SSAValue) -> Emitter:
@@ -198,7 +199,7 @@ class Ledger:
     def _nodes(self) -> set[str]:
         seen: dict[int, Attribute] = {}
         # Ops inside the body of a structured op come from where the op comes from.
-        for function in self.module.body.block.ops:
+        for function in ops_of(body_of(self.module)):
             for op in _top_level(function):
                 if isinstance(op, tensor.EmptyOp):  # a shape, shared by many: it computes nothing of the node
                     continue

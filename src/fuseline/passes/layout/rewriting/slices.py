@@ -7,10 +7,11 @@ from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, groups_of, reshape
@@ -39,8 +40,8 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
     at = Emitter(InsertPoint.before(op), location=op.location)
     type_ = TensorType(element_of(op.source), [size for _, size in found])
     new = at.add(tensor.ExtractSliceOp(made.src, [start for start, _ in found], [size for _, size in found], [1] * len(found), type_))
-    op.result.replace_all_uses_with(reshape(scope, at, new.result, scope.dims(op.result)))
-    Rewriter.erase_op(op)
+    replace_uses(op.result, reshape(scope, at, new.result, scope.dims(op.result)))
+    erase(op)
 
 
 def is_whole(group: Sequence[int], offsets: Sequence[object], sizes: Sequence[object], shape: Sequence[int]) -> bool:

@@ -17,6 +17,7 @@ from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_concat
+from fuseline.ir.direct import operand_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input
@@ -186,7 +187,7 @@ def _weight(scope: Scope, value: SSAValue) -> int:
 
 def _transpose(scope: Scope, op: Operation) -> SSAValue | None:
     assert isinstance(op, linalg.ops.TransposeOp)
-    found = transposed_input(op.operands[0])
+    found = transposed_input(operand_of(op, 0))
     permutation = permutation_of(op)
     if found is None:
         return None

@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import result_of
 from fuseline.ir.provenance import provenance
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -29,7 +30,7 @@ def kept_axes(shape: Sequence[int | Dim]) -> list[int]:
 
 def _is_size(op: Operation) -> bool:
     """Whether `op` belongs to the sizes and empty tensors that passes keep at the entry of a function."""
-    return isinstance(op, tensor.EmptyOp) or (len(op.results) == 1 and isinstance(op.results[0].type, IndexType))
+    return isinstance(op, tensor.EmptyOp) or (len(op.results) == 1 and isinstance(result_of(op).type, IndexType))
 
 
 class Squeezer:

@@ -22,6 +22,7 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.create import create_constant
 from fuseline.ir.dim import Dim
+from fuseline.ir.direct import body_of, operands_of, ops_of, replace_uses, set_operands
 from fuseline.passes.layout.rewriting.generics import extracts_of, finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
@@ -142,7 +143,7 @@ def _kept(units: Sequence[bool], exprs: Sequence[AffineExpr]) -> tuple[int, ...]
 def _apply(scope: Scope, squeezer: Squeezer, view: StructuredOp, plan: _Plan) -> None:
     op = view.op
     _rename_indices(op, plan.loops)
-    values = [squeezer.keep(value, axes) for value, axes in zip(op.operands, plan.axes, strict=True)]
+    values = [squeezer.keep(value, axes) for value, axes in zip(operands_of(op), plan.axes, strict=True)]
     inputs, outputs = values[: view.input_count], values[view.input_count :]
     iterators = [view.iterators[loop] for loop in plan.loops]
     maps = list(plan.maps)
@@ -170,21 +171,21 @@ def _without_start(scope: Scope, op: linalg.ops.GenericOp, init: SSAValue) -> SS
     """A reduction without loops computes once from the start value: put it in the body and start from an empty tensor."""
     start = _start_value(StructuredOp(op))
     assert start is not None
-    op.body.block.args[-1].replace_all_uses_with(start)
+    replace_uses(body_of(op).args[-1], start)
     return scope.empty(Emitter.before(op), init.type.get_element_type(), scope.dims(init))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 def _drop_unread_scalars(op: linalg.ops.GenericOp, inputs: list[SSAValue], maps: list[AffineMap]) -> None:
     """Leave out inputs that neither the body reads nor any loop walks (the window of a 1x1 pooling)."""
     for i in reversed(range(len(inputs))):
-        argument = op.body.block.args[i]
+        argument = body_of(op).args[i]
         if not argument.uses and all(isinstance(expr, AffineConstantExpr) for expr in maps[i].results):
-            op.body.block.erase_arg(argument)
+            body_of(op).erase_arg(argument)
             del inputs[i], maps[i]
 
 
 def _squeeze_captured(squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
-    if not any(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops):
+    if not any(isinstance(inner, tensor.ExtractOp) for inner in ops_of(body_of(op))):
         return
     for value in captured_tensors(op):
         axes = kept_axes(shape_of(value))
@@ -192,4 +193,4 @@ def _squeeze_captured(squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
             continue
         core = squeezer.keep(value, axes)
         for extract in extracts_of(op, value):
-            extract.operands = [core, *(extract.indices[axis] for axis in axes)]
+            set_operands(extract, [core, *(extract.indices[axis] for axis in axes)])

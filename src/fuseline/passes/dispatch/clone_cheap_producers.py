@@ -1,7 +1,7 @@
 """clone-cheap-producers: copy into each dispatch region what costs nothing to repeat.
 
-Scalar constants, one-element and splat tensor constants, `tensor.empty` and fills are copied to where they are used; what is left outside is
-dead and removed. Large constants stay outside: they are bindings.
+Scalar constants and arithmetic on them and on sizes, one-element and splat tensor constants, `tensor.empty` and fills are copied to where they
+are used; what is left outside is dead and removed. Large constants stay outside: they are bindings. Sizes do, too: outlining computes them again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+from xdsl.dialects.builtin import DenseResourceAttr, IndexType, ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
@@ -50,7 +50,14 @@ def _is_cheap(value: SSAValue) -> bool:
         return all(_is_cheap(operand) for operand in op.operands)
     if isinstance(op, arith.ConstantOp):
         return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or _is_cheap_splat(value))
-    return False
+    return _is_scalar_arithmetic(op)
+
+
+def _is_scalar_arithmetic(op: Operation) -> bool:
+    """Whether `op` computes a number (no size: those are captured) from numbers and sizes alone: the count that a mean over symbolic sizes divides by."""
+    if kind(op) is not Kind.SCALAR or isinstance(op.results[0].type, IndexType):
+        return False
+    return all(isinstance(operand.type, IndexType) or _is_cheap(operand) for operand in op.operands)
 
 
 def _is_cheap_splat(value: SSAValue) -> bool:

@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind
+from fuseline.analysis.structured import Kind, StructuredOp, captured, captured_tensors, dims_of, is_generic, kind
 from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.provenance import provenance
@@ -58,7 +58,8 @@ class Read:
 class Node:
     """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
 
-    `position` is the place in the program, `order` one that does not depend on how the program is written.
+    `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by` are nodes whose results'
+    sizes the op needs, `sizes` the other way round: no data flows, but they come first.
     """
 
     op: Operation
@@ -69,6 +70,8 @@ class Node:
     written: tuple[tuple[int | None, ...], ...]
     reads: list[Read] = field(default_factory=list[Read])
     readers: list[Read] = field(default_factory=list[Read])
+    sized_by: list[Node] = field(default_factory=list["Node"])
+    sizes: list[Node] = field(default_factory=list["Node"])
     escapes: bool = False
     id: str = ""
     order: int = 0
@@ -121,6 +124,7 @@ class FusionGraph:
         self.nodes: list[Node] = []
         self._by_op: dict[Operation, Node] = {}
         self._bytes: dict[SSAValue, Dim] = {}
+        self._behind: dict[Operation, frozenset[Node]] = {}
         for op in block.ops:
             self._add(op)
         for node in self.nodes:
@@ -162,7 +166,24 @@ class FusionGraph:
             node.reads.append(read)
             if read.producer is not None:
                 read.producer.readers.append(read)
+        for source in sorted(self._size_sources(node.op), key=lambda other: other.position):
+            node.sized_by.append(source)
+            source.sizes.append(node)
         node.escapes = any(self._escapes(result) for result in node.op.results)
+
+    def _size_sources(self, op: Operation) -> frozenset[Node]:
+        """The nodes behind the free ops (sizes, inits) that `op` uses."""
+        used = (*op.operands, *(captured(op) if op.regions else ()))
+        free = [value.op for value in used if isinstance(value, OpResult) and value.op not in self._by_op]
+        return frozenset[Node]().union(*(self._behind_free(other) for other in free if other.operands))
+
+    def _behind_free(self, op: Operation) -> frozenset[Node]:
+        found = self._behind.get(op)
+        if found is None:
+            values = op.operands[1:] if is_view(op) else op.operands  # what a view views is read
+            direct = {self._by_op[value.op] for value in values if isinstance(value, OpResult) and value.op in self._by_op}
+            found = self._behind[op] = self._size_sources(op) | direct
+        return found
 
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
         regrouped = False

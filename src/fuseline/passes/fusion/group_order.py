@@ -23,14 +23,16 @@ class GroupOrder:
         self.place = {group: i for i, group in enumerate(groups)}
 
     def producers(self, group: Group) -> list[Group]:
-        """The groups that `group` reads from."""
+        """The groups that `group` reads from, or takes sizes from."""
         found = {self.group_of[read.producer]: None for node in group.members for read in node.reads if read.producer is not None}
+        found.update({self.group_of[other]: None for node in group.members for other in node.sized_by})
         found.pop(group, None)
         return list(found)
 
     def consumers(self, group: Group) -> list[Group]:
-        """The groups that read from `group`."""
+        """The groups that read from `group`, or take sizes from it."""
         found = {self.group_of[read.consumer]: None for node in group.members for read in node.readers}
+        found.update({self.group_of[other]: None for node in group.members for other in node.sizes})
         found.pop(group, None)
         return list(found)
 

@@ -138,8 +138,12 @@ WIDE_ROWS = 32
 
 
 def estimated(dim: Dim) -> int:
-    """`dim` with every unknown size taken as `DYNAMIC_EXTENT`."""
-    return dim if isinstance(dim, int) else d.evaluate(dim, {s.name: DYNAMIC_EXTENT for s in d.symbols(dim)})
+    """`dim` with every unknown size taken as `DYNAMIC_EXTENT`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
+    return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
+
+
+def _typical(symbol: d.Symbol) -> int:
+    return max(symbol.lo, min(DYNAMIC_EXTENT, symbol.hi if symbol.hi is not None else DYNAMIC_EXTENT))
 
 
 def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:

@@ -1,0 +1,76 @@
+"""Structures that exporters make of real models: each is compiled whole for both targets and compared with onnxruntime at several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+
+import fuseline
+from tests.small_models import FLOAT, Builder, Shape
+
+ort = pytest.importorskip("onnxruntime")
+
+Feeds = Mapping[str, np.ndarray[Any, Any]]
+
+
+def model(b: Builder, inputs: dict[str, Shape], *outputs: str) -> onnx.ModelProto:
+    """The model of `b`; onnxruntime infers the outputs' types."""
+    given = [oh.make_tensor_value_info(name, FLOAT, list(shape)) for name, shape in inputs.items()]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    graph = oh.make_graph(b.nodes, "exported", given, results, b.weights)
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+
+
+def normal(shape: Sequence[int], seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def agree(proto: onnx.ModelProto, *runs: Feeds, tolerance: float = 1e-5, **options: Any) -> list[fuseline.CompiledModel]:
+    """Both targets' programs, after they agreed with onnxruntime on every one of `runs`."""
+    reference = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    programs = [fuseline.compile(proto, target=target, threads=1, **options) for target in ("cpu", "interpreter")]
+    for feeds in runs:
+        expected = reference.run(None, dict(feeds))
+        for program in programs:
+            for ours, theirs in zip(program.run(feeds).values(), expected, strict=True):
+                assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+                np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(theirs).max(initial=0.0))))
+    return programs
+
+
+def host_ops(program: fuseline.CompiledModel) -> list[str]:
+    return [op.op_type for op in program.record.host_ops]
+
+
+def test_a_gate_by_the_mean_of_an_image_of_unknown_size():
+    """Squeeze and excitation: the count that the mean divides by is known at run time only, and goes into the dispatch of the convolution."""
+    b = Builder()
+    image = b.node("Conv", "x", b.weight(8, 3, 3, 3), pads=[1, 1, 1, 1])
+    small = b.node("ReduceMean", image, b.constant([2, 3]), keepdims=1)
+    y = b.node("Mul", image, b.node("HardSigmoid", b.node("Conv", small, b.weight(8, 8, 1, 1))))
+    runs = [{"x": normal((2, 3, 9, 7))}, {"x": normal((1, 3, 16, 21), 1)}]
+    for program in agree(model(b, {"x": ("n", 3, "h", "w")}, y), *runs):
+        assert host_ops(program) == []
+
+
+def test_arms_are_not_joined_across_a_size_that_a_host_op_finds():
+    """The count of nonzeros is made from the size of what the host answers: it may not join the dispatch that the host reads from."""
+    b = Builder()
+    made = b.node("Exp", "x")
+    found = b.node("NonZero", made)
+    count = b.node("Cast", b.node("Gather", b.node("Shape", found), b.constant(1)), to=FLOAT)
+    y = b.node("Mul", count, b.constant(np.float32(0.5)))
+    agree(model(b, {"x": (1,)}, y, made), {"x": normal((1,))}, {"x": normal((1,)) - 1000})
+
+
+def test_a_window_over_a_size_that_is_too_small_where_nothing_is_known():
+    """Frames of a signal: at the size that stands for unknown ones the second convolution would have no output."""
+    b = Builder()
+    frames = b.node("Conv", "x", b.weight(16, 1, 256), strides=[128])
+    y = b.node("Conv", frames, b.weight(16, 16, 3))
+    agree(model(b, {"x": ("n", 1, "length")}, y), {"x": normal((1, 1, 1024))}, {"x": normal((2, 1, 777), 1)}, tolerance=2e-5)

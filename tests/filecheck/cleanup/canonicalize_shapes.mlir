@@ -113,6 +113,20 @@ func.func @concat(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>, %none: tensor<0x8xf3
 
 // -----
 
+// A concat with other readers is opened too: neither of the two is stored for the sake of the other.
+// CHECK-LABEL: func.func @concats_in_a_chain
+// CHECK-DAG: %[[A:.*]] = tensor.concat dim(1) %x, %y :
+// CHECK-DAG: %[[B:.*]] = tensor.concat dim(1) %x, %y, %z :
+// CHECK: tensor.concat dim(0) %[[B]], %[[B]] :
+func.func @concats_in_a_chain(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>, %z: tensor<4x1xf32>) -> (tensor<4x10xf32>, tensor<8x11xf32>) {
+  %a = tensor.concat dim(1) %x, %y : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  %b = tensor.concat dim(1) %a, %z : (tensor<4x10xf32>, tensor<4x1xf32>) -> tensor<4x11xf32>
+  %c = tensor.concat dim(0) %b, %b : (tensor<4x11xf32>, tensor<4x11xf32>) -> tensor<8x11xf32>
+  return %a, %c : tensor<4x10xf32>, tensor<8x11xf32>
+}
+
+// -----
+
 // Sizes follow the ops down to the argument.
 // CHECK-LABEL: func.func @dims
 // CHECK: %[[EIGHT:.*]] = arith.constant 8 : index

@@ -6,15 +6,16 @@ lanes, a branch takes the fast way (all lanes inside one part) or the slow one (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, OpResult
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from fuseline.ir.dim import lower_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.cpu.known_range import known_range
 
@@ -75,11 +76,48 @@ def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes
 
 
 def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    """`tensor.concat`: the part that the coordinate along the axis falls into, found by halving nothing: parts are few."""
+    """`tensor.concat`: the part that the coordinate along the axis falls into, found by halving nothing: parts are few.
+
+    A run of lanes along the axis asks one part after another whether it holds all of them; only a run across a border is put together.
+    """
     op = value.op
     assert isinstance(op, tensor.ConcatOp)
     axis = op.dim.value.data
-    return _concat_from(e, op, axis, 0, index, lanes, active)
+    coordinate = e.frame.resolve(index[axis], lanes)
+    at = [*index[:axis], coordinate, *index[axis + 1 :]]
+    if coordinate.uniform or coordinate.vector is not None or coordinate.stride < 0:
+        return _concat_from(e, op, axis, 0, at, lanes, active)
+    return _concat_run(e, op, axis, at, lanes, active)
+
+
+def _concat_run(e: Evaluator, op: tensor.ConcatOp, axis: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """Of a run of lanes along the axis: where it may lie wholly in one part, that part."""
+    kernel, live = e.kernel, lanes if active is None else active
+    parts = list(_possible_parts(e, op, axis, index, lanes, live))
+
+    def ask(i: int) -> Value:
+        if i == len(parts):
+            return _concat_from(e, op, axis, 0, index, lanes, active)
+        source, inner, size = parts[i]
+        here = [*index[:axis], inner, *index[axis + 1 :]]
+        if len(parts) == 1:
+            return e.pull(source, here, lanes, active)
+        inside = _both(kernel, *_run_inside(kernel, inner, size, live))
+        return kernel.when(inside, lambda: (kernel.splat(e.pull(source, here, lanes, active), lanes),), lambda: (kernel.splat(ask(i + 1), lanes),))[0]
+
+    return ask(0)
+
+
+def _possible_parts(
+    e: Evaluator, op: tensor.ConcatOp, axis: int, index: Sequence[AnyIndex], lanes: int, live: Operand
+) -> Iterator[tuple[SSAValue, Index, Operand]]:
+    """The parts that a run of lanes may touch, with the run's coordinate in each and the part's size; one where it is known to lie in that."""
+    inner = e.frame.resolve(index[axis], lanes)
+    for source in op.inputs:
+        size = e.frame.operand(e.frame.dims(source)[axis])
+        if _decided(inner, size, live) is not False:
+            yield source, inner, size
+        inner = e.frame.plus(inner, Index(e.kernel.sub(0, size)), lanes)
 
 
 def _concat_from(e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -111,6 +149,20 @@ def _decided(inner: Index, size: Operand, live: Operand) -> bool | None:
     if low >= 0 and high < size:
         return True
     return False if high < 0 or low >= size else None
+
+
+def _run_inside(kernel: KernelBuilder, inner: Index, size: Operand, live: Operand) -> list[Value]:
+    """Conditions under which the `live` lanes of a run lie in `[0, size)`."""
+    last = kernel.add(inner.base, kernel.mul(kernel.sub(live, 1), inner.stride))
+    return [kernel.compare("ge", inner.base, 0), kernel.compare("lt", last, size)]
+
+
+def _both(kernel: KernelBuilder, a: Value, b: Value) -> Value:
+    if a.op == "const":
+        return b if a.attr else a
+    if b.op == "const":
+        return a if b.attr else b
+    return kernel.bitand(a, b)
 
 
 class _Window:
@@ -157,15 +209,8 @@ class _Window:
     def _all(self, conditions: object) -> Value | None:
         total: Value | None = None
         for condition in conditions:  # pyright: ignore[reportGeneralTypeIssues]
-            total = condition if total is None else self._both(total, condition)
+            total = condition if total is None else _both(self.e.kernel, total, condition)
         return total
-
-    def _both(self, a: Value, b: Value) -> Value:
-        if a.op == "const":
-            return b if a.attr else a
-        if b.op == "const":
-            return a if b.attr else b
-        return self.e.kernel.bitand(a, b)
 
     def _clamped(self, index: Sequence[AnyIndex], axes: Sequence[tuple[int, Index, Operand]]) -> list[AnyIndex]:
         kernel, out = self.e.kernel, list(index)
@@ -193,12 +238,9 @@ class _Window:
 
     def _all_inside(self, inner: Index, size: Operand) -> list[Value]:
         """Conditions under which no lane leaves `[0, size)`; a coordinate that is no run of lanes never takes the fast way."""
-        kernel = self.e.kernel
         if inner.vector is not None or inner.stride < 0:
-            return [kernel.const(0, "i1")]
-        live = self.lanes if self.active is None else self.active
-        last = kernel.add(inner.base, kernel.mul(kernel.sub(live, 1), inner.stride))
-        return [kernel.compare("ge", inner.base, 0), kernel.compare("lt", last, size)]
+            return [self.e.kernel.const(0, "i1")]
+        return _run_inside(self.e.kernel, inner, size, self.lanes if self.active is None else self.active)
 
     def _slow(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
         if self.possibly_empty:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import parse_module, print_module
+from fuseline.passes.cleanup.folds.slices import MOST_SHARED_PARTS
 from fuseline.passes.registry import make_pass
 
 CLEANUP = ("generalize-named-ops", "canonicalize", "cse", "fold-constants", "dead-code")
@@ -96,3 +97,22 @@ def test_time_grows_about_linearly():
             seconds[length][name] = time.process_time() - start
     for name in CLEANUP:
         assert seconds[320][name] < 12 * seconds[80][name] + 0.05, name
+
+
+@pytest.mark.parametrize("links", [8, 40, 80])
+def test_a_chain_of_concats_stays_linear(links: int):
+    """Concats with other readers are opened while their parts are few."""
+    lines, arguments, results = list[str](), ["%x0: tensor<1x4xf32>"], list[str]()
+    before, rows = "%x0", 1
+    for i in range(1, links + 1):
+        arguments.append(f"%x{i}: tensor<1x4xf32>")
+        lines.append(f"  %c{i} = tensor.concat dim(0) {before}, %x{i} : (tensor<{rows}x4xf32>, tensor<1x4xf32>) -> tensor<{rows + 1}x4xf32>")
+        before, rows = f"%c{i}", rows + 1
+        results.append(f"tensor<{rows}x4xf32>")
+    returned = ", ".join(f"%c{i}" for i in range(1, links + 1))
+    text = f"func.func @main({', '.join(arguments)}) -> ({', '.join(results)}) {{\n" + "\n".join(lines)
+    ctx = new_context()
+    module = parse_module(f"{text}\n  return {returned} : {', '.join(results)}\n}}", ctx)
+    _run(module, ctx, "canonicalize")
+    parts = [len(op.operands) for op in module.walk() if op.name == "tensor.concat"]
+    assert max(parts) == min(links + 1, MOST_SHARED_PARTS)

@@ -11,6 +11,9 @@ from xdsl.ir import OpResult, SSAValue
 from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
+MOST_SHARED_PARTS = 32
+"""Parts up to which a concat with other readers is opened: a dispatch binds no more buffers, and a chain of concats stays linear in its length."""
+
 
 def _static(values: Sequence[int]) -> bool:
     return DYNAMIC_INDEX not in values
@@ -96,12 +99,16 @@ def fold_empty_pad(op: tensor.PadOp, work: Worklist) -> bool:
 
 
 def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
-    """A concat of one tensor; operands without elements; a concat (with one use) of the same dimension among the operands."""
+    """A concat of one tensor; operands without elements; a concat along the same dimension among the operands.
+
+    The inner concat may have other readers: the parts are there either way, and whoever reads the outer one in place asks for nothing else. So each
+    prefix of a chain of concats is read from its parts, and none has to be stored for the next.
+    """
     axis = op.dim.value.data
     kept: list[SSAValue] = []
     for piece in op.inputs:
         inner = piece.op if isinstance(piece, OpResult) else None
-        if isinstance(inner, tensor.ConcatOp) and inner.dim == op.dim and len(list(piece.uses)) == 1:
+        if isinstance(inner, tensor.ConcatOp) and inner.dim == op.dim and _opens(piece, len(inner.inputs) + len(op.inputs)):
             kept += inner.inputs
         elif shape_of(piece)[axis] != 0 or len(op.inputs) == 1:
             kept.append(piece)
@@ -112,6 +119,11 @@ def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
         return False
     work.replace(op, [tensor.ConcatOp(kept, op.dim, op.result.type)])
     return True
+
+
+def _opens(piece: SSAValue, parts: int) -> bool:
+    """Whether a concat that is a part of another is replaced there by its own parts: where nobody else reads it, and where those are few."""
+    return piece.has_one_use() or parts <= MOST_SHARED_PARTS + 1
 
 
 def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:

@@ -15,8 +15,8 @@ from fuseline.ir.dim import Dim
 
 __all__ = ["Bound", "LinearAccess", "access_segments", "contiguous_reads", "linear_access", "loop_pieces", "plain_access"]
 
-MOST_PIECES = 8
-"""Pieces of a loop that are worth code of their own."""
+MOST_PIECES = 32
+"""Pieces of a loop that are worth code of their own: a dispatch binds no more buffers than that."""
 
 
 def access_segments(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> tuple[Segment, ...]:

@@ -86,12 +86,13 @@ def test_rotary_embedding_on_both_sides(rows: int, size: int):
     assert run.plan.notes["rhs"] == "packed"
 
 
-def test_loops_cut_at_the_parts_of_a_concat_need_no_conditions():
+@pytest.mark.parametrize("count", [2, 12])
+def test_loops_cut_at_the_parts_of_a_concat_need_no_conditions(count: int):
     """Every piece of the packing loop reads one part: no branch is left in the kernel beside those at the ends of tiles."""
-    p = Dispatch((24, 64), (24, 64), (64, 32), constants=[2])
-    halves = [p.slice(p.x[i], [0, 32 * i], [24, 32]) for i in range(2)]
+    p = Dispatch(*[(24, 64)] * count, (32 * count, 32), constants=[count])
+    halves = [p.slice(p.x[i], [0, 32 * (i % 2)], [24, 32]) for i in range(count)]
     minus = p.elementwise([halves[0]], p.empty(24, 32), lambda b: b.op(arith.NegfOp, b.args[0]), [identity_map(2)] * 2)
-    view = p.done(p.matmul(p.concat(1, minus, halves[1]), p.x[2], 24, 32))
+    view = p.done(p.matmul(p.concat(1, minus, *halves[1:]), p.x[count], 24, 32))
     plan = plan_of(CONTRACTION, view, machine())
     assert plan.notes["lhs"] == "packed"
     branches = [op for op in _walk(kernel_of(CONTRACTION, plan, machine()).body) if isinstance(op, When)]

@@ -83,12 +83,15 @@ def test_concat(axis: int, widths: tuple[int, ...]) -> None:
     check(function([(f"x{i}", s, "f32") for i, s in enumerate(shapes)], [], body, [("%y", tensor(out))]))
 
 
-def test_concat_inside() -> None:
-    """A concat that is read by another op is chosen lane by lane."""
-    body = f"""%c = tensor.concat dim(1) %a, %b : ({tensor((3, 5))}, {tensor((3, 14))}) -> {tensor((3, 19))}
-{empty("e", (3, 19))}
-{generic("%y", [("%c", tensor((3, 19)))], [("%e", tensor((3, 19)))], ["d0, d1", "d0, d1"], "pp", GELU, [("%r", "f32")])}"""
-    check(function([("a", (3, 5), "f32"), ("b", (3, 14), "f32")], [], body, [("%y", tensor((3, 19)))]))
+@pytest.mark.parametrize("widths", [(5, 14), (8, 16, 24), (16, 3, 1, 12), (8,) * 12])
+def test_concat_inside(widths: tuple[int, ...]) -> None:
+    """A concat that is read by another op is chosen run by run, and lane by lane across a border."""
+    whole = tensor((3, sum(widths)))
+    names, types = ", ".join(f"%x{i}" for i in range(len(widths))), ", ".join(tensor((3, width)) for width in widths)
+    body = f"""%c = tensor.concat dim(1) {names} : ({types}) -> {whole}
+{empty("e", (3, sum(widths)))}
+{generic("%y", [("%c", whole)], [("%e", whole)], ["d0, d1", "d0, d1"], "pp", GELU, [("%r", "f32")])}"""
+    check(function([(f"x{i}", (3, width), "f32") for i, width in enumerate(widths)], [], body, [("%y", whole)]))
 
 
 @pytest.mark.parametrize(("offset", "stride"), [(0, 1), (3, 1), (1, 2)])

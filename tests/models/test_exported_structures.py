@@ -74,3 +74,37 @@ def test_a_window_over_a_size_that_is_too_small_where_nothing_is_known():
     frames = b.node("Conv", "x", b.weight(16, 1, 256), strides=[128])
     y = b.node("Conv", frames, b.weight(16, 16, 3))
     agree(model(b, {"x": ("n", 1, "length")}, y), {"x": normal((1, 1, 1024))}, {"x": normal((2, 1, 777), 1)}, tolerance=2e-5)
+
+
+def _anchors(b: Builder, image: str, step: float) -> str:
+    """The centres of the pixels of an image whose size is counted in floats, as detectors make them."""
+    axes: list[str] = []
+    for axis in (2, 3):
+        size = b.node("Cast", b.node("Gather", b.node("Shape", image), b.constant(axis)), to=FLOAT)
+        scaled = b.node("Div", b.node("Mul", size, b.constant(np.float32(2))), b.constant(np.float32(2)))
+        axes.append(b.node("Add", b.node("Range", b.constant(np.float32(0)), scaled, b.constant(np.float32(1))), b.constant(np.float32(step))))
+    grid = b.node("Add", b.node("Unsqueeze", axes[0], b.constant([1])), b.node("Unsqueeze", axes[1], b.constant([0])))
+    return b.node("Reshape", grid, b.constant([-1]))
+
+
+def test_anchors_counted_in_floats_are_native():
+    b = Builder()
+    small = b.node("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])
+    y = b.node("Concat", _anchors(b, "x", 0.5), _anchors(b, small, 0.25), axis=0)
+    for program in agree(model(b, {"x": (1, 2, "h", "w")}, y), {"x": normal((1, 2, 6, 8))}, {"x": normal((1, 2, 5, 9))}):
+        assert host_ops(program) == []
+
+
+def test_a_range_between_fractions_and_sizes_is_left_to_the_host():
+    b = Builder()
+    size = b.node("Cast", b.node("Gather", b.node("Shape", "x"), b.constant(0)), to=FLOAT)
+    half = b.node("Range", b.constant(np.float32(0)), size, b.constant(np.float32(0.5)))
+    late = b.node("Range", b.constant(np.float32(0.25)), size, b.constant(np.float32(1)))
+    agree(model(b, {"x": ("n",)}, half, late), {"x": normal((3,))}, {"x": normal((5,))})
+
+
+def test_sizes_called_question_mark_are_not_equal():
+    b = Builder()
+    y = b.node("Conv", "x", b.weight(4, 2, 3, 3))
+    (program, _) = agree(model(b, {"x": ("?", 2, "?", "?")}, y), {"x": normal((1, 2, 6, 9))}, {"x": normal((3, 2, 5, 5))})
+    assert program.inputs[0].shape == ("x_0", 2, "x_2", "x_3")

@@ -193,3 +193,26 @@ func.func @dynamic(%x: tensor<?x?x4xf32>) -> tensor<?x?x4xf32> {
   %r = linalg.transpose ins(%y : tensor<4x?x?xf32>) outs(%e1 : tensor<?x?x4xf32>) permutation = [1, 2, 0]
   return %r : tensor<?x?x4xf32>
 }
+
+// -----
+
+// A concat of what a host op found, of a size that only the concat tells: its transpose is made over what stays.
+// CHECK-LABEL: func.func @found
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.concat dim(1) {{.*}} -> tensor<2x?xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func private @host.find(%x: tensor<4xf32>) -> tensor<?x2xf32>
+func.func @found(%x: tensor<4xf32>) -> tensor<2x?xf32> {
+  %c0 = arith.constant 0 : index
+  %a = func.call @host.find(%x) : (tensor<4xf32>) -> tensor<?x2xf32>
+  %n = tensor.dim %a, %c0 : tensor<?x2xf32>
+  %e0 = tensor.empty(%n) : tensor<?x2xf32>
+  %p = linalg.exp ins(%a : tensor<?x2xf32>) outs(%e0 : tensor<?x2xf32>) -> tensor<?x2xf32>
+  %q = linalg.sqrt ins(%a : tensor<?x2xf32>) outs(%e0 : tensor<?x2xf32>) -> tensor<?x2xf32>
+  %c = tensor.concat dim(0) %p, %q : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  %m = tensor.dim %c, %c0 : tensor<?x2xf32>
+  %e1 = tensor.empty(%m) : tensor<2x?xf32>
+  %t = linalg.transpose ins(%c : tensor<?x2xf32>) outs(%e1 : tensor<2x?xf32>) permutation = [1, 0]
+  return %t : tensor<2x?xf32>
+}

@@ -71,7 +71,13 @@ def _folded(node: OnnxNode, folder: Callable[..., Array]) -> Tensor | None:
         return None
     if out.dtype != object:
         return known(out.astype(dtype, copy=False))
-    return known(out, dtype) if dtypes.is_integer(dtype) or dtype.kind == "b" else None
+    exact = dtypes.is_integer(dtype) or dtype.kind == "b" or (_holds_sizes(dtype) and node.op_type in _EXACT_IN_FLOATS)
+    return known(out, dtype) if exact else None
+
+
+def _holds_sizes(dtype: np.dtype[Any]) -> bool:
+    """Whether a float type counts elements without rounding (f32: up to 16 Mi)."""
+    return dtype.kind == "f" and dtype.itemsize >= 4
 
 
 def _result_dtype(node: OnnxNode) -> np.dtype[Any]:
@@ -138,6 +144,8 @@ def _binary(symbolic: Callable[[Any, Any], Any], numeric: Callable[[Any, Any], A
 def _pythonic(x: Array) -> Array:
     if x.dtype == object:
         return x
+    if x.dtype.kind == "f" and (x == np.rint(x)).all():
+        x = x.astype(np.int64)
     if x.dtype.kind not in "iub":
         raise _Unfoldable
     return _objects(x.reshape(-1).tolist(), x.shape)
@@ -158,6 +166,18 @@ def _symbolic_div(x: Dim, y: Dim) -> Dim:
     if low is None or low < 0 or high is None or high <= 0:
         raise _Unfoldable
     return d.floor_div(x, y)
+
+
+def _div(node: OnnxNode, x: Array, y: Array) -> Array:
+    """Of sizes in floats only what leaves no rest."""
+    symbolic = _symbolic_div if dtypes.is_integer(node[0].dtype) else _exact_div
+    return _binary(symbolic, _truncated_div)(node, x, y)
+
+
+def _exact_div(x: Dim, y: Dim) -> Dim:
+    if y == 0 or d.mul(quotient := d.floor_div(x, y), y) != x:
+        raise _Unfoldable
+    return quotient
 
 
 def _no_power(x: Dim, y: Dim) -> Dim:
@@ -221,9 +241,12 @@ def _cast(node: OnnxNode, x: Array) -> Array:
     import onnx_ir as ir
 
     target = ir.DataType(node.integer("to"))
-    if not dtypes.holds(target) or (x.dtype == object and not dtypes.is_integer(dtypes.from_onnx(target))):
+    if not dtypes.holds(target):
         raise _Unfoldable
-    return x if x.dtype == object else x.astype(dtypes.from_onnx(target))
+    dtype = dtypes.from_onnx(target)
+    if x.dtype == object and not dtypes.is_integer(dtype) and not _holds_sizes(dtype):
+        raise _Unfoldable
+    return x if x.dtype == object else x.astype(dtype)
 
 
 def _where(node: OnnxNode, condition: Array, x: Array, y: Array) -> Array:
@@ -362,7 +385,7 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Add": _binary(d.add, np.add),
     "Sub": _binary(d.sub, np.subtract),
     "Mul": _binary(d.mul, np.multiply),
-    "Div": _binary(_symbolic_div, _truncated_div),
+    "Div": _div,
     "Mod": _mod,
     "Min": _binary(d.minimum, np.minimum),
     "Max": _binary(d.maximum, np.maximum),
@@ -377,8 +400,8 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Abs": _unary(np.abs),
     "Sqrt": _unary(np.sqrt),
     "Reciprocal": _unary(np.reciprocal),
-    "Floor": _unary(np.floor),
-    "Ceil": _unary(np.ceil),
+    "Floor": _unary(np.floor, lambda x: x),
+    "Ceil": _unary(np.ceil, lambda x: x),
     "Not": _unary(np.logical_not),
     "Pow": _binary(_no_power, np.power),
     "Cast": _cast,
@@ -395,3 +418,8 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Transpose": _transpose,
     "Identity": _identity,
 }
+
+_EXACT_IN_FLOATS = frozenset(
+    "Add Sub Mul Div Neg Min Max Floor Ceil Cast Where Gather Slice Concat Unsqueeze Squeeze Reshape Transpose Identity".split()
+)
+"""Operators that give whole numbers for whole numbers, where they are folded at all: sizes that a model counts in floats stay sizes."""

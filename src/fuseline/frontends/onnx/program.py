@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -126,9 +127,15 @@ class Program:
         return emit.constant(array, self.ctx, self.unique(name or "const"))
 
     def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
-        """The known sizes in `t` as a tensor."""
+        """The known sizes in `t` as a tensor; those that a model counts in floats are converted where they run."""
         assert t.array is not None
         element = mlir_element(t.dtype)
+        if isinstance(element, AnyFloat):
+            whole = self._symbolic(Tensor(np.dtype(np.int64), t.dims, array=t.array), emit)
+            maps, loops = [identity_map(t.rank)] * 2, [PARALLEL] * t.rank
+            return emit.generic(
+                [whole], [self.empty(t.dims, t.dtype, emit)], maps, loops, lambda b: [b.op(arith.SIToFPOp, b.args[0], element)]
+            ).results[0]
         type_ = tensor_type(element, t.dims)
         scalars = [self.integer(dim, element, emit) for dim in t.sizes()]
         return emit.add(tensor.FromElementsOp(*scalars, result_type=type_)).result

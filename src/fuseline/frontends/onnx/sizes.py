@@ -32,8 +32,13 @@ def _declared(value: ir.Value) -> list[int | str]:
         if isinstance(size, int):
             out.append(size if size >= 0 else f"{value.name}_{axis}")
         else:
-            out.append(size.value or f"{value.name}_{axis}")
+            out.append(size.value if size.value and _is_name(size.value) else f"{value.name}_{axis}")
     return out
+
+
+def _is_name(text: str) -> bool:
+    """Whether equal texts mean equal sizes: exporters write `?` for any unknown one."""
+    return any(character.isalpha() for character in text)
 
 
 class InputSizes:

@@ -54,7 +54,7 @@ def _is_cheap(value: SSAValue) -> bool:
 
 
 def _is_scalar_arithmetic(op: Operation) -> bool:
-    """Whether `op` computes a number (no size: those are captured) from numbers and sizes alone: the count that a mean over symbolic sizes divides by."""
+    """Whether `op` computes a number (no size: those are captured) from numbers and sizes alone, as the count that a mean divides by."""
     if kind(op) is not Kind.SCALAR or isinstance(op.results[0].type, IndexType):
         return False
     return all(isinstance(operand.type, IndexType) or _is_cheap(operand) for operand in op.operands)

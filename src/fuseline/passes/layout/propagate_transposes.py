@@ -17,11 +17,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
+from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
-from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes, permutation_of, users_of
+from fuseline.passes.layout.rewriting.permutation import Permutation, merge_equal_transposes, permutation_of, users_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.transposes_down import sink_below
 from fuseline.passes.layout.rewriting.transposes_up import bubble_above
@@ -97,13 +98,25 @@ def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
     new = bubble_above(scope, top, source.op)
     if new is None:
         return
+    permutation = permutation_of(top)
     _replace(top, new)
     if not users_of(source):
+        _read_sizes_off(scope, new, source, permutation)
         erase(source.op)
     assert isinstance(new, OpResult)
     for value in list(operands_of(new.op)):
         if isinstance(value, OpResult) and isinstance(value.op, linalg.ops.TransposeOp):
             _climb(scope, value.op)
+
+
+def _read_sizes_off(scope: Scope, new: SSAValue, source: SSAValue, permutation: Permutation) -> None:
+    """Sizes that were read off `source` are read off `new`, which is `source` permuted and stands before it."""
+    for use in list(source.uses):
+        size = use.operation
+        assert isinstance(size, tensor.DimOp)
+        axis = scope.shapes.index(size.index)
+        assert isinstance(axis, int)
+        _replace(size, Emitter.before(size).dim(new, permutation.index(axis)))
 
 
 def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:

@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, static_size
 from fuseline.ir.build import Body
-from fuseline.ir.dim import ceil_div, maximum, product, sub
+from fuseline.ir.dim import Dim, ceil_div, maximum, product, sub
 
 
 @onnx_op("Constant")
@@ -61,8 +61,10 @@ def range_of(node: OnnxNode) -> Tensor:
     start, limit, delta = node[0], node[1], node[2]
     if all(t.is_constant for t in (start, limit, delta)):
         return known(np.arange(*(t.numbers().reshape(()).item() for t in (start, limit, delta)), dtype=start.dtype))
-    step = int(delta.numbers().reshape(()))
-    span = sub(limit.sizes()[0], start.sizes()[0])
+    first, last, step = (_whole(t) for t in (start, limit, delta))
+    if not isinstance(step, int):
+        raise NoNativeLowering("runtime-value", "the step is only known when it runs")
+    span = sub(last, first)
     count = maximum(ceil_div(span, step), 0) if step > 0 else maximum(ceil_div(sub(0, span), -step), 0)
     dtype, index = start.dtype, np.dtype(np.int64)
 
@@ -71,6 +73,13 @@ def range_of(node: OnnxNode) -> Tensor:
         return scalars.add(b, dtype, first, scalars.mul(b, dtype, scalars.convert(b, place, index, dtype), by))
 
     return mapped(node, [(start, [None] * start.rank), (delta, [None] * delta.rank)], [count], dtype, body)
+
+
+def _whole(t: Tensor) -> Dim:
+    """The one size in `t`."""
+    if t.is_constant and (t.numbers() % 1).any():
+        raise NoNativeLowering("runtime-value", "the bounds are sizes and fractions")
+    return t.sizes()[0]
 
 
 @onnx_op("EyeLike")

@@ -137,13 +137,47 @@ def _exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
 
 
 def floor_div(numerator: Dim, denominator: Dim) -> Dim:
-    """`floor(numerator / denominator)`; raises ZeroDivisionError for a constant zero."""
+    """`floor(numerator / denominator)`; raises ZeroDivisionError for a constant zero.
+
+    Whole multiples of a number leave the quotient, and quotients of quotients are one, so that chains of halvings compare equal:
+
+    >>> n = symbol("n")
+    >>> add(floor_div(sub(n, 1), 2), 1) == floor_div(add(n, 1), 2)
+    True
+    >>> ceil_div(ceil_div(n, 2), 2) == ceil_div(n, 4)
+    True
+    """
     if isinstance(numerator, int) and isinstance(denominator, int):
         return numerator // denominator
     if denominator == 0:
         raise ZeroDivisionError("size divided by zero")
     exact = _exact_quotient(numerator, denominator)
-    return exact if exact is not None else Expr((((Quotient(numerator, denominator),), 1),))
+    if exact is not None:
+        return exact
+    if isinstance(denominator, int) and denominator > 0:
+        whole, rest = _split(numerator, denominator)
+        return add(whole, _quotient(rest, denominator))
+    return Expr((((Quotient(numerator, denominator),), 1),))
+
+
+def _split(numerator: Dim, denominator: int) -> tuple[Dim, Dim]:
+    """`whole * denominator + rest == numerator`, the coefficients of `rest` in `0..denominator - 1`."""
+    whole = {monomial: coefficient // denominator for monomial, coefficient in _terms(numerator).items()}
+    rest = {monomial: coefficient % denominator for monomial, coefficient in _terms(numerator).items()}
+    return _make(whole), _make(rest)
+
+
+def _quotient(numerator: Dim, denominator: int) -> Dim:
+    """`floor(numerator / denominator)` of a numerator that nothing can be taken out of: `floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))`."""
+    if isinstance(numerator, int):
+        return numerator // denominator
+    offset = dict(numerator.terms).get((), 0)
+    inner = [(monomial, coefficient) for monomial, coefficient in numerator.terms if monomial]
+    if len(inner) == 1 and inner[0][1] == 1 and len(inner[0][0]) == 1:
+        atom = inner[0][0][0]
+        if isinstance(atom, Quotient) and isinstance(atom.denominator, int) and atom.denominator > 0:
+            return floor_div(add(atom.numerator, offset * atom.denominator), denominator * atom.denominator)
+    return Expr((((Quotient(numerator, denominator),), 1),))
 
 
 def ceil_div(numerator: Dim, denominator: int) -> Dim:

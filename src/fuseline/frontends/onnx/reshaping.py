@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from fuseline.ir.build import DYNAMIC_INDEX, Emitter, dims_map, element_of, tensor_type
-from fuseline.ir.dim import Dim, Quotient, floor_div, mul, product
+from fuseline.ir.dim import Dim, floor_div, mul, product
 
 Group = tuple[list[int], list[int]]
 
@@ -22,8 +22,7 @@ def _divides(small: Dim, large: Dim) -> bool:
         return small != 0 and large % small == 0
     if small == 0 or isinstance(large, int):
         return False
-    quotient = floor_div(large, small)
-    return isinstance(quotient, int) or not any(isinstance(atom, Quotient) for monomial, _ in quotient.terms for atom in monomial)
+    return mul(floor_div(large, small), small) == large
 
 
 def _takes_source(a: Dim, b: Dim) -> bool | None:

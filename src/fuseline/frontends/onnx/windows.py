@@ -10,27 +10,31 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.build import tensor_type
 from fuseline.ir.create import create_pad
-from fuseline.ir.dim import Dim, add, floor_div, sub
+from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, minimum, mul, sub
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window over spatial dimensions: its extents, steps, and the zeros around the image; `out` is where it stands."""
+    """A window over spatial dimensions: its extents, steps, and the zeros around the image; `out` is where it stands.
+
+    `explicit_high` is the padding at the end that the model states; `high` may hold more, for windows that ceil_mode lets hang over.
+    """
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
+    low: tuple[Dim, ...]
+    high: tuple[Dim, ...]
     out: tuple[Dim, ...]
+    explicit_high: tuple[Dim, ...] = ()
 
     @property
     def padded(self) -> bool:
         """Whether anything is padded."""
-        return any(self.low) or any(self.high)
+        return any(size != 0 for size in (*self.low, *self.high))
 
 
 def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Window:
@@ -39,44 +43,43 @@ def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Wi
     strides = node.integers("strides") or [1] * rank
     dilations = node.integers("dilations") or [1] * rank
     spans = [(k - 1) * step + 1 for k, step in zip(kernel, dilations, strict=True)]
-    low, high = _padding(node, image, spans, strides)
+    if _same(node):
+        out, low, high = zip(*(_same_along(*axis, node) for axis in zip(image, spans, strides, strict=True)), strict=True)
+        return Window(tuple(kernel), tuple(strides), tuple(dilations), low, high, out, high)
+    low, stated = _stated_padding(node, rank)
     ceil = bool(node.integer("ceil_mode"))
-    out: list[Dim] = []
-    for axis in range(rank):
-        size, extra = _positions(image[axis], spans[axis], strides[axis], low[axis], high[axis], ceil)
-        out.append(size)
-        high[axis] += extra
-    return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), tuple(out))
+    places = [_positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)]
+    high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
+    out = tuple(size for size, _ in places)
+    return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), out, tuple(stated))
 
 
-def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: bool) -> tuple[Dim, int]:
+def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: bool) -> tuple[Dim, Dim]:
     """How many places the window has, and how much more padding at the end it needs for them (ceil mode)."""
     room = sub(add(size, low + high), span)
     if not ceil or stride == 1:
         return add(floor_div(room, stride), 1), 0
-    if not isinstance(room, int) or not isinstance(size, int):
-        raise NoNativeLowering("symbolic-window", "ceil_mode over a symbolic size")
-    count = -(-room // stride) + 1
-    if (count - 1) * stride >= size + low:  # the last window may not start in the padding at the end
-        count -= 1
-    return count, max(0, (count - 1) * stride + span - (size + low + high))
+    count = minimum(add(ceil_div(room, stride), 1), ceil_div(add(size, low), stride))  # the last window may not start in the padding at the end
+    return count, maximum(0, sub(add(mul(sub(count, 1), stride), span), add(size, low + high)))
 
 
-def _padding(node: OnnxNode, image: Sequence[Dim], spans: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
-    rank, mode = len(image), node.text("auto_pad", "NOTSET") or "NOTSET"
-    if mode in ("NOTSET", "VALID"):
-        pads = node.integers("pads") if mode == "NOTSET" else []
-        pads = pads or [0] * (2 * rank)
-        return pads[:rank], pads[rank:]
-    low, high = [], []
-    for size, span, stride in zip(image, spans, strides, strict=True):
-        if not isinstance(size, int):
-            raise NoNativeLowering("symbolic-window", f"{mode} over a symbolic size")
-        total = max(0, (-(-size // stride) - 1) * stride + span - size)
-        small, large = total // 2, total - total // 2
-        low.append(large if mode == "SAME_LOWER" else small)
-        high.append(small if mode == "SAME_LOWER" else large)
-    return low, high
+def _same(node: OnnxNode) -> bool:
+    return node.text("auto_pad").startswith("SAME")
+
+
+def _same_along(size: Dim, span: int, stride: int, node: OnnxNode) -> tuple[Dim, Dim, Dim]:
+    """How many places the window has along one axis, and the padding before and after, with SAME_UPPER or SAME_LOWER."""
+    out = ceil_div(size, stride)
+    total = maximum(0, sub(add(mul(sub(out, 1), stride), span), size))
+    small = floor_div(total, 2)
+    large = sub(total, small)
+    return (out, large, small) if node.text("auto_pad") == "SAME_LOWER" else (out, small, large)
+
+
+def _stated_padding(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
+    pads = node.integers("pads") if (node.text("auto_pad") or "NOTSET") == "NOTSET" else []
+    pads = pads or [0] * (2 * rank)
+    return pads[:rank], pads[rank:]
 
 
 def pad_spatial(node: OnnxNode, x: Tensor, window: Window, value: float | int) -> Tensor:
@@ -85,14 +88,15 @@ def pad_spatial(node: OnnxNode, x: Tensor, window: Window, value: float | int) -
     return pad(node, x, [0] * lead + list(window.low), [0] * lead + list(window.high), value)
 
 
-def pad(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int], value: float | int) -> Tensor:
+def pad(node: OnnxNode, x: Tensor, low: Sequence[Dim], high: Sequence[Dim], value: float | int) -> Tensor:
     """`x` with `value` around it: `low` and `high` elements per axis."""
-    if not any(low) and not any(high):
+    if all(size == 0 for size in (*low, *high)):
         return x
     emit = node.emit
     scalar = emit.scalar(value, mlir_element(x.dtype))
-    dims = tuple(add(size, a + b) for size, a, b in zip(x.dims, low, high, strict=True))
-    op = create_pad(node.ssa(x), low, high, scalar, tensor_type(mlir_element(x.dtype), dims), emit.location)
+    dims = tuple(add(size, add(a, b)) for size, a, b in zip(x.dims, low, high, strict=True))
+    before, after = ([size if isinstance(size, int) else node.index(size) for size in sizes] for sizes in (low, high))
+    op = create_pad(node.ssa(x), before, after, scalar, tensor_type(mlir_element(x.dtype), dims), emit.location)
     return result(emit.add(op).result, dims, x.dtype)
 
 

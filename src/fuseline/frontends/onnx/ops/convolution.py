@@ -14,10 +14,10 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.scalars import index_constant, loop_index
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, static_sizes
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_sizes
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
-from fuseline.ir.dim import Dim, floor_div
+from fuseline.ir.dim import Dim, add, floor_div, mul, sub
 
 
 @onnx_op("Conv")
@@ -110,22 +110,21 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     x, w = node[0], node[1]
     groups = node.integer("group", 1)
     kernel = _static(w.dims[2:])
-    image = _static(x.dims[2:])
     n = len(kernel)
     strides = node.integers("strides") or [1] * n
     dilations = node.integers("dilations") or [1] * n
-    low, high = _transposed_padding(node, image, kernel, strides, dilations)
+    low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
     if min(low) < 0 or min(high) < 0:
         raise NoNativeLowering("negative-padding", "the padding is larger than the window")
     spread = _spread(node, x, strides, low, high)
     flipped = _flipped(node, w, groups)
-    out = tuple(static_size(size) - (k - 1) * step for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
+    out = tuple(sub(size, (k - 1) * step) for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
     window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
     return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
 
 
 def _transposed_padding(
-    node: OnnxNode, image: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     n = len(kernel)
     extra = node.integers("output_padding") or [0] * n
@@ -136,10 +135,12 @@ def _transposed_padding(
     for axis in range(n):
         span = (kernel[axis] - 1) * dilations[axis] + 1
         begin, end = pads[axis], pads[n + axis]
-        full = strides[axis] * (image[axis] - 1) + extra[axis] + span
-        target = wanted[-n:][axis] if wanted else image[axis] * strides[axis] if mode.startswith("SAME") else None
+        full = add(mul(sub(image[axis], 1), strides[axis]), extra[axis] + span)
+        target = wanted[-n:][axis] if wanted else mul(image[axis], strides[axis]) if mode.startswith("SAME") else None
         if target is not None:
-            total = full - target
+            total = sub(full, target)
+            if not isinstance(total, int):
+                raise NoNativeLowering("symbolic-window", "an output of given size from a symbolic size")
             begin = total - total // 2 if mode == "SAME_LOWER" else total // 2
             begin = max(begin, 0)  # what a larger output adds lies at the end
             end = total - begin
@@ -155,7 +156,7 @@ def _spread(node: OnnxNode, x: Tensor, strides: Sequence[int], low: Sequence[int
     lead = x.rank - len(strides)
     if all(stride == 1 for stride in strides):
         return pad(node, x, [0] * lead + list(low), [0] * lead + list(high), 0)
-    image = _static(x.dims[lead:])
+    image = x.dims[lead:]
     wide: list[Dim] = list(x.dims[:lead])
     for size in image:
         wide += [size, 1]
@@ -164,7 +165,7 @@ def _spread(node: OnnxNode, x: Tensor, strides: Sequence[int], low: Sequence[int
     for stride in strides:
         after += [0, stride - 1]
     filled_in = pad(node, opened, [0] * len(wide), after, 0)
-    joined = reshape(node, filled_in, (*x.dims[:lead], *(size * stride for size, stride in zip(image, strides, strict=True))))
+    joined = reshape(node, filled_in, (*x.dims[:lead], *(mul(size, stride) for size, stride in zip(image, strides, strict=True))))
     trim = [h - (stride - 1) for h, stride in zip(high, strides, strict=True)]
     if min(trim) >= 0:
         return pad(node, joined, [0] * lead + list(low), [0] * lead + trim, 0)
@@ -175,7 +176,7 @@ def _cropped(node: OnnxNode, x: Tensor, lead: int, low: Sequence[int], trim: Seq
     from fuseline.frontends.onnx.slices import slice_of
     from fuseline.frontends.onnx.windows import pad
 
-    keep = [static_size(size) + min(t, 0) for size, t in zip(x.dims[lead:], trim, strict=True)]
+    keep = [add(size, min(t, 0)) for size, t in zip(x.dims[lead:], trim, strict=True)]
     cut = slice_of(node, x, [0] * x.rank, [*x.dims[:lead], *keep], [1] * x.rank)
     return pad(node, cut, [0] * lead + list(low), [0] * lead + [max(t, 0) for t in trim], 0)
 

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode
@@ -17,7 +18,6 @@ from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
-from fuseline.ir.dim import Dim, product
 
 
 def _add_exponential(b: Body, element: SSAValue, peak: SSAValue, accumulator: SSAValue) -> SSAValue:
@@ -26,11 +26,6 @@ def _add_exponential(b: Body, element: SSAValue, peak: SSAValue, accumulator: SS
 
 def _add(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
     return b.op(arith.AddfOp, acc, e)
-
-
-def _static_count(dims: Sequence[Dim]) -> int | None:
-    count = product(dims)
-    return count if isinstance(count, int) else None
 
 
 @onnx_op("Softmax", since=13)
@@ -78,18 +73,16 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
 
 def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """`x` minus its mean over `axes`, the mean, and 1 / sqrt(variance + epsilon); the last two keep unit dimensions."""
-    count = _static_count([x.dims[axis] for axis in axes])
-    if count is None:
-        raise NoNativeLowering("symbolic-window", "a mean over a symbolic size")
     dtype, element = x.dtype, mlir_element(x.dtype)
+    share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     total = reduce(node, [x], axes, 0.0, _add, dtype=dtype)
-    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, b.constant(1.0 / count, element)))
+    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
     kept = with_units(mean, axes, x.rank)
     centred = elementwise(node, [x, kept], dtype, lambda b, e, m: b.op(arith.SubfOp, e, m))
     squares = reduce(node, [centred], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype)
 
     def inverse(b: Body, t: SSAValue) -> SSAValue:
-        variance = b.op(arith.MulfOp, t, b.constant(1.0 / count, element))
+        variance = b.op(arith.MulfOp, t, share(b))
         root = b.op(math.SqrtOp, b.op(arith.AddfOp, variance, b.constant(epsilon, element)))
         return b.op(arith.DivfOp, b.constant(1.0, element), root)
 
@@ -120,15 +113,13 @@ def rms_norm(node: OnnxNode) -> Tensor:
     """x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on."""
     x, scale = node[0], node[1]
     axes = list(range(node.axis("axis", -1, x.rank), x.rank))
-    count = _static_count([x.dims[axis] for axis in axes])
-    if count is None:
-        raise NoNativeLowering("symbolic-window", "a mean over a symbolic size")
     dtype = accumulator(x.dtype)
+    share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     element, epsilon, wide = mlir_element(dtype), node.number("epsilon", 1e-5), cast(node, x, dtype)
     squares = reduce(node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True)
 
     def body(b: Body, e: SSAValue, t: SSAValue, g: SSAValue) -> SSAValue:
-        mean = b.op(arith.MulfOp, t, b.constant(1.0 / count, element))
+        mean = b.op(arith.MulfOp, t, share(b))
         root = b.op(math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(epsilon, element)))
         return b.op(arith.MulfOp, b.op(arith.DivfOp, e, root), g)
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.dtypes import is_float, lowest, mlir_element
+from fuseline.frontends.onnx.counts import count_divided
+from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.reduction import mean_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, static_sizes
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, element_of
-from fuseline.ir.dim import product
+from fuseline.ir.dim import Dim, add, mul
 
 Combine = Callable[[Body, SSAValue, SSAValue], SSAValue]
 
@@ -38,32 +41,50 @@ def average_pool(node: OnnxNode) -> Tensor:
     x = node[0]
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
     total = pool(node, pad_spatial(node, x, window, 0.0), window, 0.0, lambda b, e, acc: b.op(arith.AddfOp, acc, e))
-    counts = _counts(node, window, x)
-    if counts.size == 1 or (counts == counts.flat[0]).all():
-        number = float(counts.flat[0])
-        return elementwise(node, [total], x.dtype, lambda b, e: b.op(arith.DivfOp, e, b.constant(number, mlir_element(x.dtype))))
+    if not window.padded:
+        return count_divided(node, total, window.kernel)
+    if not all(isinstance(size, int) for size in (*x.dims[2:], *window.low, *window.high)):
+        return _divided_where_it_stands(node, total, window, x.dims[2:])
+    counts = _counts(node, window, static_sizes(x.dims[2:]))
+    if (counts == counts.flat[:1]).all():
+        return count_divided(node, total, [int(counts.flat[0])] if counts.size else [1])
     divisor = Tensor(x.dtype, tuple(counts.shape), array=counts.astype(x.dtype), name="window_counts")
     spatial = list(range(2, x.rank))
     return mapped(node, [(total, list(range(x.rank))), (divisor, spatial)], total.dims, x.dtype, lambda b, e, c: b.op(arith.DivfOp, e, c))
 
 
-def _counts(node: OnnxNode, window: Window, x: Tensor) -> np.ndarray:
+def _counted(node: OnnxNode, window: Window, axis: int, size: Dim) -> tuple[Dim, Dim]:
+    """The first position along an axis that counts, and the one behind the last."""
+    return (mul(window.low[axis], -1), add(size, window.explicit_high[axis])) if node.integer("count_include_pad") else (0, size)
+
+
+def _counts(node: OnnxNode, window: Window, image: Sequence[int]) -> np.ndarray:
     """How many elements each window averages."""
-    if not window.padded:
-        return np.array([float(np.prod(window.kernel))])
-    if not all(isinstance(size, int) for size in x.dims[2:]):
-        raise NoNativeLowering("symbolic-window", "an average over a padded symbolic size")
-    given = node.integers("pads") or [0] * (2 * len(window.kernel))
-    n = len(window.kernel)
-    out = np.ones([1] * n)
-    for axis in range(n):
-        size, low = static_size(x.dims[2 + axis]), window.low[axis]
-        first, last = (0, size) if not node.integer("count_include_pad") else (-low, size + max(given[n + axis], 0))
-        starts = np.arange(static_size(window.out[axis])) * window.strides[axis] - low
+    out = np.ones([1] * len(image))
+    for axis, size in enumerate(image):
+        first, last = static_sizes(_counted(node, window, axis, size))
+        starts = np.arange(static_size(window.out[axis])) * window.strides[axis] - static_size(window.low[axis])
         taps = starts[:, None] + np.arange(window.kernel[axis])[None, :] * window.dilations[axis]
         count = ((taps >= first) & (taps < last)).sum(axis=1).astype(float)
-        out = out * count.reshape([-1 if i == axis else 1 for i in range(n)])
+        out = out * count.reshape([-1 if i == axis else 1 for i in range(len(image))])
     return out
+
+
+def _divided_where_it_stands(node: OnnxNode, total: Tensor, window: Window, image: Sequence[Dim]) -> Tensor:
+    """Around symbolic sizes the number of elements is computed with each window."""
+    if any(step != 1 for step in window.dilations):
+        raise NoNativeLowering("symbolic-window", "an average over a dilated window in a padded symbolic size")
+    ends = [tuple(node.index(size) for size in (window.low[axis], *_counted(node, window, axis, image[axis]))) for axis in range(len(image))]
+
+    def body(b: Body, e: SSAValue) -> SSAValue:
+        for axis, (low, first, last) in enumerate(ends):
+            start = b.op(arith.SubiOp, b.op(arith.MuliOp, s.loop_index(b, 2 + axis), s.index_constant(b, window.strides[axis])), low)
+            end = b.op(arith.MinSIOp, b.op(arith.AddiOp, start, s.index_constant(b, window.kernel[axis])), last)
+            count = b.op(arith.IndexCastOp, b.op(arith.SubiOp, end, b.op(arith.MaxSIOp, start, first)), i64)
+            e = b.op(arith.DivfOp, e, s.convert(b, count, INDEX_DTYPE, total.dtype))
+        return e
+
+    return elementwise(node, [total], total.dtype, body)
 
 
 def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine: Combine) -> Tensor:
@@ -87,14 +108,7 @@ def pool(node: OnnxNode, x: Tensor, window: Window, start: float | int, combine:
 def global_average_pool(node: OnnxNode) -> Tensor:
     """The mean of each channel."""
     x = node[0]
-    axes = list(range(2, x.rank))
-    count = product(x.dims[2:])
-    if not isinstance(count, int):
-        raise NoNativeLowering("symbolic-window", "the mean over a symbolic size")
-    total = reduce(node, [x], axes, 0.0, lambda b, e, acc: b.op(arith.AddfOp, acc, e), dtype=x.dtype)
-    element = mlir_element(x.dtype)
-    mean = elementwise(node, [total], x.dtype, lambda b, e: b.op(arith.DivfOp, e, b.constant(float(count), element)))
-    return reshape(node, mean, (*x.dims[:2], *(1 for _ in axes)))
+    return mean_of(node, x, range(2, x.rank), keep=True)
 
 
 @onnx_op("GlobalMaxPool")

@@ -10,13 +10,13 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars
+from fuseline.frontends.onnx.counts import count_divided
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, is_float, is_half, lowest, mlir_element
 from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
-from fuseline.ir.dim import Dim, product
 
 Prologue = Callable[[Body, SSAValue, DType], SSAValue]
 
@@ -51,17 +51,6 @@ def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = 
         return scalars.add(b, wide, acc, prologue(b, scalars.convert(b, p, x.dtype, wide), wide))
 
     return reduce(node, [x], axes, 0, body, dtype=wide)
-
-
-def count_divided(node: OnnxNode, total: Tensor, sizes: Sequence[Dim]) -> Tensor:
-    """`total` divided by the number of elements in `sizes`."""
-    count = product(sizes)
-    dtype = total.dtype
-    if isinstance(count, int):
-        divisor = count if is_float(dtype) else max(count, 1)
-        return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(divisor, mlir_element(dtype))))
-    integer = node.program.integer(count, mlir_element(INDEX_DTYPE), node.emit)
-    return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, scalars.convert(b, integer, INDEX_DTYPE, dtype)))
 
 
 def mean_of(node: OnnxNode, x: Tensor, axes: Sequence[int], *, keep: bool) -> Tensor:

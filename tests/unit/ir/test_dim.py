@@ -1,0 +1,70 @@
+"""Sizes compare equal however they were computed, and keep their value and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from fuseline.ir import dim as d
+
+N, M = d.symbol("n"), d.symbol("m")
+OPERATIONS: dict[str, tuple[Callable[[d.Dim, d.Dim], d.Dim], Callable[[int, int], int]]] = {
+    "+": (d.add, lambda a, b: a + b),
+    "-": (d.sub, lambda a, b: a - b),
+    "*": (d.mul, lambda a, b: a * b),
+    "/": (d.floor_div, lambda a, b: a // b),
+    "max": (d.maximum, max),
+    "min": (d.minimum, min),
+}
+
+
+@dataclass(frozen=True)
+class Both:
+    """A size and its value under n = 7, m = 12."""
+
+    size: d.Dim
+    value: int
+
+
+VALUES = {"n": 7, "m": 12}
+
+
+def random_size(rng: np.random.Generator, depth: int) -> Both:
+    """Operations at random over both symbols and small numbers; divisors are positive numbers."""
+    if depth == 0:
+        number = int(rng.integers(-9, 10))
+        return (Both(N, VALUES["n"]), Both(M, VALUES["m"]), Both(number, number))[rng.integers(3)]
+    name = list(OPERATIONS)[rng.integers(len(OPERATIONS))]
+    left = random_size(rng, depth - 1)
+    right = random_size(rng, depth - 1) if name not in "*/" else Both(*(int(rng.integers(1, 9)),) * 2)
+    of_sizes, of_numbers = OPERATIONS[name]
+    return Both(of_sizes(left.size, right.size), of_numbers(left.value, right.value))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_expression_keeps_its_value_and_bounds(seed: int):
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        found = random_size(rng, 4)
+        low, high = d.lower_bound(found.size), d.upper_bound(found.size)
+        assert d.evaluate(found.size, VALUES) == found.value
+        assert low is None or low <= found.value
+        assert high is None or found.value <= high
+        assert d.from_json(d.to_json(found.size)) == found.size
+
+
+def test_chains_of_divisions_are_one():
+    halved = N
+    for _ in range(5):
+        halved = d.ceil_div(halved, 2)
+    assert halved == d.ceil_div(N, 32)
+    assert d.floor_div(d.add(d.floor_div(N, 4), 3), 5) == d.floor_div(d.add(N, 12), 20)
+
+
+def test_whole_multiples_leave_a_division():
+    assert d.add(d.floor_div(d.sub(N, 1), 2), 1) == d.floor_div(d.add(N, 1), 2)
+    assert d.floor_div(d.add(d.mul(6, N), M), 3) == d.add(d.mul(2, N), d.floor_div(M, 3))
+    assert d.sub(d.ceil_div(d.mul(N, 4), 2), d.mul(N, 2)) == 0

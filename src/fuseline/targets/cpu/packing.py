@@ -49,6 +49,33 @@ def packed_columns(
     return PackedColumns(PackedLayout(pad_to, reshape, tuple(order)), by_loop, strides[split], step)
 
 
+def packed_groups(
+    shape: Sequence[int], loops: Sequence[int | None], channels: tuple[int, ...], reduction: Sequence[int], groups: int
+) -> PackedColumns:
+    """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]`; `channels` are the loops of the group and of the column in it.
+
+    Memory order: panel, `reduction` loops, `groups` groups, columns of a group; the groups are padded with zeros to whole panels.
+
+    >>> layout = packed_groups((3, 5, 2, 4), (2, 0, 3, 1), (0, 1), (2, 3), 2).layout
+    >>> layout.pad_to, layout.reshape, layout.permutation
+    ((3, 6, 2, 4), (3, 3, 2, 2, 4), (1, 0, 3, 2, 4))
+    """
+    place = {loop: i for i, loop in enumerate(loops) if loop is not None}
+    split, column = (place[loop] for loop in channels)
+    panels = -(-shape[split] // groups)
+    pad_to = tuple(panels * groups if i == split else size for i, size in enumerate(shape))
+    reshape = (*pad_to[:split], panels, groups, *pad_to[split + 1 :])
+
+    def moved(i: int) -> int:
+        return i if i <= split else i + 1
+
+    rest = [i for i in range(len(shape)) if i not in (split, column) and loops[i] not in reduction]
+    order = [split, *(moved(i) for i in rest), *(moved(place[loop]) for loop in reduction if loop in place), split + 1, moved(column)]
+    strides, step = _strides_after(reshape, order)
+    by_loop = {loop: strides[moved(place[loop])] for loop in reduction if loop in place}
+    return PackedColumns(PackedLayout(pad_to, reshape, tuple(order)), by_loop, strides[split], step)
+
+
 def _strides_after(reshape: Sequence[int], order: Sequence[int]) -> tuple[dict[int, int], int]:
     """Elements between two steps of each dimension once they lie in `order`, and of the whole."""
     strides: dict[int, int] = {}

@@ -52,9 +52,22 @@ class Image:
     channels: Dim
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a window goes over the image: `pixel` is the tiled axis of the result, `across` the reduction axis that slides along it (None: none
+    does), `line` the axis of the result before it, `outer` those before that; `down` are the other reduction axes, outermost first.
+    """
+
+    outer: tuple[Axis, ...]
+    line: Axis | None
+    pixel: Axis | None
+    down: tuple[Axis, ...]
+    across: Axis | None
+
+
 @dataclass(frozen=True)
 class WindowProblem:
-    """The roles of the loops. `pixel` is the tiled axis, `across` the reduction axis that slides along it (None: none does).
+    """The roles of the loops and operands. `channel` runs along the lanes.
 
     `images` are the parts of the image along its channels, one after the other: more than one where it is a concat.
     """
@@ -67,13 +80,34 @@ class WindowProblem:
     image_position: int
     filter: Operand | None
     filter_position: int
-    outer: tuple[Axis, ...]
-    line: Axis | None
-    pixel: Axis | None
     channel: Axis
-    down: tuple[Axis, ...]
-    across: Axis | None
+    walk: Walk
     skips_padding: bool
+
+    @property
+    def outer(self) -> tuple[Axis, ...]:
+        """The axes of the result before lines and pixels."""
+        return self.walk.outer
+
+    @property
+    def line(self) -> Axis | None:
+        """The axis before the pixels."""
+        return self.walk.line
+
+    @property
+    def pixel(self) -> Axis | None:
+        """The tiled axis."""
+        return self.walk.pixel
+
+    @property
+    def down(self) -> tuple[Axis, ...]:
+        """The reduction axes that do not slide along the pixels."""
+        return self.walk.down
+
+    @property
+    def across(self) -> Axis | None:
+        """The reduction axis that does."""
+        return self.walk.across
 
     @property
     def reduction(self) -> tuple[Axis, ...]:
@@ -199,21 +233,25 @@ def _with_roles(
     images, image_position, filter_, filter_position = operands
     moving, channel = loops
     accesses = [image.access for image in images]
-    axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
-    reduction = [loop for loop in root.reduction if extents[loop] != 1]
-    reduction.sort(key=lambda loop: -abs(estimated(accesses[0].stride(loop))))
-    pixels = [loop for loop in moving if loop != channel]
-    pixel = pixels[-1] if pixels and _slides(accesses, pixels[-1]) else None
+    walk = walk_of(accesses, extents, [loop for loop in moving if loop != channel], root.reduction)
+    if isinstance(walk, Refusal):
+        return walk
+    channels = Axis((channel,), (extents[channel],))
+    return WindowProblem(view, root, dtype, extents, images, image_position, filter_, filter_position, channels, walk, skips_padding(root, accesses))
+
+
+def walk_of(images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]) -> Walk | Refusal:
+    """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image."""
+    axes = {loop: Axis((loop,), (extents[loop],)) for loop in (*pixels, *reduction)}
+    moving = sorted((loop for loop in reduction if extents[loop] != 1), key=lambda loop: -abs(estimated(images[0].stride(loop))))
+    pixel = pixels[-1] if pixels and _slides(images, pixels[-1]) else None
     rest = [loop for loop in pixels if loop != pixel]
-    line = rest[-1] if rest else None
-    across = _across(accesses, pixel, reduction, extents)
-    down = [loop for loop in reduction if loop != across]
-    if any(not _simple(bound, reduction) for access in accesses for bound in access.bounds):
+    across = _across(images, pixel, moving, extents)
+    if any(not _simple(bound, moving) for access in images for bound in access.bounds):
         return Refusal("window-map", "a padded coordinate mixes several window loops")
-    return WindowProblem(
-        view, root, dtype, extents, images, image_position, filter_, filter_position, tuple(axes[loop] for loop in rest[:-1]),
-        axes[line] if line is not None else None, axes[pixel] if pixel is not None else None, axes[channel],
-        tuple(axes[loop] for loop in down), axes[across] if across is not None else None, _skips(root, accesses),
+    return Walk(
+        tuple(axes[loop] for loop in rest[:-1]), axes[rest[-1]] if rest else None, axes[pixel] if pixel is not None else None,
+        tuple(axes[loop] for loop in moving if loop != across), axes[across] if across is not None else None,
     )  # fmt: skip
 
 
@@ -241,7 +279,7 @@ def _simple(bound: Bound, reduction: Sequence[int]) -> bool:
     return len(mine) <= 1 and all(isinstance(bound.coordinate.terms[loop], int) and bound.coordinate.terms[loop] > 0 for loop in mine)  # pyright: ignore[reportOperatorIssue]
 
 
-def _skips(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
+def skips_padding(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
     """Whether combining the pad value changes nothing, so that window rows in the padding may be left out."""
     combine = yielded(root.op)[0].owner
     if not isinstance(combine, Operation):
@@ -268,7 +306,7 @@ def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] 
     layouts = {view.tensors.index(problem.filter.value): packed.layout} if packed is not None and problem.filter is not None else {}  # pyright: ignore[reportArgumentType]
     plan = WindowPlan(
         view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
-        blocks=_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
+        blocks=window_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
         notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem)},
     )  # fmt: skip
     return replace(plan, workgroups=d.product(plan.grid))
@@ -281,14 +319,19 @@ def _image_note(problem: WindowProblem) -> str:
 
 
 def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, int]:
-    """Pixels and vectors of a tile: accumulators, one window row of the filter and the column at hand stay in registers."""
+    """Pixels and vectors of a tile."""
     channels = problem.channel.extent
     limit = -(-channels // lanes) if isinstance(channels, int) else 8
     if problem.pixel is None:
         return 1, max(1, min(8, limit))
+    return window_pixels(problem, machine), 1
+
+
+def window_pixels(problem: WindowProblem, machine: Machine) -> int:
+    """Pixels of a tile one vector wide: accumulators, one window row of the filter and the column at hand stay in registers."""
     taps = estimated(problem.across.extent) if problem.across is not None else 1
     room = machine.vector_registers - 2 - (min(taps, 5) if problem.filter is not None else 0)
-    return max(2, min(MOST_PIXELS, room)), 1
+    return max(2, min(MOST_PIXELS, room))
 
 
 def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
@@ -305,7 +348,8 @@ def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
     return packed_columns(shape, loops, problem.channel.inner, outer, [axis.inner for axis in problem.reduction], width)
 
 
-def _blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
+def window_blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
+    """Lines and panels of `width` channels per workgroup."""
     outer, window = 1, 1
     for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1

@@ -11,12 +11,14 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Family
+from fuseline.targets.cpu.families.grouped import GroupedFamily
 from fuseline.targets.cpu.families.window import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 from .test_convolution import Case as Convolution
+from .test_grouped import Case as Grouped
 from .test_window import Case as Window
 
 
@@ -41,6 +43,8 @@ CASES: dict[str, tuple[Family, DispatchView, dict[str, int]]] = {
     "convolution": (ConvolutionFamily(), Convolution((5, 6), (3, 3), (3, 9), pad=(1, 1)).view, {}),
     "strided convolution": (ConvolutionFamily(), Convolution((7, 7), (3, 3), (2, 5), pad=(1, 1), stride=2, value=1.5).view, {}),
     "depthwise": (WindowFamily(), Window((5, 6), (3, 3), 9, pad=(1, 1)).depthwise(), {}),
+    "grouped": (GroupedFamily(), Grouped((5, 6), (3, 3), (5, 4, 4), pad=(1, 1)).view(), {}),
+    "strided groups": (GroupedFamily(), Grouped((5, 7), (3, 3), (3, 2, 4), pad=(1, 1), stride=2).view(), {}),
     "pooling": (WindowFamily(), Window((5, 6), (3, 3), 9, pad=(1, 1), stride=2).pooling("max", 0.0), {}),
 }
 

@@ -10,11 +10,12 @@ from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Family
+from fuseline.targets.cpu.families.grouped import GroupedFamily
 from fuseline.targets.cpu.families.window import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 
-from . import test_convolution, test_prologues, test_window
+from . import test_convolution, test_grouped, test_prologues, test_window
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
 
@@ -42,6 +43,7 @@ CASES: dict[str, tuple[Family, DispatchView]] = {
     "segments": (ConvolutionFamily(), padded_concat_with_an_upsampled_part()),
     "packed": (ContractionFamily(), rotated_scores()),
     "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),
+    "grouped": (GroupedFamily(), test_grouped.CASES["four per group"].view()),
 }
 
 

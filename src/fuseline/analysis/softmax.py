@@ -36,7 +36,7 @@ class SoftmaxFacts:
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class Reduction:
     """A reduction of one operand, element by element; `kept[j]` is the operand's dimension behind dimension `j` of the result."""
 
     op: linalg.ops.GenericOp
@@ -46,6 +46,7 @@ class _Reduction:
 
     @property
     def result(self) -> OpResult:
+        """What it makes."""
         return self.op.results[0]
 
     def start(self) -> float | int | None:
@@ -65,7 +66,7 @@ def softmax_facts(ops: Iterable[Operation]) -> SoftmaxFacts:
 
 
 def _add(facts: SoftmaxFacts, op: linalg.ops.GenericOp, exponent: math.ExpOp) -> None:
-    maximum = _shifted_by_maximum(op, exponent.operands[0])
+    maximum = shifted_by_maximum(op, exponent.operands[0])
     if maximum is None:
         return
     facts.exponents.add(exponent)
@@ -81,7 +82,7 @@ def _add(facts: SoftmaxFacts, op: linalg.ops.GenericOp, exponent: math.ExpOp) ->
         facts.maxima.add(maximum.combine)
 
 
-def _shifted_by_maximum(op: linalg.ops.GenericOp, argument: SSAValue) -> _Reduction | None:
+def shifted_by_maximum(op: linalg.ops.GenericOp, argument: SSAValue) -> Reduction | None:
     """The maximum `m` where `argument` is `x - m` at matching points."""
     if not isinstance(argument, OpResult) or not isinstance(argument.op, arith.SubfOp):
         return None
@@ -89,8 +90,8 @@ def _shifted_by_maximum(op: linalg.ops.GenericOp, argument: SSAValue) -> _Reduct
     if sides[0] is None or sides[1] is None:
         return None
     (x, x_map), (m, m_map) = sides[0], sides[1]
-    found = _reduction(m, (arith.MaximumfOp, arith.MaxnumfOp))
-    return found if found is not None and found.source is x and _matches(found, x_map, m_map) else None
+    found = reduction_of(m, (arith.MaximumfOp, arith.MaxnumfOp))
+    return found if found is not None and found.source is x and matches(found, x_map, m_map) else None
 
 
 def _operand(op: linalg.ops.GenericOp, value: SSAValue) -> tuple[SSAValue, AffineMap] | None:
@@ -104,7 +105,7 @@ def _argument(op: linalg.ops.GenericOp, value: SSAValue) -> BlockArgument:
     return op.body.block.args[list(op.inputs).index(value)]
 
 
-def _reduction(value: SSAValue, kinds: tuple[type[Operation], ...]) -> _Reduction | None:
+def reduction_of(value: SSAValue, kinds: tuple[type[Operation], ...]) -> Reduction | None:
     """The reduction that makes `value` by one op of `kinds` from each element of one operand."""
     if not isinstance(value, OpResult) or not is_generic(value.op):
         return None
@@ -112,40 +113,41 @@ def _reduction(value: SSAValue, kinds: tuple[type[Operation], ...]) -> _Reductio
     made = yielded(op)
     if len(op.inputs) != 1 or len(op.outputs) != 1 or not isinstance(made[0], OpResult) or not isinstance(made[0].op, kinds):
         return None
-    if set(made[0].op.operands) != set(op.body.block.args) or not all(_is_plain(map_) for map_ in view.maps):
+    if set(made[0].op.operands) != set(op.body.block.args) or not all(is_plain(map_) for map_ in view.maps):
         return None
     places = {expr: i for i, expr in enumerate(view.maps[0].results)}
     if not all(expr in places for expr in view.maps[1].results):
         return None
-    return _Reduction(op, made[0].op, op.inputs[0], tuple(places[expr] for expr in view.maps[1].results))
+    return Reduction(op, made[0].op, op.inputs[0], tuple(places[expr] for expr in view.maps[1].results))
 
 
-def _is_plain(map_: AffineMap) -> bool:
+def is_plain(map_: AffineMap) -> bool:
+    """Whether every coordinate is a loop of its own."""
     return all(isinstance(expr, AffineDimExpr) for expr in map_.results) and len(set(map_.results)) == len(map_.results)
 
 
-def _matches(reduction: _Reduction, whole: AffineMap, reduced: AffineMap) -> bool:
+def matches(reduction: Reduction, whole: AffineMap, reduced: AffineMap) -> bool:
     """Whether an op that reads the operand by `whole` and the result by `reduced` sees the result of the element's own row."""
-    if not _is_plain(whole) or len(reduced.results) != len(reduction.kept):
+    if not is_plain(whole) or len(reduced.results) != len(reduction.kept):
         return False
     return all(expr == whole.results[dimension] for expr, dimension in zip(reduced.results, reduction.kept, strict=True))
 
 
-def _total(op: linalg.ops.GenericOp, maximum: _Reduction) -> _Reduction | None:
+def _total(op: linalg.ops.GenericOp, maximum: Reduction) -> Reduction | None:
     """The sum of what `op` makes, along the very dimensions of `maximum`, from 0."""
     view, made = StructuredOp(op), op.results[0]
     read = view.maps[list(op.inputs).index(maximum.source)]
     kept_loops = {read.results[dimension] for dimension in maximum.kept}
     for use in made.uses:
-        found = _reduction(use.operation.results[0], (arith.AddfOp,)) if use.operation.results else None
+        found = reduction_of(use.operation.results[0], (arith.AddfOp,)) if use.operation.results else None
         if found is not None and found.source is made and found.start() == 0:
             loops = view.output_maps[0].results
-            if _is_plain(view.output_maps[0]) and {loops[i] for i in found.kept} == kept_loops and len(loops) == view.rank:
+            if is_plain(view.output_maps[0]) and {loops[i] for i in found.kept} == kept_loops and len(loops) == view.rank:
                 return found
     return None
 
 
-def _quotients(made: SSAValue, total: _Reduction) -> list[Operation]:
+def _quotients(made: SSAValue, total: Reduction) -> list[Operation]:
     """The divisions of `made` by its total."""
     found: list[Operation] = []
     for use in total.result.uses:
@@ -156,7 +158,7 @@ def _quotients(made: SSAValue, total: _Reduction) -> list[Operation]:
             sides = [_operand(op, side) for side in inner.operands]  # pyright: ignore[reportArgumentType]
             if sides[0] is None or sides[1] is None or sides[0][0] is not made or sides[1][0] is not total.result:
                 continue
-            if _matches(total, sides[0][1], sides[1][1]):
+            if matches(total, sides[0][1], sides[1][1]):
                 found.append(inner)
     return found
 

@@ -46,6 +46,9 @@ SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
 """What the values between units should take of a thread's scratch at a time; and at most, where no block is small enough for that: to store
 them beyond the second-level cache is still far better than to compute them anew."""
 
+STREAMED_SIZES = (64, 128, 256, 512)
+"""Points per block along a streamed loop."""
+
 MOST_COMBINATIONS = 512
 """More are not all tried."""
 
@@ -71,15 +74,40 @@ class _Volume:
         return self.full * prod(share[axis] for axis in self.axes)
 
 
-def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy) -> dict[Node, Tile] | Refusal:
-    """The tiles of the grid, outermost first; loops that a block takes in full have none. `kept` are the values between units."""
-    grid = structure.grid
-    extents = {axis: structure.axes.extents[axis] for axis in grid}
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The tiles of the grid, outermost first, then that of the streamed loop; loops that a block takes in full have none.
+
+    `price` orders choices: bytes too many in scratch, then cycles.
+    """
+
+    tiles: dict[Node, Tile]
+    price: tuple[float, float]
+
+
+def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None) -> Choice | Refusal:
+    """The best tiles. `kept` are the values between units, `streamed` is a loop that runs inside, block by block."""
+    axes = (*structure.grid, streamed) if streamed is not None else structure.grid
+    extents = {axis: structure.axes.extents[axis] for axis in axes}
     if any(extent == 0 for extent in extents.values()):
         return Refusal("empty", "a loop never runs")
-    model = _Model(structure, grid, kept, machine, policy)
-    choices = [_candidates(extents[axis], axis in model.contiguous, machine) for axis in grid]
-    return _tiles(grid, extents, _cheapest(choices, lambda sizes: (*model.price(dict(zip(grid, sizes, strict=True))), sizes)))
+    model = _Model(structure, axes, kept, machine, policy, streamed)
+    choices = [_candidates(extents[axis], axis in model.contiguous, machine) if axis != streamed else _streamed(extents[axis]) for axis in axes]
+    if not all(choices):
+        return Refusal("short", "the streamed loop is no longer than a block of it")
+
+    def price(sizes: tuple[int, ...]) -> tuple[float, float]:
+        return model.price(dict(zip(axes, sizes, strict=True)))
+
+    starts = [[*choices[:-1], [size]] for size in choices[-1]] if streamed is not None else [choices]
+    best = min((_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts), key=lambda sizes: (*price(sizes), sizes))
+    return Choice(_tiles(axes, extents, best), price(best))
+
+
+def _streamed(extent: Dim) -> list[int]:
+    """Sizes that leave more than one block."""
+    bound = upper_bound(extent)
+    return [size for size in STREAMED_SIZES if bound is None or size < bound]
 
 
 def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]], Any]) -> tuple[int, ...]:
@@ -122,8 +150,11 @@ def _candidates(extent: Dim, contiguous: bool, machine: Machine) -> list[int]:
 class _Model:
     """Prices a block."""
 
-    def __init__(self, structure: Structure, grid: Sequence[Node], kept: Sequence[Kept], machine: Machine, policy: Policy) -> None:
+    def __init__(
+        self, structure: Structure, grid: Sequence[Node], kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None
+    ) -> None:
         self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
+        self.streamed = streamed
         self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
         self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
         self.few = {axis: self.extents[axis] if isinstance(extent, int) else min(FEW, self.extents[axis]) for axis, extent in self.ragged.items()}
@@ -165,7 +196,8 @@ class _Model:
     def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
         """The cost where the loops of the grid have these extents."""
         share = {axis: min(size, extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
-        blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items())
+        blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis != self.streamed)
+        steps = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis == self.streamed)
         moved = [volume.at(share) * size for volume, size in self.kept_volumes]
         peak = most_kept(self.kept, moved)
         far = sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0  # least recently used goes first: what does not fit is gone as a whole
@@ -174,7 +206,7 @@ class _Model:
         block += 2 * sum(moved) / L2_BYTES_PER_CYCLE + 2 * far / FAR_BYTES_PER_CYCLE + BLOCK_CYCLES
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
-        return rounds * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+        return rounds * steps * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
 
     def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
         """What it takes to read an operand of a block: from memory where all of it does not stay in the shared cache."""

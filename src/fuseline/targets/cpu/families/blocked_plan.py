@@ -14,7 +14,10 @@ from fuseline.analysis.structured import tensor_operands
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.families.blocked_block import Choice
 from fuseline.targets.cpu.families.blocked_entry import Sink, UnitEntry, UnitWriter
+from fuseline.targets.cpu.families.blocked_phases import Stream
+from fuseline.targets.cpu.families.blocked_streaming import Carried
 from fuseline.targets.cpu.families.blocked_structure import Structure
 from fuseline.targets.cpu.families.blocked_tiles import Tile, Tiling
 from fuseline.targets.cpu.families.blocked_units import Kept, Unit, most_kept, readers
@@ -34,6 +37,16 @@ class PlannedUnit:
     extra: int
 
 
+@dataclass(frozen=True, slots=True)
+class StreamedUnits:
+    """Units `first` to `end` run for every tile of a streamed loop; `carried` go from one to the next, each with its elements in a block at most."""
+
+    tile: Tile
+    first: int
+    end: int
+    carried: tuple[tuple[Carried, int], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockedPlan(Plan):
     """Units in order, the tiles of the grid in order, and the values that lie in scratch with the last unit that reads each."""
@@ -42,6 +55,48 @@ class BlockedPlan(Plan):
     tiles: tuple[Tile, ...]
     buffers: Mapping[SSAValue, int]
     last_reader: Mapping[SSAValue, int]
+    streamed: StreamedUnits | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to evaluate a dispatch block by block: its units, what lies between them, and the tiles with their price."""
+
+    structure: Structure
+    units: tuple[Unit, ...]
+    kept: tuple[Kept, ...]
+    choice: Choice
+    stream: Stream | None = None
+
+    @property
+    def tiling(self) -> Tiling:
+        """The tiles of all loops."""
+        return Tiling(self.structure, self.choice.tiles)
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The tiles of the grid, outermost first."""
+        return tuple(tile for axis, tile in self.choice.tiles.items() if self.stream is None or axis != self.stream.axis)
+
+    @property
+    def streamed(self) -> StreamedUnits | None:
+        """The part that runs for every block of a streamed loop."""
+        stream, tiling = self.stream, self.tiling
+        if stream is None:
+            return None
+        carried = tuple((one, scratch_elements(tiling, one.state) or 0) for one in stream.carried)
+        return StreamedUnits(tiling.tiles[stream.axis], stream.first, stream.end, carried)
+
+    def last_readers(self, planned: Sequence[PlannedUnit]) -> dict[SSAValue, int]:
+        """The last unit that needs each argument of a unit: what is read in the blocks of a streamed loop lives until the last unit there."""
+        found = {value: i for i, unit in enumerate(planned) for value in unit.arguments}
+        if self.stream is None:
+            return found
+        first, last = self.stream.first, self.stream.end - 1
+        made = {sink.value: i for i, unit in enumerate(planned) for sink in unit.sinks}
+        found = {value: max(i, last) if i >= first > made.get(value, first) else i for value, i in found.items()}
+        found |= {one.following: last for one in self.stream.carried}
+        return found | {one.state: self.stream.last_reader(one) for one in self.stream.carried}
 
 
 Choose = Callable[[DispatchView], "tuple[Family, Plan]"]
@@ -83,14 +138,15 @@ def _parts(structure: Structure, value: SSAValue) -> list[tuple[SSAValue, int, D
     return out
 
 
-def write_units(tiling: Tiling, units: Sequence[Unit], sinks: Mapping[SSAValue, Sequence[Sink]]) -> list[UnitEntry]:
+def write_units(form: Form, sinks: Mapping[SSAValue, Sequence[Sink]]) -> list[UnitEntry]:
     """The entry functions of the units."""
-    structure = tiling.structure
+    tiling, units, structure = form.tiling, form.units, form.structure
+    handed_on = {one.following for one in form.stream.carried} if form.stream is not None else set[SSAValue]()
     read_back = {value for value, places in sinks.items() if readers(structure, units, value) and _whole(structure, value, places)}
     packable = _packable(structure, units)
     out: list[UnitEntry] = []
     for number, unit in enumerate(units):
-        mine = [sink for op in unit.members for value in op.results for sink in _outputs(structure, units, value, sinks, read_back)]
+        mine = [sink for op in unit.members for value in op.results for sink in _outputs(structure, units, value, sinks, read_back, handed_on)]
         writer = UnitWriter(tiling, unit.members, read_back, packable)
         out.append(writer.write(f"{structure.view.entry.sym_name.data}_unit_{number}", unit.members, mine))
     return out
@@ -102,10 +158,11 @@ def _whole(structure: Structure, value: SSAValue, places: Sequence[Sink]) -> boo
 
 
 def _outputs(
-    structure: Structure, units: Sequence[Unit], value: SSAValue, sinks: Mapping[SSAValue, Sequence[Sink]], read_back: set[SSAValue]
-) -> list[Sink]:
+    structure: Structure, units: Sequence[Unit], value: SSAValue, sinks: Mapping[SSAValue, Sequence[Sink]], read_back: set[SSAValue],
+    handed_on: set[SSAValue],
+) -> list[Sink]:  # fmt: skip
     out = list(sinks.get(value, ()))
-    if value not in read_back and readers(structure, units, value):
+    if value not in read_back and (value in handed_on or readers(structure, units, value)):
         out.append(Sink(value))
     return out
 

@@ -3,7 +3,8 @@
 *Placed* ops are computed block by block: every reduction, and everything elementwise that depends on one. *Moved* values are rearrangements of
 placed ones (reshapes, transposes, slices): whoever reads them reads through them. The rest depends on arguments only and is read in place.
 
-An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in step.
+An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in step. A **streamed** axis
+is met block by block inside the block: some ops reduce along it, over values that go from one of its blocks to the next (`blocked_streaming.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ _REARRANGING = (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 
 @dataclass(frozen=True)
 class Structure:
-    """The parts of a dispatch. `placed` are in order; `moved` are the ops that only rearrange what placed ones make."""
+    """The parts of a dispatch. `placed` are in order; `moved` are the ops that only rearrange what placed ones make.
+
+    `carried` are uninitialised tensors that a block finds filled by the one before it.
+    """
 
     view: DispatchView
     axes: Axes
     placed: tuple[linalg.ops.GenericOp, ...]
     moved: frozenset[Operation]
+    carried: frozenset[SSAValue] = frozenset()
 
     @cached_property
     def grid(self) -> tuple[Node, ...]:
@@ -60,20 +65,29 @@ class Structure:
 
     def is_inside(self, value: SSAValue) -> bool:
         """Whether a value is computed block by block, or is a rearrangement of such values."""
-        return isinstance(value, OpResult) and (value.op in self.moved or value.op in self.placed)
+        return isinstance(value, OpResult) and (value in self.carried or value.op in self.moved or value.op in self.placed)
 
     def heavy(self, op: Operation) -> bool:
         """Whether a placed op is one that a dispatch is built around."""
         return kind(op) in HEAVY
 
+    def meets(self, op: linalg.ops.GenericOp, axis: Node) -> bool:
+        """Whether a placed op has a loop along `axis`."""
+        return axis in self.axes.of_op(op)
+
     # what keeps an axis out of the grid ----------------------------------------------------------------------------------------------
 
     def _forbidden(self) -> set[Node]:
+        return self.unordered() | {
+            axis for op in self.placed for loop in StructuredOp(op).reduction if (axis := self.axes.of_op(op)[loop]) is not None
+        }
+
+    def unordered(self) -> set[Node]:
+        """The axes along which a block of what is read is not all that a block of what is made needs."""
         found: set[Node] = set()
         for op in self.placed:
             structured, loops = StructuredOp(op), self.axes.of_op(op)
             found.update(axis for axis in loops if axis is not None and loops.count(axis) > 1)
-            found.update(axis for loop in structured.reduction if (axis := loops[loop]) is not None)
             found.update(loops[loop] for loop in _non_linear(structured) if loops[loop] is not None)  # pyright: ignore[reportArgumentType]
             found.update(self._out_of_step(op))
         for op in self.moved:
@@ -105,20 +119,20 @@ class Structure:
                 yield from (axis for i, axis in enumerate(axes) if axis is not None and kept.get((source, i)) != axis)
 
 
-def structure_of(view: DispatchView) -> Structure:
-    """The parts of a dispatch."""
+def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset()) -> Structure:
+    """The parts of a dispatch; `carried` are its values that blocks fill for each other."""
     results = {unreshaped(result) for result in view.results}
     placed: list[linalg.ops.GenericOp] = []
     moved: set[Operation] = set()
     for op in view.members:
-        depends = any(isinstance(v, OpResult) and (v.op in moved or v.op in placed) for v in tensor_operands(op))
+        depends = any(isinstance(v, OpResult) and (v in carried or v.op in moved or v.op in placed) for v in tensor_operands(op))
         if is_generic(op) and (StructuredOp(op).reduction or (_computes(op, results) and (depends or results & set(op.results)))):
             placed.append(op)
         elif depends:
             moved.add(op)
     moved = _read_by(placed, moved)
-    inside = {result for op in (*placed, *moved) for result in op.results}
-    return Structure(view, Axes(view, inside.__contains__), tuple(placed), frozenset(moved))
+    inside = carried.union(result for op in (*placed, *moved) for result in op.results)
+    return Structure(view, Axes(view, inside.__contains__), tuple(placed), frozenset(moved), carried)
 
 
 def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:

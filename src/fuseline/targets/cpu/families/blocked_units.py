@@ -29,10 +29,10 @@ class Unit:
         return isinstance(value, OpResult) and value.op in self.members
 
 
-def units_of(structure: Structure) -> list[Unit]:
-    """The units in the order in which they run."""
+def units_of(structure: Structure, placed: Sequence[linalg.ops.GenericOp] | None = None) -> list[Unit]:
+    """The units that compute `placed` (all placed ops), in the order in which they run."""
     units: list[Unit] = []
-    for op in structure.placed:
+    for op in structure.placed if placed is None else placed:
         if structure.heavy(op):
             units.append(Unit(op, [op]))
             continue

@@ -44,14 +44,16 @@ class Axes:
             self._parent.clear()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
         for links in sibling_links(view, self.ops, plain_pairs):
-            self._try(links)
+            self.join(links)
 
-    def _try(self, links: Iterable[tuple[Node, Node]]) -> None:
-        """Join where that makes no two dimensions of a value one axis."""
+    def join(self, links: Iterable[tuple[Node, Node]]) -> bool:
+        """Join, where that makes no two dimensions of a value one axis; whether it was done."""
         before = dict(self._parent)
         self._join(links)
-        if self._clashing():
-            self._parent = before
+        if not self._clashing():
+            return True
+        self._parent = before
+        return False
 
     def _join(self, links: Iterable[tuple[Node, Node]]) -> None:
         for node, other in links:

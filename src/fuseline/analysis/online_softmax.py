@@ -1,0 +1,259 @@
+"""Softmax whose weights are summed up by a contraction, recognised by its maps and bodies: what can be evaluated in one pass over its loop.
+
+    m = max(x)      e = exp(x - m)      l = sum(e)      p = e / l      o = sum(p * v)        all along one loop, the *streamed* one
+
+A running maximum, sum and product stand for all of it: for each block of the loop
+
+    m' = max(m, max(x))     r = exp(m - m')     l' = l r + sum(exp(x - m'))     o' = o r + sum(exp(x - m') * v)
+
+and the division by `l` follows once, at the end. (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al.,
+FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, 2022.)
+
+Between `e` and the product there may be any elementwise ops that keep to it as a factor: those that multiply or divide by what does not depend on
+`l` (dropout, casts) stay where they are, those that multiply or divide by `l` alone follow the product. So may anything else that reads `l`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.dialects import arith, linalg, math
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.softmax import Reduction, is_plain, matches, reduction_of, shifted_by_maximum
+from fuseline.analysis.structured import StructuredOp, captured, is_generic, multiply_add_operands, splat_value, yielded
+from fuseline.ir.build import element_of
+
+Generic = linalg.ops.GenericOp
+
+MAXIMA: tuple[type[Operation], ...] = (arith.MaximumfOp, arith.MaxnumfOp)
+"""A maximum that passes a NaN on, and one that leaves it to the exponentials: either way the sum is NaN then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Dimension `axis` of a tensor."""
+
+    value: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class OnlineSoftmax:
+    """The ops of one softmax and the product behind it, each with the streamed loop among its own.
+
+    Attributes:
+        maximum, total: the reductions, from minus infinity and from 0.
+        exponentials: the ops from the difference to `e`, in order.
+        weights: the elementwise ops from `e` to the product, in order; `deferred` are those of them that divide or multiply by the total.
+        product: the contraction, from 0; `operand` is the input that the weights are.
+    """
+
+    maximum: Reduction
+    exponentials: tuple[Generic, ...]
+    total: Reduction
+    weights: tuple[Generic, ...]
+    deferred: frozenset[Generic]
+    product: Generic
+    operand: int
+    source: Place
+
+    @property
+    def ops(self) -> tuple[Generic, ...]:
+        """All of them, in order."""
+        return (self.maximum.op, *self.exponentials, self.total.op, *self.weights, self.product)
+
+    @property
+    def reductions(self) -> tuple[Generic, Generic, Generic]:
+        """The ops that reduce along the streamed loop."""
+        return self.maximum.op, self.total.op, self.product
+
+
+def online_softmaxes(ops: Iterable[Operation]) -> list[OnlineSoftmax]:
+    """Every such softmax among `ops`, of which nobody else reads what has the streamed loop: it never exists as a whole."""
+    found = (_chain_from(op) for op in ops if is_generic(op) and StructuredOp(op).reduction)
+    return [chain for chain in found if chain is not None]
+
+
+def _chain_from(op: Generic) -> OnlineSoftmax | None:
+    maximum = reduction_of(op.results[0], MAXIMA)
+    if maximum is None or maximum.start() != -inf or len(StructuredOp(op).reduction) != 1 or element_of(maximum.result) not in (f32, f64):
+        return None
+    readers = _readers(maximum.result)
+    if len(readers) != 1:
+        return None
+    source = Place(maximum.source, _reduced_axis(maximum))
+    exponentials = _exponentials(readers[0], maximum, source)
+    if exponentials is None:
+        return None
+    ops, e = exponentials
+    total = _total(e)
+    if total is None:
+        return None
+    return _with_product(maximum, ops, total, e, source)
+
+
+def _reduced_axis(reduction: Reduction) -> int:
+    """The dimension of the operand that is reduced."""
+    view = StructuredOp(reduction.op)
+    return view.maps[0].results.index(AffineDimExpr(view.reduction[0]))
+
+
+# e = exp(x - m) ------------------------------------------------------------------------------------------------------------------------
+
+
+def _exponentials(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple[Generic, ...], Place] | None:
+    """The ops from `x - m` to its exponential, and where the streamed loop is in the latter."""
+    if len(op.results) != 1 or StructuredOp(op).reduction:
+        return None
+    (made,) = yielded(op)
+    inner = made.op if isinstance(made, OpResult) else None
+    place = through(op, source)
+    if place is None:
+        return None
+    if isinstance(inner, math.ExpOp):
+        return ((op,), place) if _is_shift(op, inner.operands[0], maximum) else None
+    readers = _readers(op.results[0])
+    if not _is_shift(op, made, maximum) or len(readers) != 1 or not _only_exponential(readers[0]):
+        return None
+    place = through(readers[0], place)
+    return ((op, readers[0]), place) if place is not None else None
+
+
+def _is_shift(op: Generic, argument: SSAValue, maximum: Reduction) -> bool:
+    found = shifted_by_maximum(op, argument)
+    return found is not None and found.op is maximum.op
+
+
+def _only_exponential(op: Generic) -> bool:
+    if len(op.results) != 1 or len(op.inputs) != 1 or StructuredOp(op).reduction:
+        return False
+    (made,) = yielded(op)
+    return isinstance(made, OpResult) and isinstance(made.op, math.ExpOp) and made.op.operands[0] is op.body.block.args[0]
+
+
+# l = sum(e), o = sum(p v) ----------------------------------------------------------------------------------------------------------------
+
+
+def _total(e: Place) -> Reduction | None:
+    """The sum of `e` along the streamed loop alone, from 0."""
+    for op in _readers(e.value):
+        found = reduction_of(op.results[0], (arith.AddfOp,)) if StructuredOp(op).reduction and len(op.results) == 1 else None
+        if found is not None and found.source is e.value and found.start() == 0 and len(StructuredOp(op).reduction) == 1:
+            return found if _reduced_axis(found) == e.axis else None
+    return None
+
+
+def _with_product(maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: Place, source: Place) -> OnlineSoftmax | None:
+    """The chain from `e` to the contraction that sums it up."""
+    weights: list[Generic] = []
+    deferred: set[Generic] = set()
+    place = e
+    while True:
+        others = [op for op in _readers(place.value) if op is not total.op]
+        if len(others) != 1:
+            return None
+        (op,) = others
+        operand = _summed(op, place)
+        if operand is not None:
+            return OnlineSoftmax(maximum, ops, total, tuple(weights), frozenset(deferred), op, operand, source)
+        if not _keeps_factor(op, place.value):
+            return None
+        if total.result in op.inputs:
+            if not _of_rows(op, place.value, total):
+                return None
+            deferred.add(op)
+        weights.append(op)
+        place = Place(op.results[0], place.axis)
+
+
+def _summed(op: Generic, place: Place) -> int | None:
+    """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it sums over."""
+    sides = multiply_add_operands(op)
+    structured = StructuredOp(op)
+    if sides is None or not structured.reduction or splat_value(structured.outputs[0]) != 0:
+        return None
+    operand = next((side for side in sides if structured.inputs[side] is place.value), None)
+    if operand is None or list(structured.inputs).count(place.value) != 1 or not is_plain(structured.maps[operand]):
+        return None
+    expr = structured.maps[operand].results[place.axis]
+    return operand if structured.reduction == (_position(expr),) else None
+
+
+def _position(expr: object) -> int | None:
+    return expr.position if isinstance(expr, AffineDimExpr) else None
+
+
+def _of_rows(op: Generic, weights: SSAValue, total: Reduction) -> bool:
+    """Whether an op reads weights, and the total of their own rows, and nothing else."""
+    structured = StructuredOp(op)
+    if len(structured.inputs) != 2 or captured(op):
+        return False
+    whole, rows = (structured.maps[structured.inputs.index(value)] for value in (weights, total.result))
+    return matches(total, whole, rows)
+
+
+# ops that keep to a factor ---------------------------------------------------------------------------------------------------------------
+
+
+def _keeps_factor(op: Generic, value: SSAValue) -> bool:
+    """Whether an all-parallel op makes of `value`, point by point, something that grows with it: of a multiple the multiple."""
+    structured = StructuredOp(op)
+    if len(op.results) != 1 or structured.reduction or list(structured.inputs).count(value) != 1:
+        return False
+    position = structured.inputs.index(value)
+    map_ = structured.maps[position]
+    return is_plain(map_) and map_ == structured.output_maps[0] and _homogeneous(yielded(op)[0], op.body.block.args[position])
+
+
+def _homogeneous(value: SSAValue, argument: BlockArgument) -> bool:
+    """Whether a scalar of the body is the argument times something that does not depend on it."""
+    if value is argument:
+        return True
+    if not isinstance(value, OpResult):
+        return False
+    inner = value.op
+    if isinstance(inner, arith.NegfOp | arith.ExtFOp | arith.TruncFOp):
+        return _homogeneous(inner.operands[0], argument)
+    if isinstance(inner, arith.DivfOp):
+        return _homogeneous(inner.lhs, argument) and not _depends(inner.rhs, argument)
+    if isinstance(inner, arith.MulfOp):
+        sides = (inner.lhs, inner.rhs), (inner.rhs, inner.lhs)
+        return any(_homogeneous(a, argument) and not _depends(b, argument) for a, b in sides)
+    return False
+
+
+def _depends(value: SSAValue, argument: BlockArgument) -> bool:
+    if value is argument:
+        return True
+    return isinstance(value, OpResult) and any(_depends(operand, argument) for operand in value.op.operands)
+
+
+# who reads what --------------------------------------------------------------------------------------------------------------------------
+
+
+def _readers(value: SSAValue) -> list[Generic]:
+    """The structured ops that read a value as an input, once each; none where anything else uses it."""
+    found: dict[Generic, None] = {}
+    for use in value.uses:
+        op = use.operation
+        if not is_generic(op) or use.index >= len(op.inputs):
+            return []
+        found[op] = None
+    return list(found)
+
+
+def through(op: Generic, place: Place) -> Place | None:
+    """Where a dimension that an all-parallel op reads plainly is in its only result."""
+    structured = StructuredOp(op)
+    if place.value not in structured.inputs or len(op.results) != 1:
+        return None
+    expr = structured.maps[structured.inputs.index(place.value)].results[place.axis]
+    made: AffineMap = structured.output_maps[0]
+    if not isinstance(expr, AffineDimExpr) or not is_plain(made) or expr not in made.results:
+        return None
+    return Place(op.results[0], made.results.index(expr))

@@ -1,0 +1,219 @@
+"""A dispatch with a softmax and the product behind it, rewritten to meet the streamed loop block by block (`analysis/online_softmax.py`).
+
+    m = max(x)   e = exp(x - m)   l = sum(e)   o = sum(e / l * v)        becomes, for states M, L, O that go from block to block,
+
+    m = max(M, max(x))    r = exp(M - m)    e = exp(x - m)    l = L r + sum(e)    o = O r + sum(e * v)          and at the end  O / L
+
+The states are uninitialised tensors of the rewritten entry function: what they hold, a block finds in scratch. M starts from the lowest finite
+number rather than minus infinity, so that no state is ever the difference of two infinities. A row of which all elements are minus infinity ends
+with L = 0 and O = 0, any other one with L of at least 1 or NaN; 0 / 0 then gives the NaN that the weights of such a row are. Where the
+loop never runs L is `NO_ELEMENTS`, and 0 over it is the empty sum. What reads the total or the product otherwise gets what they stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import Float64Type
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, online_softmaxes, through
+from fuseline.analysis.structured import StructuredOp
+from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
+from fuseline.ir.create import create_generic
+
+NO_ELEMENTS = -1.0
+"""The total of a softmax over nothing, until the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A value that goes from one block of the streamed loop to the next: `state` before a block is `following` after it.
+
+    `start` is every element before the first block, `unmoved` what it is where there is none. `in_place`: made point by point in the state's place.
+    """
+
+    state: SSAValue
+    following: SSAValue
+    start: float
+    unmoved: float
+    in_place: bool = False
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """The rewritten dispatch, its states, and for each op of the chain the streamed one among its loops."""
+
+    view: DispatchView
+    carried: tuple[Carried, ...]
+    loops: tuple[tuple[Generic, int], ...]
+    reductions: frozenset[Operation]
+
+
+def streamed(view: DispatchView) -> Streamed | None:
+    """A dispatch with one softmax evaluated as it streams, None where there is none to be found. The dispatch itself stays as it is."""
+    entry = view.entry.clone()
+    for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
+        new.location = old.location
+    chains = online_softmaxes(entry.body.block.ops)
+    if len(chains) != 1:
+        return None
+    loops = tuple(_streamed_loops(chains[0]))
+    reductions = frozenset(chains[0].reductions)
+    return Streamed(DispatchView(entry), _Rewriting(chains[0]).run(), loops, reductions)
+
+
+def _streamed_loops(chain: OnlineSoftmax) -> list[tuple[Generic, int]]:
+    """The loop of each reduction, and of the first op that reads what is streamed."""
+    found = [(op, StructuredOp(op).reduction[0]) for op in chain.reductions]
+    first = StructuredOp(chain.exponentials[0])
+    expr = first.maps[first.inputs.index(chain.source.value)].results[chain.source.axis]
+    assert isinstance(expr, AffineDimExpr)
+    return [*found, (chain.exponentials[0], expr.position)]
+
+
+class _Rewriting:
+    """Rewrites one chain in place."""
+
+    def __init__(self, chain: OnlineSoftmax) -> None:
+        self.chain = chain
+        self.rows_of_total = chain.total.kept
+        self.rows_of_maximum = tuple(self._in_exponential(axis) for axis in chain.maximum.kept)
+
+    def _in_exponential(self, axis: int) -> int:
+        """The dimension of `e` behind one of `x`."""
+        place: Place | None = Place(self.chain.source.value, axis)
+        for op in self.chain.exponentials:
+            assert place is not None
+            place = through(op, place)
+        assert place is not None
+        return place.axis
+
+    def run(self) -> tuple[Carried, ...]:
+        """The states, from the ops that are put in place of the chain's."""
+        chain = self.chain
+        maximum, rescale = self._maximum()
+        total = self._total(rescale)
+        self._skip_deferred()
+        product = self._product(rescale)
+        self._finish(product, total)
+        for op in reversed(chain.weights):
+            if op in chain.deferred:
+                op.detach()
+                op.erase()
+        return maximum, total, product
+
+    def _maximum(self) -> tuple[Carried, SSAValue]:
+        """M and m, and r."""
+        reduction = self.chain.maximum
+        state = _state_of(reduction.op)
+        emit = Emitter.after(reduction.op)
+        rescale = emit.elementwise([state, reduction.result], emit.empty_like(state), lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])))
+        lowest = _lowest(element_of(state))
+        return Carried(state, reduction.result, lowest, lowest), rescale
+
+    def _total(self, rescale: SSAValue) -> Carried:
+        """L and l."""
+        reduction = self.chain.total
+        state = _state_of(reduction.op)
+        emit = Emitter.before(reduction.op)
+        rank = len(shape_of(state))
+        rows = [self.rows_of_total.index(axis) for axis in self.rows_of_maximum]
+        maps = [AffineMap.identity(rank), dims_map(rank, rows)]
+        scaled = emit.elementwise([state, rescale], emit.empty_like(state), lambda b: b.op(arith.MulfOp, *b.args[:2]), maps)
+        reduction.op.operands[len(reduction.op.inputs)] = scaled
+        return Carried(state, reduction.result, 0.0, NO_ELEMENTS)
+
+    def _skip_deferred(self) -> None:
+        """The weights without what follows the product."""
+        for op in self.chain.weights:
+            if op in self.chain.deferred:
+                op.results[0].replace_all_uses_with(self._weights_read_by(op))
+
+    def _weights_read_by(self, op: Generic) -> SSAValue:
+        return next(value for value in op.inputs if value is not self.chain.total.result)
+
+    def _product(self, rescale: SSAValue) -> Carried:
+        """O and o."""
+        op = self.chain.product
+        state = Emitter.before(op).empty_like(op.outputs[0])
+        emit = Emitter.after(op)
+        whole = AffineMap.identity(len(shape_of(state)))
+
+        def update(b: Body) -> SSAValue:
+            return b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.args[2]))
+
+        following = emit.elementwise(
+            [op.results[0], state, rescale], emit.empty_like(state), update, [whole, whole, self._rows_of_product(self.rows_of_maximum)]
+        )
+        return Carried(state, following, 0.0, 0.0, in_place=True)
+
+    def _rows_of_product(self, rows: Sequence[int]) -> AffineMap:
+        """How the product's space reads a value with these dimensions of `e`."""
+        view = StructuredOp(self.chain.product)
+        read, made = view.maps[self.chain.operand], view.output_maps[0]
+        return dims_map(len(made.results), [made.results.index(read.results[axis]) for axis in rows])
+
+    def _finish(self, product: Carried, total: Carried) -> None:
+        """O / L in place of what read the product: the deferred ops, over its space."""
+        following = product.following.owner
+        assert isinstance(following, Operation)
+        emit = Emitter.after(following)
+        value = product.state if self.chain.deferred else self._or_nan(emit, product.state, total.state)
+        for op in (op for op in self.chain.weights if op in self.chain.deferred):
+            value = self._deferred(emit, op, value, total.state)
+        result = self.chain.product.results[0]
+        result.replace_uses_with_if(value, lambda use: use.operation is not following)
+        others = [use for use in self.chain.total.result.uses if use.operation not in self.chain.deferred]
+        if others:
+            self.chain.total.result.replace_uses_with_if(_true_total(emit, total.state), lambda use: use in others)
+
+    def _or_nan(self, emit: Emitter, value: SSAValue, total: SSAValue) -> SSAValue:
+        """The product where its weights are not divided by their total: NaN where they are."""
+
+        def body(b: Body) -> SSAValue:
+            return b.op(arith.SelectOp, _is(b, "oeq", b.args[1], 0.0), b.constant(nan, b.args[1].type), b.args[0])
+
+        return emit.elementwise(
+            [value, total], emit.empty_like(value), body, [AffineMap.identity(len(shape_of(value))), self._rows_of_product(self.rows_of_total)]
+        )
+
+    def _deferred(self, emit: Emitter, op: Generic, value: SSAValue, total: SSAValue) -> SSAValue:
+        rank = len(shape_of(value))
+        whole, rows = AffineMap.identity(rank), self._rows_of_product(self.rows_of_total)
+        first = op.inputs[0] is not self.chain.total.result
+        inputs, maps = ([value, total], [whole, rows]) if first else ([total, value], [rows, whole])
+        new = create_generic(inputs, [emit.empty_like(value)], op.body.clone(), [*maps, whole], ["parallel"] * rank)
+        return emit.add(new).results[0]
+
+
+def _true_total(emit: Emitter, total: SSAValue) -> SSAValue:
+    """L as the model has it: NaN for a row of nothing but minus infinities, 0 for one without elements."""
+
+    def body(b: Body) -> SSAValue:
+        type_ = b.args[0].type
+        some = b.op(arith.SelectOp, _is(b, "oeq", b.args[0], 0.0), b.constant(nan, type_), b.args[0])
+        return b.op(arith.SelectOp, _is(b, "olt", b.args[0], 0.0), b.constant(0.0, type_), some)
+
+    return emit.elementwise([total], emit.empty_like(total), body)
+
+
+def _is(b: Body, relation: str, value: SSAValue, number: float) -> SSAValue:
+    return b.op(arith.CmpfOp, value, b.constant(number, value.type), relation)
+
+
+def _state_of(op: Generic) -> SSAValue:
+    """An uninitialised tensor that the reduction starts from in place of its number."""
+    state = Emitter.before(op).empty_like(op.outputs[0])
+    op.operands[len(op.inputs)] = state
+    return state
+
+
+def _lowest(element: Attribute) -> float:
+    return float(np.finfo(np.float64 if isinstance(element, Float64Type) else np.float32).min)

@@ -21,7 +21,7 @@ from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into
 
-RESERVED_NAMES = frozenset({"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops"})
+RESERVED_NAMES = frozenset({"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats"})
 """What decisions say where no rule of a pair spoke: the driver, a plan, a join of several groups."""
 
 

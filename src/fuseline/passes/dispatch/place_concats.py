@@ -1,0 +1,111 @@
+"""place-concats: a concat whose parts are contiguous in it is memory, not work: the dispatches that make the parts write them there.
+
+    %a = flow.dispatch.region ..                          %a = flow.dispatch.region ..
+    %b = flow.dispatch.region ..                    =>    %b = flow.dispatch.region ..
+    %c = flow.dispatch.region { concat(%a, %b) }          %c = tensor.concat %a, %b
+
+The schedule lays such a concat out (`analysis/concat_places.py`). Concats whose parts are arms of one dispatch, or that are read in place, never come
+here: they are not alone in their dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import msgspec
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.concat_places import ConcatPlaces
+from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.views import RESHAPES
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.flow import DispatchRegionOp, ReturnOp
+from fuseline.ir.provenance import provenance
+from fuseline.report.records import CompileRecord, Decision
+
+
+@dataclass(frozen=True)
+class PlaceConcatsPass(ModulePass):
+    """Has no options."""
+
+    name = "place-concats"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert isinstance(ctx, CompilerContext)
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.body.blocks:
+                _place_all(ctx, function.body.block)
+
+
+def _place_all(ctx: CompilerContext, block: Block) -> None:
+    places = ConcatPlaces(block, ShapeAnalysis(ctx.symbols))
+    placed: list[tensor.ConcatOp] = []
+    members: set[str] = set()
+    for op in list(block.ops):
+        concat = op if isinstance(op, tensor.ConcatOp) else _only_concat(op)
+        if concat is None or places.claim(concat) is None or concat is op:
+            continue
+        assert isinstance(op, DispatchRegionOp)
+        members |= _members(op)
+        _dissolve(op)
+        placed.append(concat)
+    if placed:
+        _record(ctx.records, block, placed, members)
+
+
+def _only_concat(op: Operation) -> tensor.ConcatOp | None:
+    """The concat that is all that a dispatch does, reshapes aside."""
+    inside = list(op.body.block.ops) if isinstance(op, DispatchRegionOp) else []
+    concats = [inner for inner in inside if isinstance(inner, tensor.ConcatOp)]
+    plain = all(isinstance(inner, (*RESHAPES, tensor.ConcatOp, ReturnOp)) for inner in inside)
+    return concats[0] if plain and len(concats) == 1 else None
+
+
+def _dissolve(region: DispatchRegionOp) -> None:
+    """Put the ops of a region in its place."""
+    block, end = region.parent, region.body.block.last_op
+    assert block is not None and isinstance(end, ReturnOp)
+    for old, new in zip(region.res, end.operands, strict=True):
+        old.replace_all_uses_with(new)
+    for op in list(region.body.block.ops):
+        op.detach()
+        if op is end:
+            op.erase()
+        else:
+            op.attributes.pop(ROOT_ATTRIBUTE, None)
+            block.insert_op_before(op, region)
+    region.detach()
+    region.erase()
+
+
+def _members(region: DispatchRegionOp) -> set[str]:
+    names = region.attributes.get(MEMBERS_ATTRIBUTE)
+    return {name.data for name in names if isinstance(name, StringAttr)} if isinstance(names, ArrayAttr) else set()
+
+
+# records -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _record(records: CompileRecord, block: Block, placed: Iterable[tensor.ConcatOp], members: Collection[str]) -> None:
+    """A source node that was nothing but such a concat costs nothing any more; its parts are fused into those that make them."""
+    dispatched = {name for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)}
+    for concat in placed:
+        for name in provenance(concat):
+            if name not in dispatched:
+                records.eliminated.setdefault(name, PlaceConcatsPass.name)
+    records.decisions[:] = [_written(decision) if decision.consumer in members else decision for decision in records.decisions]
+
+
+def _written(decision: Decision) -> Decision:
+    detail = "the part is written where it lies in the concat"
+    return msgspec.structs.replace(decision, rule=PlaceConcatsPass.name, verdict="fused", code="fused", detail=detail, at="")
+
+
+EXPORT = PlaceConcatsPass

@@ -86,13 +86,34 @@ func.func @read_in_place(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>) -> tensor<8
 
 // -----
 
-// Refused: what is padded is needed by itself too; and what the padding takes away, or computes from its place, is no border.
+// What is padded is returned too, and read by an elementwise op: the dispatch that makes it has several results.
+// CHECK-LABEL: func.func @other_results
+// CHECK: [[C:%.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK: [[P:%.*]] = tensor.concat dim(0) %{{.*}}, [[C]], %{{.*}}
+// CHECK: [[R:%.*]] = linalg.generic {{.*}} ins([[C]] : tensor<6x8xf32>)
+// CHECK: return [[C]], [[P]], [[R]]
+func.func @other_results(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>) -> (tensor<6x8xf32>, tensor<8x8xf32>, tensor<6x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<6x10xf32>, tensor<10x8xf32>) outs(%f : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %p = tensor.pad %c low[1, 0] high[1, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<6x8xf32> to tensor<8x8xf32>
+  %r = linalg.exp ins(%c : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %c, %p, %r : tensor<6x8xf32>, tensor<8x8xf32>, tensor<6x8xf32>
+}
+
+// -----
+
+// Refused: a reduction reads what is padded; and what the padding takes away, or computes from its place, is no border.
 // CHECK-LABEL: func.func @refused
 // CHECK: tensor.pad
 // CHECK: tensor.pad
 // CHECK: tensor.pad
 // CHECK-NOT: tensor.concat
-func.func @refused(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>, %v: tensor<10x8xf32>, %u: tensor<10x8xf32>) -> (tensor<6x8xf32>, tensor<8x8xf32>, tensor<6x8xf32>, tensor<6x9xindex>) {
+func.func @refused(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>, %v: tensor<10x8xf32>, %u: tensor<10x8xf32>) -> (tensor<6xf32>, tensor<8x8xf32>, tensor<6x8xf32>, tensor<6x9xindex>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<6x8xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
@@ -118,7 +139,14 @@ func.func @refused(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>, %v: tensor<10x8xf
   ^bb0(%i: index, %j: index):
     tensor.yield %i : index
   } : tensor<6x8xindex> to tensor<6x9xindex>
-  return %c, %p, %q, %o : tensor<6x8xf32>, tensor<8x8xf32>, tensor<6x8xf32>, tensor<6x9xindex>
+  %e1 = tensor.empty() : tensor<6xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<6xf32>) -> tensor<6xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%c : tensor<6x8xf32>) outs(%f1 : tensor<6xf32>) {
+  ^bb0(%in: f32, %acc: f32):
+    %t = arith.addf %acc, %in : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %s, %p, %q, %o : tensor<6xf32>, tensor<8x8xf32>, tensor<6x8xf32>, tensor<6x9xindex>
 }
 
 // -----

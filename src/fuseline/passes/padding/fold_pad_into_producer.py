@@ -3,8 +3,8 @@
     conv -> relu -> pad -> return      =>      conv -> relu -> concat(border, concat(border, relu, border), border) -> return
 
 The dispatch of the root writes its result where it lies in the padded tensor, and the border besides (`concat-slices`); it is never a fill of the
-whole and a copy. Left alone: what a window reads in place (`fold-pad-into-consumer` goes first), and a pad of what no root makes, which is one
-walk over the padded tensor already.
+whole and a copy. Where the interior has other readers, elementwise ones, they run in that dispatch too. Left alone: what a window reads in place
+(`fold-pad-into-consumer` goes first), and a pad of what no root makes, which is one walk over the padded tensor already.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _fold(scope: Scope, op: tensor.PadOp) -> None:
     amounts = _amounts(op)
     if amounts is None or pad_value(op) is None or not _is_stored(op.result):
         return
-    if len(users_of(op.source)) != 1 or not _is_made_by_root(op.source):
+    if not all(user is op or _runs_where_it_is_made(user) for user in users_of(op.source)) or not _is_made_by_root(op.source):
         return
     if 1 + sum(size > 0 for pair in amounts for size in pair) > scope.ctx.target.arms_limit:
         return
@@ -97,6 +97,11 @@ def _is_made_by_root(value: SSAValue) -> bool:
         if what in _EPILOGUES and is_generic(current.op):
             pending += current.op.inputs
     return False
+
+
+def _runs_where_it_is_made(user: Operation) -> bool:
+    """Whether a reader beside the pad may share the dispatch that makes what is padded: then that has two results, and reads nothing back."""
+    return isinstance(user, func.ReturnOp) or (is_generic(user) and kind(user) in _EPILOGUES)
 
 
 def _bordered(scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[int, int], scalar: SSAValue) -> SSAValue:

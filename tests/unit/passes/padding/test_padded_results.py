@@ -38,3 +38,21 @@ def test_one_dispatch_writes_interior_and_border(low: tuple[int, int], high: tup
     x = np.random.default_rng(18).standard_normal(SHAPE).astype(np.float32)
     expected = np.pad(np.maximum(x @ w, 0), list(zip(low, high, strict=True)), constant_values=-1.5)
     np.testing.assert_allclose(compiled.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_padded_is_read_beside_it(turned: bool):
+    """One dispatch with the padded result and that of the other reader, which may write it turned."""
+    model, w = _padded_product((1, 2), (3, 1), 0.5)
+    graph = model.graph
+    graph.node.append(helper.make_node("Exp", ["q"], ["r"]))
+    graph.node.append(helper.make_node("Transpose", ["r"], ["z"], perm=[1, 0] if turned else [0, 1]))
+    graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [WEIGHT[1], SHAPE[0]] if turned else [SHAPE[0], WEIGHT[1]]))
+    assert fuseline.compile(model, target="null").stats["dispatches"] == 1
+    compiled = fuseline.compile(model, target="cpu", threads=2)
+    assert compiled.stats["dispatches"] == 1 and compiled.stats["copies"] == 0
+    x = np.random.default_rng(19).standard_normal(SHAPE).astype(np.float32)
+    q = np.maximum(x @ w, 0)
+    found = compiled.run({"x": x})
+    np.testing.assert_allclose(found["y"], np.pad(q, [(1, 3), (2, 1)], constant_values=0.5), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found["z"], np.exp(q.T if turned else q), rtol=1e-4)

@@ -108,3 +108,9 @@ def test_sizes_called_question_mark_are_not_equal():
     y = b.node("Conv", "x", b.weight(4, 2, 3, 3))
     (program, _) = agree(model(b, {"x": ("?", 2, "?", "?")}, y), {"x": normal((1, 2, 6, 9))}, {"x": normal((3, 2, 5, 5))})
     assert program.inputs[0].shape == ("x_0", 2, "x_2", "x_3")
+
+
+def test_a_size_counted_in_floats_scales_elements():
+    b = Builder()
+    count = b.node("Cast", b.node("Gather", b.node("Shape", "x"), b.constant(1)), to=FLOAT)
+    agree(model(b, {"x": (2, "n")}, b.node("Div", "x", count)), {"x": normal((2, 3))}, {"x": normal((2, 40))})

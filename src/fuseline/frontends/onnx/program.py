@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i64
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -90,9 +90,11 @@ class Program:
         return emit.add(tensor.DimOp(value, self.index(axis, emit))).result
 
     def integer(self, dim: Dim, type_: Attribute, emit: Emitter) -> SSAValue:
-        """`dim` as an integer scalar of `type_`."""
+        """`dim` as a scalar of `type_`, an integer or a float."""
         if isinstance(dim, int):
             return emit.scalar(dim, type_)
+        if isinstance(type_, AnyFloat):
+            return emit.add(arith.SIToFPOp(self.integer(dim, i64, emit), type_)).result
         return emit.add(arith.IndexCastOp(self.index(dim, emit), type_)).result
 
     def empty(self, dims: Sequence[Dim], dtype: np.dtype[Any], emit: Emitter) -> SSAValue:

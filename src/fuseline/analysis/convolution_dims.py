@@ -52,11 +52,11 @@ class ConvolutionDims:
 
 def linear_terms(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
     """`expr` as coefficients by loop and a constant; None where it is not linear."""
-    if isinstance(expr, AffineDimExpr):
+    if type(expr) is AffineDimExpr:
         return {expr.position: 1}, 0
-    if isinstance(expr, AffineConstantExpr):
+    if type(expr) is AffineConstantExpr:
         return {}, expr.value
-    if isinstance(expr, AffineBinaryOpExpr):
+    if type(expr) is AffineBinaryOpExpr:
         return _linear_binary(expr)
     return None
 
@@ -100,7 +100,7 @@ def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
     spatial: list[WindowExpr] = []
     axes: list[int] = []
     for axis, expr in enumerate(view.input_maps[image].results):
-        if isinstance(expr, AffineDimExpr) or (isinstance(expr, AffineConstantExpr) and expr.value == 0):
+        if type(expr) is AffineDimExpr or (type(expr) is AffineConstantExpr and expr.value == 0):
             continue
         window = window_expr(expr, view)
         if window is None:

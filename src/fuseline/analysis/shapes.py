@@ -100,15 +100,15 @@ class ShapeAnalysis:
         shape = value.type.get_shape()
         if DYNAMIC_INDEX not in shape:
             return tuple(shape)
-        if isinstance(value, BlockArgument):
+        if type(value) is BlockArgument:
             return self._argument(value, shape)
-        assert isinstance(value, OpResult)
+        assert type(value) is OpResult
         dynamic = self._result(value)
         return tuple(known if known != DYNAMIC_INDEX else size for known, size in zip(shape, dynamic, strict=True))
 
     def _argument(self, value: BlockArgument, shape: Sequence[int]) -> Dims:
         parent = value.owner.parent_op()
-        names = argument_attribute(parent, value.index, "fuseline.dims") if isinstance(parent, FuncOp) else None
+        names = argument_attribute(parent, value.index, "fuseline.dims") if type(parent) is FuncOp else None
         if isinstance(names, ArrayAttr):
             return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(n.data) for size, n in zip(shape, names.data, strict=True)))
         stem = value.name_hint or f"arg{value.index}"
@@ -133,16 +133,16 @@ class ShapeAnalysis:
         return tuple(self.index(next(rest)) if size == DYNAMIC_INDEX else size for size in static)
 
     def _compute_index(self, value: SSAValue) -> Dim:
-        if isinstance(value, BlockArgument):
+        if type(value) is BlockArgument:
             return self._index_argument(value)
-        assert isinstance(value, OpResult)
+        assert type(value) is OpResult
         op = value.op
-        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        if type(op) is arith.ConstantOp and isinstance(op.value, IntegerAttr):
             return op.value.value.data
-        if isinstance(op, tensor.DimOp):
+        if type(op) is tensor.DimOp:
             axis = self.index(op.index)
             return self.dims(op.source)[axis] if isinstance(axis, int) else self.fresh("size", value)
-        if isinstance(op, arith.IndexCastOp):
+        if type(op) is arith.IndexCastOp:
             return self.index(op.input)
         binary = _BINARY.get(type(op))
         if binary is not None:
@@ -154,7 +154,7 @@ class ShapeAnalysis:
 
     def _index_argument(self, value: BlockArgument) -> Dim:
         parent = value.owner.parent_op()
-        name = argument_attribute(parent, value.index, "fuseline.name") if isinstance(parent, FuncOp) else None
+        name = argument_attribute(parent, value.index, "fuseline.name") if type(parent) is FuncOp else None
         text = name.data if isinstance(name, StringAttr) and isinstance(value.type, IndexType) else (value.name_hint or f"arg{value.index}")
         self.origins.setdefault(text, (value, None))
         return self.symbol(text)
@@ -166,33 +166,33 @@ def _static(op: Operation, name: str) -> list[int]:
 
 
 def _empty(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
-    assert isinstance(op, tensor.EmptyOp) and isinstance(value.type, TensorType)
+    assert type(op) is tensor.EmptyOp and isinstance(value.type, TensorType)
     return shapes.mixed(value.type.get_shape(), op.dynamic_sizes)
 
 
 def _expand(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    assert isinstance(op, tensor.ExpandShapeOp)
+    assert type(op) is tensor.ExpandShapeOp
     return shapes.mixed(_static(op, "static_output_shape"), op.dynamic_output_shape)
 
 
 def _collapse(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    assert isinstance(op, tensor.CollapseShapeOp)
+    assert type(op) is tensor.CollapseShapeOp
     source = shapes.dims(op.src)
     return tuple(d.product(source[axis.value.data] for axis in group.data) for group in op.reassociation.data)
 
 
 def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    assert isinstance(op, tensor.PadOp)
+    assert type(op) is tensor.PadOp
     low = shapes.mixed(_static(op, "static_low"), op.low)
     high = shapes.mixed(_static(op, "static_high"), op.high)
     return tuple(d.add(size, d.add(before, after)) for size, before, after in zip(shapes.dims(op.source), low, high, strict=True))
 
 
 def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
-    assert isinstance(op, tensor.ExtractSliceOp) and isinstance(value.type, TensorType)
+    assert type(op) is tensor.ExtractSliceOp and isinstance(value.type, TensorType)
     sizes = shapes.mixed(_static(op, "static_sizes"), op.sizes)
     if len(sizes) == len(value.type.get_shape()):
         return sizes
@@ -201,7 +201,7 @@ def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dim
 
 def _concat(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    assert isinstance(op, tensor.ConcatOp)
+    assert type(op) is tensor.ConcatOp
     axis = op.dim.value.data
     parts = [shapes.dims(part) for part in op.inputs]
     total: Dim = 0
@@ -217,7 +217,7 @@ def _same_as_first(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dim
 
 def _insert_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
-    assert isinstance(op, tensor.InsertSliceOp)
+    assert type(op) is tensor.InsertSliceOp
     return shapes.dims(op.dest)
 
 

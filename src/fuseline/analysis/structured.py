@@ -118,7 +118,7 @@ class StructuredOp:
         found: list[Dim | None] = [None] * self.rank
         for value, map_ in zip(operands_of(self.op), self.maps, strict=True):
             for expr, size in zip(map_.results, shapes.dims(value), strict=True):
-                if isinstance(expr, AffineDimExpr) and found[expr.position] is None:
+                if type(expr) is AffineDimExpr and found[expr.position] is None:
                     found[expr.position] = size
         if None in found:
             raise ValueError(f"loop {found.index(None)} of {self.op.name} has no extent")
@@ -138,7 +138,7 @@ def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
 
 def producer_of(value: SSAValue) -> Operation | None:
     """The op that makes `value`, None for an argument."""
-    return value.op if isinstance(value, OpResult) else None
+    return value.op if type(value) is OpResult else None
 
 
 @lru_cache(maxsize=4096)
@@ -146,11 +146,11 @@ def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> boo
     """Whether every result is a different loop (or, if allowed, the constant 0)."""
     seen: set[int] = set()
     for expr in map_.results:
-        if isinstance(expr, AffineDimExpr):
+        if type(expr) is AffineDimExpr:
             if expr.position in seen:
                 return False
             seen.add(expr.position)
-        elif not (allow_zero and isinstance(expr, AffineConstantExpr) and expr.value == 0):
+        elif not (allow_zero and type(expr) is AffineConstantExpr and expr.value == 0):
             return False
     return True
 
@@ -158,7 +158,7 @@ def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> boo
 @lru_cache(maxsize=4096)
 def is_identity(map_: AffineMap) -> bool:
     """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
-    return len(map_.results) == map_.num_dims and all(isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map_.results))
+    return len(map_.results) == map_.num_dims and all(type(e) is AffineDimExpr and e.position == i for i, e in enumerate(map_.results))
 
 
 def is_permutation(map_: AffineMap) -> bool:
@@ -168,9 +168,9 @@ def is_permutation(map_: AffineMap) -> bool:
 
 def dims_of(expr: AffineExpr) -> set[int]:
     """The loops that occur in `expr`."""
-    if isinstance(expr, AffineDimExpr):
+    if type(expr) is AffineDimExpr:
         return {expr.position}
-    if isinstance(expr, AffineBinaryOpExpr):
+    if type(expr) is AffineBinaryOpExpr:
         return dims_of(expr.lhs) | dims_of(expr.rhs)
     return set()
 
@@ -187,7 +187,7 @@ def captured(op: Operation) -> list[SSAValue]:
     found: dict[SSAValue, None] = {}
     for user in inner:
         for value in operands_of(user):
-            if id(value.op.parent if isinstance(value, OpResult) else value.owner) not in blocks:
+            if id(value.op.parent if type(value) is OpResult else value.owner) not in blocks:
                 found[value] = None
     return list(found)
 
@@ -216,10 +216,13 @@ def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
     return body_of(op).args[input_count(op) + index].first_use is not None
 
 
+_NOT_COMPUTED = frozenset((linalg.ops.YieldOp, arith.ConstantOp))
+
+
 def body_ops(op: linalg.ops.GenericOp) -> Iterator[Operation]:
     """The scalar ops of the body, without the yield and without constants."""
     for inner in ops_of(body_of(op)):
-        if not isinstance(inner, linalg.ops.YieldOp | arith.ConstantOp):
+        if type(inner) not in _NOT_COMPUTED:
             yield inner
 
 
@@ -229,7 +232,7 @@ _CASTS = (arith.ExtSIOp, arith.ExtUIOp, arith.ExtFOp, arith.SIToFPOp, arith.UITo
 
 
 def _strip_casts(value: SSAValue) -> SSAValue:
-    while isinstance(value, OpResult) and type(value.op) in _CASTS:
+    while type(value) is OpResult and type(value.op) in _CASTS:
         value = operand_of(value.op, 0)
     return value
 
@@ -240,7 +243,7 @@ def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
     if len(op.results) != 1:
         return None
     total = yielded(op)[0]
-    if not isinstance(total, OpResult) or type(total.op) not in _SUMS:
+    if type(total) is not OpResult or type(total.op) not in _SUMS:
         return None
     block = body_of(op)
     accumulator = block.args[-1]
@@ -248,11 +251,11 @@ def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
     if accumulator not in terms:
         return None
     term = terms[1] if terms[0] is accumulator else terms[0]
-    if not isinstance(term, OpResult) or type(term.op) not in _PRODUCTS:
+    if type(term) is not OpResult or type(term.op) not in _PRODUCTS:
         return None
     sides = [_strip_casts(side) for side in operands_of(term.op)]
-    if all(isinstance(side, BlockArgument) and side.owner is block and side.index < len(operands_of(op)) - 1 for side in sides):
-        first, second = (side.index for side in sides if isinstance(side, BlockArgument))
+    if all(type(side) is BlockArgument and side.owner is block and side.index < len(operands_of(op)) - 1 for side in sides):
+        first, second = (side.index for side in sides if type(side) is BlockArgument)
         return first, second
     return None
 
@@ -269,7 +272,7 @@ def _reduction_kind(view: StructuredOp) -> Kind:
 
 def _has_window_operand(view: StructuredOp) -> bool:
     args = view.body.args
-    return any(args[i].first_use is None and isinstance(producer_of(v), tensor.EmptyOp) for i, v in enumerate(view.inputs))
+    return any(args[i].first_use is None and type(producer_of(v)) is tensor.EmptyOp for i, v in enumerate(view.inputs))
 
 
 @lru_cache(maxsize=1024)
@@ -280,7 +283,7 @@ def _product_kind(first: AffineMap, second: AffineMap, written: AffineMap, itera
     if is_projected_permutation(image):
         return Kind.CONTRACTION if used_dims(first) & used_dims(second) & set(reduced) else Kind.REDUCTION
     only_filter = (used_dims(filter_) & used_dims(written)) - used_dims(image)
-    channels = any(isinstance(expr, AffineDimExpr) and expr.position in reduced for expr in image.results)
+    channels = any(type(expr) is AffineDimExpr and expr.position in reduced for expr in image.results)
     return Kind.CONVOLUTION if only_filter or channels else Kind.DEPTHWISE
 
 
@@ -289,7 +292,7 @@ def _parallel_kind(view: StructuredOp) -> Kind:
     if any(type(inner) is tensor.ExtractOp for inner in body.ops):
         return Kind.GATHER
     results = yielded(view.op)
-    if len(results) == 1 and isinstance(results[0], BlockArgument) and results[0].index < view.input_count and results[0].owner is body:
+    if len(results) == 1 and type(results[0]) is BlockArgument and results[0].index < view.input_count and results[0].owner is body:
         read, written = view.input_maps[results[0].index], view.output_maps[0]
         if len(read.results) < len(written.results) or not is_projected_permutation(read, allow_zero=False):
             return Kind.BROADCAST
@@ -321,7 +324,7 @@ def kind(op: Operation) -> Kind:
     if is_generic(op):
         view = StructuredOp(op)
         return _reduction_kind(view) if "reduction" in view.iterators else _parallel_kind(view)
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         return Kind.CONSTANT if isinstance(result_of(op).type, TensorType) else Kind.SCALAR
     scalar = bool(op.results) and not any(isinstance(result.type, TensorType) for result in op.results)
     return Kind.SCALAR if scalar and not op.regions else Kind.OTHER
@@ -330,11 +333,11 @@ def kind(op: Operation) -> Kind:
 def splat_value(value: SSAValue) -> float | int | None:
     """The number that every element of `value` is, where it is a scalar or splat constant, a fill of one, or a reshape of one."""
     op = producer_of(value)
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         return _splat_attribute(op)
-    if isinstance(op, linalg.ops.FillOp):
+    if type(op) is linalg.ops.FillOp:
         return splat_value(op.inputs[0])
-    if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+    if type(op) is tensor.ExpandShapeOp or type(op) is tensor.CollapseShapeOp:
         return splat_value(op.src)
     return None
 
@@ -351,16 +354,16 @@ def _splat_attribute(op: arith.ConstantOp) -> float | int | None:
 def resource_name(value: SSAValue) -> str | None:
     """The name of the `dense_resource` that `value` is, None where it is anything else."""
     op = producer_of(value)
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseResourceAttr):
+    if type(op) is arith.ConstantOp and isinstance(op.value, DenseResourceAttr):
         return op.value.resource_handle.data
     return None
 
 
 def is_constant(value: SSAValue) -> bool:
     """Whether `value` is a constant (of any form)."""
-    return isinstance(producer_of(value), arith.ConstantOp)
+    return type(value) is OpResult and type(value.op) is arith.ConstantOp
 
 
 def loops_of(exprs: Sequence[AffineExpr]) -> list[int | None]:
     """For each result the loop it is, or None for anything but a plain loop."""
-    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in exprs]
+    return [expr.position if type(expr) is AffineDimExpr else None for expr in exprs]

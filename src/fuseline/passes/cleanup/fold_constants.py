@@ -39,7 +39,7 @@ GROWTH = 1.5
 """A result may have this many times the elements of the constants it is made from."""
 
 # Not worth a constant by themselves: they say a shape or one value, and consumers read them for free.
-_SHAPES_AND_SPLATS = (tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp)
+_SHAPES_AND_SPLATS = frozenset((tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp))
 
 
 class ConstantFolder:
@@ -58,19 +58,19 @@ class ConstantFolder:
 
     def is_constant(self, value: SSAValue) -> bool:
         """Whether `value` is known at compile time: a constant, or a shape or fill made from one."""
-        if not isinstance(value, OpResult):
+        if type(value) is not OpResult:
             return False
         op = value.op
-        if isinstance(op, arith.ConstantOp):
+        if type(op) is arith.ConstantOp:
             return True
-        if not isinstance(op, _SHAPES_AND_SPLATS):
+        if type(op) not in _SHAPES_AND_SPLATS:
             return False
         if op not in self.constant:
             self.constant[op] = all(self.is_constant(operand) for operand in operands_of(op))
         return self.constant[op]
 
     def _foldable(self, op: Operation) -> bool:
-        if isinstance(op, (arith.ConstantOp, *_SHAPES_AND_SPLATS)) or len(op.results) == 0 or not is_evaluable(op):
+        if type(op) is arith.ConstantOp or type(op) in _SHAPES_AND_SPLATS or len(op.results) == 0 or not is_evaluable(op):
             return False
         if not all(_is_static_tensor(result.type) for result in op.results):
             return False
@@ -90,7 +90,7 @@ class ConstantFolder:
         emit = Emitter.before(op)
         stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix("_folded") + "_folded"
         values = [constant_of(emit, array, result.type, self.ctx, stem) for array, result in zip(results, op.results, strict=True)]
-        carry((op, *(value.op for value in _inputs(op) if isinstance(value, OpResult))), [_owner(value) for value in values])
+        carry((op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values])
         Rewriter.replace_op(op, [], values)
 
     def _evaluated(self, op: Operation) -> list[Array]:
@@ -102,7 +102,7 @@ class ConstantFolder:
         return [scope[result] for result in op.results]
 
     def _bind(self, value: SSAValue, scope: Scope) -> None:
-        if value in scope.values or not isinstance(value, OpResult):
+        if value in scope.values or type(value) is not OpResult:
             return
         for operand in operands_of(value.op):
             self._bind(operand, scope)
@@ -110,7 +110,7 @@ class ConstantFolder:
 
 
 def _owner(value: SSAValue) -> Operation:
-    assert isinstance(value, OpResult)
+    assert type(value) is OpResult
     return value.op
 
 
@@ -135,15 +135,15 @@ def _bytes(type_: Attribute) -> int:
 
 def _is_stored(value: SSAValue) -> bool:
     """Whether `value` is a constant that takes memory: not a splat."""
-    op = value.op if isinstance(value, OpResult) else None
-    if not isinstance(op, arith.ConstantOp):
+    op = value.op if type(value) is OpResult else None
+    if type(op) is not arith.ConstantOp:
         return False
     return not (isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat())
 
 
 def _resource_of(value: SSAValue) -> str | None:
-    op = value.op if isinstance(value, OpResult) else None
-    return op.value.resource_handle.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseResourceAttr) else None
+    op = value.op if type(value) is OpResult else None
+    return op.value.resource_handle.data if type(op) is arith.ConstantOp and isinstance(op.value, DenseResourceAttr) else None
 
 
 def constant_of(emit: Emitter, array: Array, type_: Attribute, ctx: CompilerContext, stem: str) -> SSAValue:
@@ -178,7 +178,7 @@ class FoldConstantsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         for function in op.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
+            if type(function) is FuncOp and not function.is_declaration:
                 ConstantFolder(ctx).run(body_of(function))
 
 

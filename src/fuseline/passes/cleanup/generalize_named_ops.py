@@ -35,7 +35,7 @@ def generalized(op: Operation) -> linalg.ops.GenericOp | None:
     if isinstance(op, MapOp | ReduceOp):
         maps, kinds = op.loops()
         return _generic(op, list(op.inputs), list(op.outputs), maps, kinds)
-    if isinstance(op, linalg.ops.BroadcastOp):
+    if type(op) is linalg.ops.BroadcastOp:
         return _broadcast(op)
     return None
 

@@ -29,7 +29,7 @@ def affine_body(op: linalg.ops.GenericOp, variables: Sequence[int], constants: d
     known: dict[SSAValue, Affine] = {block.args[i]: (_ZERO, array) for i, array in constants.items()}
     known.update((block.args[variable], (_ONE, _ZERO)) for variable in variables)
     for inner in ops_of(block):
-        if isinstance(inner, linalg.ops.YieldOp):
+        if type(inner) is linalg.ops.YieldOp:
             return _operand(known, operand_of(inner, 0))
         parts = [_operand(known, operand) for operand in operands_of(inner)]
         rule = _RULES.get(type(inner))
@@ -48,7 +48,7 @@ def _operand(known: dict[SSAValue, Affine], value: SSAValue) -> Affine | None:
 
 
 def _constant(op: Operation) -> Affine | None:
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr):
+    if type(op) is arith.ConstantOp and isinstance(op.value, FloatAttr):
         return _ZERO, np.float64(op.value.value.data) + _ZERO
     return None
 

@@ -40,7 +40,7 @@ class BubbleExpandShapesPass(ModulePass):
             scope.lift_sizes()
             scope.sweep()
             for inner in reversed(ops_of(scope.block)):
-                if isinstance(inner, tensor.ExpandShapeOp) and inner.parent is not None:
+                if type(inner) is tensor.ExpandShapeOp and inner.parent is not None:
                     _bubble(scope, inner)
             scope.sweep()
         ledger.close(ctx, self.name)
@@ -48,7 +48,7 @@ class BubbleExpandShapesPass(ModulePass):
 
 def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
     """Climb step by step: each step leaves new expands on the operands, which climb in turn."""
-    if isinstance(op.src, OpResult) and isinstance(op.src.op, tensor.PadOp):
+    if type(op.src) is OpResult and type(op.src.op) is tensor.PadOp:
         above = expand_above_pad(scope, op, op.src.op)
         if above is not None:
             _bubble(scope, above)
@@ -60,14 +60,14 @@ def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
     while work:
         current = work.pop()
         value = current.src
-        if not isinstance(value, OpResult) or not is_generic(value.op):
+        if type(value) is not OpResult or not is_generic(value.op):
             continue
         splits = splits_of(scope, value, scope.dims(current.result))
         if not splits:
             continue
         new = expand_loops(scope, value.op, splits)
         replace_uses(current.result, reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
-        work.extend(made for made in map(producer_of, operands_of(new)) if isinstance(made, tensor.ExpandShapeOp) and made not in work)
+        work.extend(made for made in map(producer_of, operands_of(new)) if type(made) is tensor.ExpandShapeOp and made not in work)
 
 
 EXPORT = BubbleExpandShapesPass

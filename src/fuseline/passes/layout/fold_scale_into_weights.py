@@ -139,7 +139,7 @@ def _broadcast_constant(ctx: CompilerContext, value: SSAValue, loops: Sequence[i
 
 def _array_of(ctx: CompilerContext, value: SSAValue) -> Array:
     op = producer_of(value)
-    assert isinstance(op, arith.ConstantOp)
+    assert type(op) is arith.ConstantOp
     scope = Scope(Program(ctx.resources))
     run_op(op, scope)
     return np.asarray(scope[value])

@@ -68,7 +68,7 @@ def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:
 
 
 def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
-    assert isinstance(op, linalg.ops.TransposeOp)
+    assert type(op) is linalg.ops.TransposeOp
     source, permutation = operand_of(op, 0), permutation_of(op)
     kept = kept_axes(shape_of(source))
     if len(kept) == len(permutation):
@@ -78,7 +78,7 @@ def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | No
 
 
 def _pad(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.PadOp)
+    assert type(op) is tensor.PadOp
     low, high, shape = low_of(op), high_of(op), shape_of(op.source)
     kept = [axis for axis, size in enumerate(shape) if size != 1 or low[axis] != 0 or high[axis] != 0]
     if len(kept) in (0, len(shape)):
@@ -94,7 +94,7 @@ def _pad(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 
 def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     """Unit dimensions of the source go; a dimension of which one element is taken stays in the slice and is collapsed after it."""
-    assert isinstance(op, tensor.ExtractSliceOp)
+    assert type(op) is tensor.ExtractSliceOp
     shape, sizes = shape_of(op.source), joined(op.static_sizes, op.sizes)
     kept = [axis for axis, size in enumerate(shape) if size != 1] or [len(shape) - 1]
     if len(kept) == len(shape) == len(shape_of(op.result)):
@@ -111,7 +111,7 @@ def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 
 
 def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.ConcatOp)
+    assert type(op) is tensor.ConcatOp
     axis, shape = op.dim.value.data, shape_of(op.result)
     kept = [i for i, size in enumerate(shape) if size != 1 or i == axis]
     if len(kept) == len(shape):

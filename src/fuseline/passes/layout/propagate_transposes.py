@@ -29,6 +29,8 @@ from fuseline.passes.layout.rewriting.transposes_up import bubble_above
 
 # Ops that read windows or long rows: they are not made to read across memory so that a border transpose disappears.
 _SENSITIVE_READERS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.CONTRACTION)
+# What hands a transpose of its result on to its source.
+_PASSED = frozenset((tensor.PadOp, tensor.ExtractSliceOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp))
 # How many ops a stuck transpose may climb to reach a writer.
 _MAX_CLIMB = 64
 
@@ -81,7 +83,7 @@ def _replace(op: Operation, value: SSAValue) -> None:
 
 def _bubble(scope: Scope) -> None:
     for op in reversed(ops_of(scope.block)):
-        if isinstance(op, linalg.ops.TransposeOp) and op.parent is not None:
+        if type(op) is linalg.ops.TransposeOp and op.parent is not None:
             _climb(scope, op)
 
 
@@ -91,7 +93,7 @@ def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
     merge_equal_transposes(source)
     if result_of(top).first_use is None or not _can_take(source, top, _MAX_CLIMB):
         return
-    assert isinstance(source, OpResult)
+    assert type(source) is OpResult
     if is_generic(source.op):
         _write_transposed(scope, source.op, source.index, top)
         return
@@ -103,9 +105,9 @@ def _climb(scope: Scope, top: linalg.ops.TransposeOp) -> None:
     if not users_of(source):
         _read_sizes_off(scope, new, source, permutation)
         erase(source.op)
-    assert isinstance(new, OpResult)
+    assert type(new) is OpResult
     for value in list(operands_of(new.op)):
-        if isinstance(value, OpResult) and isinstance(value.op, linalg.ops.TransposeOp):
+        if type(value) is OpResult and type(value.op) is linalg.ops.TransposeOp:
             _climb(scope, value.op)
 
 
@@ -121,16 +123,16 @@ def _read_sizes_off(scope: Scope, new: SSAValue, source: SSAValue, permutation: 
 
 def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
     """Whether the op that makes `value` (or one above it) can write it in another layout without a standalone transpose elsewhere."""
-    if not isinstance(value, OpResult) or budget == 0 or is_constant(value):
+    if type(value) is not OpResult or budget == 0 or is_constant(value):
         return False
     others = [user for user in users_of(value) if user is not reader]
     if is_generic(value.op):
         return kind(value.op) is not Kind.OTHER and all(_reads_any_layout(user) for user in others)
     if others:
         return False
-    if isinstance(value.op, tensor.ConcatOp):
+    if type(value.op) is tensor.ConcatOp:
         return all(is_constant(piece) or _can_take(piece, value.op, budget - 1) for piece in value.op.inputs)
-    if isinstance(value.op, tensor.PadOp | tensor.ExtractSliceOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+    if type(value.op) in _PASSED:
         return _can_take(operand_of(value.op, 0), value.op, budget - 1)
     return False
 

@@ -23,7 +23,7 @@ from fuseline.ir.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain, root_of
+from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain, root_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.upward import can_expand_result
 
@@ -47,7 +47,7 @@ class SinkCollapseShapesPass(ModulePass):
             for inner in ops_of(scope.block):
                 if is_generic(inner):
                     _sink_into(scope, inner)
-                elif isinstance(inner, ReshapeOp):
+                elif is_reshape(inner):
                     merge_chain(scope, inner)
             scope.sweep()
         ledger.close(ctx, self.name)
@@ -69,13 +69,13 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
         return found
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
         op = producer_of(value)
-        if not isinstance(op, tensor.CollapseShapeOp) or is_free(value):
+        if type(op) is not tensor.CollapseShapeOp or is_free(value):
             continue
         sizes = scope.dims(op.src)
         for expr, group in zip(map_.results, groups_of(op), strict=True):
             if (
                 sum(sizes[axis] != 1 for axis in group) > 1
-                and isinstance(expr, AffineDimExpr)
+                and type(expr) is AffineDimExpr
                 and (what in _ANY_LOOP or view.iterators[expr.position] == "parallel")
             ):
                 found.setdefault(expr.position, [sizes[axis] for axis in group])

@@ -21,7 +21,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import ops_of
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, groups_of, merge_chain
+from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.slices import slice_collapsed
 
@@ -40,9 +40,9 @@ class SinkExpandShapesPass(ModulePass):
             scope = Scope(function, ctx)
             scope.lift_sizes()
             for inner in ops_of(scope.block):
-                if isinstance(inner, tensor.ExtractSliceOp):
+                if type(inner) is tensor.ExtractSliceOp:
                     slice_collapsed(scope, inner)
-                elif isinstance(inner, ReshapeOp):
+                elif is_reshape(inner):
                     merge_chain(scope, inner)
                 elif is_generic(inner) and kind(inner) in _KINDS:
                     _sink_into(scope, inner)
@@ -62,7 +62,7 @@ def _next_group(scope: Scope, op: linalg.ops.GenericOp) -> list[int] | None:
     view = StructuredOp(op)
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
         made = producer_of(value)
-        if isinstance(made, tensor.ExpandShapeOp) and not is_free(value):
+        if type(made) is tensor.ExpandShapeOp and not is_free(value):
             for axes in groups_of(made):
                 group = _loops(map_, axes)
                 if group is not None and can_collapse(scope, view, group) and _pays(scope, view, group):
@@ -72,7 +72,7 @@ def _next_group(scope: Scope, op: linalg.ops.GenericOp) -> list[int] | None:
 
 def _loops(map_: AffineMap, axes: list[int]) -> list[int] | None:
     exprs = [map_.results[axis] for axis in axes]
-    loops = [expr.position for expr in exprs if isinstance(expr, AffineDimExpr)]
+    loops = [expr.position for expr in exprs if type(expr) is AffineDimExpr]
     return loops if len(loops) == len(axes) > 1 else None
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import gcd
 
 from fuseline.analysis.schedule import ARENA_ALIGNMENT
@@ -27,10 +28,6 @@ class Transient:
     bytes: Dim
     first: int
     last: int
-
-    def overlaps(self, other: Transient) -> bool:
-        """Whether both are live in some wave."""
-        return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +149,44 @@ def _best_fit(sized: Sequence[tuple[int, Transient]]) -> tuple[list[int], int]:
 
 def _peak(sized: Sequence[tuple[int, Transient]]) -> int:
     """The most that is live at once: no placement needs less."""
-    waves = {transient.first for _, transient in sized}
-    return max((sum(size for size, t in sized if t.first <= wave <= t.last) for wave in waves), default=0)
+    change: dict[int, int] = {}
+    for size, transient in sized:
+        change[transient.first] = change.get(transient.first, 0) + size
+        change[transient.last + 1] = change.get(transient.last + 1, 0) - size
+    return max(accumulate(change[wave] for wave in sorted(change)), default=0)
 
 
 def _place(sized: Sequence[tuple[int, Transient]], order: Sequence[int]) -> tuple[Mapping[int, int], int]:
     offsets: dict[int, int] = {}
+    placed = _Placed()
     end = 0
     for i in order:
         size, transient = sized[i]
-        taken = sorted((offsets[j], offsets[j] + sized[j][0]) for j in offsets if transient.overlaps(sized[j][1]))
-        offsets[i] = _tightest_gap(taken, size)
-        end = max(end, offsets[i] + size)
+        offsets[i] = start = _tightest_gap(sorted(placed.beside(transient)), size)
+        placed.add(transient, (start, start + size))
+        end = max(end, start + size)
     return offsets, end
+
+
+class _Placed:
+    """The memory of what is placed, by the waves in which it is live and by the one in which it is born."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, list[tuple[int, int]]] = {}
+        self._born: dict[int, list[tuple[int, int]]] = {}
+
+    def add(self, transient: Transient, memory: tuple[int, int]) -> None:
+        """`transient` lies in `memory`."""
+        for wave in range(transient.first, transient.last + 1):
+            self._live.setdefault(wave, []).append(memory)
+        self._born.setdefault(transient.first, []).append(memory)
+
+    def beside(self, transient: Transient) -> list[tuple[int, int]]:
+        """The memory of everything whose life overlaps that of `transient`: live when it is born, or born while it lives."""
+        found = list(self._live.get(transient.first, ()))
+        for wave in range(transient.first + 1, transient.last + 1):
+            found += self._born.get(wave, ())
+        return found
 
 
 def _tightest_gap(taken: Sequence[tuple[int, int]], size: int) -> int:

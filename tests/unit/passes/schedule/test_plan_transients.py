@@ -31,7 +31,7 @@ def _check(plan: ArenaPlan, transients: list[Transient], values: dict[str, int])
     for start, stop in spans:
         assert start % 64 == 0 and 0 <= start and stop <= at(plan.bytes)
     for (a, first), (b, second) in combinations(zip(spans, transients, strict=True), 2):
-        assert not first.overlaps(second) or a[1] <= b[0] or b[1] <= a[0]
+        assert first.last < second.first or second.last < first.first or a[1] <= b[0] or b[1] <= a[0]
 
 
 @given(TRANSIENTS, st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))

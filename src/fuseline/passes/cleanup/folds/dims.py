@@ -14,8 +14,8 @@ from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 
 def _axis(op: tensor.DimOp) -> int | None:
-    index = op.index.op if isinstance(op.index, OpResult) else None
-    if isinstance(index, arith.ConstantOp) and isinstance(index.value, IntegerAttr):
+    index = op.index.op if type(op.index) is OpResult else None
+    if type(index) is arith.ConstantOp and isinstance(index.value, IntegerAttr):
         return index.value.value.data
     return None
 
@@ -32,7 +32,7 @@ def fold_static_dim(op: tensor.DimOp, work: Worklist) -> bool:
 def fold_dim_of_result(op: tensor.DimOp, work: Worklist) -> bool:
     """The size of a computed tensor: an index operand of its op, or the size of the tensor whose shape it takes over."""
     axis, value = _axis(op), op.source
-    if axis is None or not isinstance(value, OpResult):
+    if axis is None or type(value) is not OpResult:
         return False
     size = _given_size(value.op, axis)
     if size is not None:
@@ -53,13 +53,13 @@ def _nth_dynamic(sizes: Sequence[int], axis: int, dynamic: Sequence[SSAValue]) -
 
 def _given_size(op: Operation, axis: int) -> SSAValue | None:
     """The index operand of `op` that is the (unknown) size of its result along `axis`."""
-    if isinstance(op, tensor.EmptyOp):
+    if type(op) is tensor.EmptyOp:
         return _nth_dynamic(shape_of(op.tensor), axis, op.dynamic_sizes)
-    if isinstance(op, tensor.SplatOp):
+    if type(op) is tensor.SplatOp:
         return _nth_dynamic(shape_of(op.result), axis, op.dynamicSizes)
-    if isinstance(op, tensor.ExpandShapeOp):
+    if type(op) is tensor.ExpandShapeOp:
         return _nth_dynamic(op.static_output_shape.get_values(), axis, op.dynamic_output_shape)
-    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(op.result)) == len(op.static_sizes):
+    if type(op) is tensor.ExtractSliceOp and len(shape_of(op.result)) == len(op.static_sizes):
         return _nth_dynamic(op.static_sizes.get_values(), axis, op.sizes)
     return None
 
@@ -69,17 +69,17 @@ def _same_shape(value: OpResult, axis: int) -> tuple[SSAValue, int] | None:
     op = value.op
     if isinstance(op, LinalgStructuredOperation):
         return op.outputs[value.index], axis
-    if isinstance(op, linalg.ops.BroadcastOp):
+    if type(op) is linalg.ops.BroadcastOp:
         return op.init, axis
-    if isinstance(op, tensor.CastOp):
+    if type(op) is tensor.CastOp:
         return op.source, axis
     if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
         return op.dest, axis
-    if isinstance(op, tensor.ConcatOp):
+    if type(op) is tensor.ConcatOp:
         return (op.inputs[0], axis) if axis != op.dim.value.data else None
-    if isinstance(op, tensor.CollapseShapeOp):
+    if type(op) is tensor.CollapseShapeOp:
         return _only_unknown(op, axis)
-    if isinstance(op, tensor.PadOp):
+    if type(op) is tensor.PadOp:
         unpadded = op.static_low.get_values()[axis] == op.static_high.get_values()[axis] == 0
         return (op.source, axis) if unpadded else None
     return None

@@ -33,7 +33,7 @@ def _yielded(op: Generic) -> Sequence[SSAValue]:
 def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
     """Whether the operands `kept` alone say how long every loop is."""
     maps = op.indexing_maps.data
-    known = {e.position for i in kept for e in maps[i].data.results if isinstance(e, AffineDimExpr)}
+    known = {e.position for i in kept for e in maps[i].data.results if type(e) is AffineDimExpr}
     return len(known) == len(op.iterator_types)
 
 
@@ -70,7 +70,7 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
     if len(values) != 1 or len(op.results) != 1 or not _is_parallel(op):
         return False
     (value,) = values
-    if not isinstance(value, BlockArgument) or value.owner is not body_of(op):
+    if type(value) is not BlockArgument or value.owner is not body_of(op):
         return False
     source, read, written = operands_of(op)[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
     if source.type != result_of(op).type or read != written or not is_permutation(read):
@@ -107,8 +107,8 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
 
 def _scalar_behind(value: SSAValue) -> SSAValue | None:
     """The scalar that a fill spread."""
-    op = value.op if isinstance(value, OpResult) else None
-    if isinstance(op, linalg.ops.FillOp):
+    op = value.op if type(value) is OpResult else None
+    if type(op) is linalg.ops.FillOp:
         return op.inputs[0] if op.inputs[0].type == element_of(value) else None
     return _scalar_behind(op.src) if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) else None
 
@@ -183,7 +183,7 @@ def _reached(value: SSAValue) -> set[SSAValue]:
         if current in seen:
             continue
         seen.add(current)
-        if isinstance(current, OpResult):
+        if type(current) is OpResult:
             pending += [operand for inner in current.op.walk() for operand in operands_of(inner)]
     return seen
 
@@ -204,7 +204,7 @@ def fold_unread_init(op: Generic, work: Worklist) -> bool:
         return False
     args = body_of(op).args
     for i, value in enumerate(operands_of(op)[input_count(op) :], start=input_count(op)):
-        made_empty = isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp)
+        made_empty = type(value) is OpResult and type(value.op) is tensor.EmptyOp
         if made_empty or args[i].first_use is not None or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
             continue
         assert isinstance(value.type, TensorType)
@@ -213,7 +213,7 @@ def fold_unread_init(op: Generic, work: Worklist) -> bool:
         op.parent.insert_op_before(empty, op)
         set_operand(op, i, empty.tensor)
         work.touch(op)
-        if isinstance(value, OpResult):
+        if type(value) is OpResult:
             work.touch(value.op)
         return True
     return False
@@ -229,9 +229,9 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
     if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(operands_of(op)) - 1):
         return False
     (value,) = values
-    maker = value.op if isinstance(value, OpResult) else None
+    maker = value.op if type(value) is OpResult else None
     inside = value.owner is body_of(op) or (maker is not None and maker.parent is body_of(op))
-    if inside and isinstance(maker, arith.ConstantOp):
+    if inside and type(maker) is arith.ConstantOp:
         constant = maker.clone()
         fill = create_fill(constant.result, operand_of(op, -1))
         work.replace(op, [constant, fill])
@@ -245,7 +245,7 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
 def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
     """What a fill overwrites need not have been filled."""
     inner = op.outputs[0].owner
-    if not isinstance(inner, linalg.ops.FillOp):
+    if type(inner) is not linalg.ops.FillOp:
         return False
     work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [result_of(op).type])])
     return True

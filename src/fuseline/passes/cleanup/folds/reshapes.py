@@ -32,7 +32,7 @@ def fold_inverse(op: Reshape, work: Worklist) -> bool:
     inner = _source(op)
     if inner is None or type(inner) is type(op) or inner.src.type != op.result.type or inner.reassociation != op.reassociation:
         return False
-    if isinstance(op, tensor.ExpandShapeOp) and not _sizes_follow(op, inner.src):
+    if type(op) is tensor.ExpandShapeOp and not _sizes_follow(op, inner.src):
         return False
     work.replace(op, [], [inner.src])
     return True
@@ -49,7 +49,7 @@ def _groups(op: Reshape) -> Any:
 
 
 def _source(op: Reshape) -> Reshape | None:
-    producer = op.src.op if isinstance(op.src, OpResult) else None
+    producer = op.src.op if type(op.src) is OpResult else None
     return producer if isinstance(producer, Reshape) else None
 
 
@@ -135,13 +135,13 @@ def _starts(large: Sequence[int], small: Sequence[int], position: int, k: int) -
 
 def fold_contentless(op: Reshape, work: Worklist) -> bool:
     """A reshape of an empty or filled tensor makes one of the new shape (static shapes)."""
-    producer = op.src.op if isinstance(op.src, OpResult) else None
+    producer = op.src.op if type(op.src) is OpResult else None
     if DYNAMIC_INDEX in shape_of(op.result):
         return False
-    if isinstance(producer, tensor.EmptyOp):
+    if type(producer) is tensor.EmptyOp:
         work.replace(op, [tensor.EmptyOp([], op.result.type)])
         return True
-    if isinstance(producer, linalg.ops.FillOp):
+    if type(producer) is linalg.ops.FillOp:
         empty = tensor.EmptyOp([], op.result.type)
         work.replace(op, [empty, linalg.ops.FillOp([producer.inputs[0]], [empty.tensor], [op.result.type])])
         return True

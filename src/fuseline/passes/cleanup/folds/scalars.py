@@ -20,7 +20,7 @@ from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 def constant_value(value: SSAValue) -> float | int | None:
     """The number that `value` is, None where it is no scalar constant."""
-    if isinstance(value, OpResult) and type(value.op) is arith.ConstantOp:
+    if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         attribute = value.op.value
         if isinstance(attribute, IntegerAttr | FloatAttr):
             return attribute.value.data
@@ -41,7 +41,7 @@ def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
     scope = Scope(Program())
     with np.errstate(all="ignore"):
         for value in operands_of(op):
-            if value not in scope.values and isinstance(value, OpResult):
+            if value not in scope.values and type(value) is OpResult:
                 run_op(value.op, scope)
         run_op(op, scope)
     result = np.asarray(scope[result_of(op)])
@@ -96,11 +96,11 @@ def _select(op: Operation) -> SSAValue | None:
 def _undone(op: Operation) -> SSAValue | None:
     """A negation of a negation; an index cast there and back."""
     operand = operand_of(op, 0)
-    inner = operand.op if isinstance(operand, OpResult) else None
+    inner = operand.op if type(operand) is OpResult else None
     if type(inner) is not type(op) or inner is None:
         return None
     source = operand_of(inner, 0)
-    wide = isinstance(op, arith.NegfOp) or _index_round_trip(source, op)
+    wide = type(op) is arith.NegfOp or _index_round_trip(source, op)
     return source if wide and source.type == result_of(op).type else None
 
 

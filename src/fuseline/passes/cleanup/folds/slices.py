@@ -36,8 +36,8 @@ def fold_whole_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
 
 def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     """A static slice of a static slice of the same rank is one slice."""
-    inner = op.source.op if isinstance(op.source, OpResult) else None
-    if not isinstance(inner, tensor.ExtractSliceOp) or len(shape_of(inner.source)) != len(shape_of(op.source)):
+    inner = op.source.op if type(op.source) is OpResult else None
+    if type(inner) is not tensor.ExtractSliceOp or len(shape_of(inner.source)) != len(shape_of(op.source)):
         return False
     parts = [o.get_values() for o in (op.static_offsets, op.static_strides, op.static_sizes, inner.static_offsets, inner.static_strides)]
     if not all(_static(part) for part in parts):
@@ -50,8 +50,8 @@ def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
 
 def fold_extract_of_concat(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     """A static slice that lies in one operand of a concat reads that operand."""
-    concat = op.source.op if isinstance(op.source, OpResult) else None
-    if not isinstance(concat, tensor.ConcatOp):
+    concat = op.source.op if type(op.source) is OpResult else None
+    if type(concat) is not tensor.ConcatOp:
         return False
     axis, offsets, sizes = concat.dim.value.data, list(op.static_offsets.get_values()), op.static_sizes.get_values()
     strides = op.static_strides.get_values()
@@ -107,8 +107,8 @@ def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
     axis = op.dim.value.data
     kept: list[SSAValue] = []
     for piece in op.inputs:
-        inner = piece.op if isinstance(piece, OpResult) else None
-        if isinstance(inner, tensor.ConcatOp) and inner.dim == op.dim and _opens(piece, len(inner.inputs) + len(op.inputs)):
+        inner = piece.op if type(piece) is OpResult else None
+        if type(inner) is tensor.ConcatOp and inner.dim == op.dim and _opens(piece, len(inner.inputs) + len(op.inputs)):
             kept += inner.inputs
         elif shape_of(piece)[axis] != 0 or len(op.inputs) == 1:
             kept.append(piece)
@@ -128,8 +128,8 @@ def _opens(piece: SSAValue, parts: int) -> bool:
 
 def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
     """A cast to the same type; a cast that undoes another."""
-    inner = op.source.op if isinstance(op.source, OpResult) else None
-    source = inner.source if isinstance(inner, tensor.CastOp) else op.source
+    inner = op.source.op if type(op.source) is OpResult else None
+    source = inner.source if type(inner) is tensor.CastOp else op.source
     if source.type != op.dest.type:
         return False
     work.replace(op, [], [source])

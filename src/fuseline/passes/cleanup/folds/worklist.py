@@ -92,4 +92,4 @@ class Worklist:
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if isinstance(value, OpResult)]
+    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if type(value) is OpResult]

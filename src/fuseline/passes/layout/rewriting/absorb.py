@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import linalg, tensor
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind, producer_of
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
 from fuseline.ir.build import Emitter
 from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, set_operands
 from fuseline.passes.layout.rewriting.generics import (
@@ -65,7 +65,7 @@ def folds_away(value: SSAValue) -> bool:
 
 
 def _layout(reader: Operation) -> object:
-    return permutation_of(reader) if isinstance(reader, linalg.ops.TransposeOp) else reader
+    return permutation_of(reader) if type(reader) is linalg.ops.TransposeOp else reader
 
 
 def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
@@ -124,9 +124,9 @@ def _leading_order(scope: Scope, op: linalg.ops.GenericOp) -> Permutation | None
 
 def _weight(value: SSAValue) -> int:
     root = root_of(value)
-    if isinstance(producer_of(root), arith.ConstantOp):
+    if is_constant(root):
         return 0
-    return 1 if isinstance(root, BlockArgument) else 3
+    return 1 if type(root) is BlockArgument else 3
 
 
 def _gathered_order(view: StructuredOp) -> Permutation | None:

@@ -18,6 +18,6 @@ def broadcast_source(value: SSAValue) -> tuple[SSAValue, AffineMap] | None:
     if view.reduction or not is_identity(view.output_maps[0]) or list(yielded(op)) != [body_of(op).args[0]]:
         return None
     read = view.input_maps[0]
-    if not all(isinstance(expr, AffineDimExpr) for expr in read.results) or len(read.results) >= view.rank:
+    if not all(type(expr) is AffineDimExpr for expr in read.results) or len(read.results) >= view.rank:
         return None
     return op.inputs[0], read

@@ -35,7 +35,7 @@ def permute_flattened_contraction(scope: Scope, op: linalg.ops.GenericOp) -> boo
 def _permute(scope: Scope, op: linalg.ops.GenericOp, index: int) -> bool:
     flat = producer_of(op.inputs[index])
     weight = op.inputs[1 - index]
-    if not isinstance(flat, tensor.CollapseShapeOp) or not is_constant(root_of(weight)):
+    if type(flat) is not tensor.CollapseShapeOp or not is_constant(root_of(weight)):
         return False
     found = transposed_input(flat.src)
     if found is None:
@@ -65,7 +65,7 @@ def _one_group(
     if len(moved) != 1 or sorted(permutation[axis] for axis in groups[moved[0]]) != groups[moved[0]]:
         return None
     expr = view.input_maps[index].results[moved[0]]
-    if not isinstance(expr, AffineDimExpr) or view.iterators[expr.position] != "reduction":
+    if type(expr) is not AffineDimExpr or view.iterators[expr.position] != "reduction":
         return None
     uses = [map_ for map_ in view.maps if any(expr.position in dims_of(e) for e in map_.results)]
     sizes = [scope.dims(flat.src)[axis] for axis in groups[moved[0]]]

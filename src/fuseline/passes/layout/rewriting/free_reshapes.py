@@ -31,4 +31,4 @@ def _steps(before: Sequence[Dim], after: Sequence[Dim]) -> int:
 def is_free(value: SSAValue) -> bool:
     """Whether any reshape of `value` is free: it is an argument, a constant or an init."""
     root = root_of(value)
-    return isinstance(root, BlockArgument) or is_constant(root) or is_init(root)
+    return type(root) is BlockArgument or is_constant(root) or is_init(root)

@@ -89,12 +89,12 @@ def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None
 
 def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:
     """The `linalg.index` ops of the body."""
-    return [inner for inner in ops_inside(op) if isinstance(inner, linalg.ops.IndexOp)]
+    return [inner for inner in ops_inside(op) if type(inner) is linalg.ops.IndexOp]
 
 
 def extracts_of(op: linalg.ops.GenericOp, value: SSAValue) -> list[tensor.ExtractOp]:
     """The reads of the captured tensor `value` in the body."""
-    return [use.operation for use in value.uses if isinstance(use.operation, tensor.ExtractOp) and is_inside(use.operation, op)]
+    return [use.operation for use in value.uses if type(use.operation) is tensor.ExtractOp and is_inside(use.operation, op)]
 
 
 def is_inside(inner: Operation, outer: Operation) -> bool:
@@ -109,7 +109,7 @@ def is_inside(inner: Operation, outer: Operation) -> bool:
 
 def plain_loops(map_: AffineMap) -> list[int] | None:
     """The loops that the results of `map_` are, in order; None unless every result is a different loop."""
-    loops = [expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)]
+    loops = [expr.position for expr in map_.results if type(expr) is AffineDimExpr]
     return loops if len(loops) == len(map_.results) == len(set(loops)) else None
 
 
@@ -128,10 +128,10 @@ def index_loops(op: linalg.ops.GenericOp, value: SSAValue) -> set[int]:
         if current in seen:
             continue
         seen.add(current)
-        if isinstance(current, BlockArgument) and current.owner is body_of(op):
+        if type(current) is BlockArgument and current.owner is body_of(op):
             found |= op.indexing_maps.data[current.index].data.used_dims()
-        elif isinstance(current, OpResult) and is_inside(current.op, op):
-            if isinstance(current.op, linalg.ops.IndexOp):
+        elif type(current) is OpResult and is_inside(current.op, op):
+            if type(current.op) is linalg.ops.IndexOp:
                 found.add(current.op.dim.value.data)
             work.extend(operands_of(current.op))
     return found

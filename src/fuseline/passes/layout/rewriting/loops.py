@@ -33,7 +33,7 @@ def can_expand(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[D
         return False
     for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
         for expr in map_.results:
-            if not isinstance(expr, AffineDimExpr) and dims_of(expr) & splits.keys():
+            if type(expr) is not AffineDimExpr and dims_of(expr) & splits.keys():
                 return False
         if dims_in(map_) & splits.keys() and not can_reshape(scope, expanded_dims(scope, value, map_, splits)):
             return False
@@ -42,14 +42,14 @@ def can_expand(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[D
 
 def dims_in(map_: AffineMap) -> set[int]:
     """The loops that are plain coordinates of `map_`."""
-    return {expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)}
+    return {expr.position for expr in map_.results if type(expr) is AffineDimExpr}
 
 
 def expanded_dims(scope: Scope, value: SSAValue, map_: AffineMap, splits: Mapping[int, Sequence[Dim]]) -> list[Dim]:
     """The sizes of an operand after the loops that walk it are split."""
     out: list[Dim] = []
     for size, expr in zip(scope.dims(value), map_.results, strict=True):
-        parts = splits.get(expr.position) if isinstance(expr, AffineDimExpr) else None
+        parts = splits.get(expr.position) if type(expr) is AffineDimExpr else None
         out.extend(parts if parts is not None else [size])
     return out
 
@@ -82,7 +82,7 @@ def _split_exprs(map_: AffineMap, first: Sequence[int], splits: Mapping[int, Seq
     names = [AffineExpr.dimension(position) for position in first]
     out: list[AffineExpr] = []
     for expr in map_.results:
-        if isinstance(expr, AffineDimExpr) and expr.position in splits:
+        if type(expr) is AffineDimExpr and expr.position in splits:
             out.extend(AffineExpr.dimension(first[expr.position] + i) for i in range(len(splits[expr.position])))
         else:
             out.append(expr.replace_dims_and_symbols(names, []))
@@ -133,7 +133,7 @@ def _side_by_side(map_: AffineMap, group: Sequence[int]) -> bool:
     touched = [axis for axis, expr in enumerate(map_.results) if dims_of(expr) & set(group)]
     if not touched:
         return True
-    loops = [expr.position if isinstance(expr, AffineDimExpr) else -1 for expr in map_.results]
+    loops = [expr.position if type(expr) is AffineDimExpr else -1 for expr in map_.results]
     return loops[touched[0] : touched[0] + len(group)] == list(group) and len(touched) == len(group)
 
 
@@ -141,7 +141,7 @@ def collapsed_dims(scope: Scope, value: SSAValue, map_: AffineMap, group: Sequen
     """The sizes of an operand after the loops of `group` are merged."""
     out: list[Dim] = []
     for size, expr in zip(scope.dims(value), map_.results, strict=True):
-        if isinstance(expr, AffineDimExpr) and expr.position in group[1:]:
+        if type(expr) is AffineDimExpr and expr.position in group[1:]:
             out[-1] = d.mul(out[-1], size)
         else:
             out.append(size)
@@ -159,7 +159,7 @@ def collapse_loops(scope: Scope, op: linalg.ops.GenericOp, group: Sequence[int])
     maps: list[AffineMap] = []
     for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
         values.append(reshape(scope, at, value, collapsed_dims(scope, value, map_, group)))
-        exprs = [expr for expr in map_.results if not (isinstance(expr, AffineDimExpr) and expr.position in gone)]
+        exprs = [expr for expr in map_.results if not (type(expr) is AffineDimExpr and expr.position in gone)]
         maps.append(AffineMap(len(position), 0, tuple(expr.replace_dims_and_symbols(names, []) for expr in exprs)))
     for index in index_ops(op):
         index.properties["dim"] = attributes.integer64(position[index.dim.value.data])

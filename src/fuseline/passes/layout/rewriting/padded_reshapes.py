@@ -36,7 +36,7 @@ def expand_above_pad(scope: Scope, op: tensor.ExpandShapeOp, padded: tensor.PadO
     replace_uses(op.result, new.result)
     erase(op)
     made = producer_of(opened)
-    assert isinstance(made, tensor.ExpandShapeOp)
+    assert type(made) is tensor.ExpandShapeOp
     return made
 
 

@@ -36,7 +36,7 @@ def uniform_value(op: tensor.PadOp) -> SSAValue | None:
 def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
     """The padding value as a scalar outside the pad: constants inside its region are re-made at `at`."""
     value = uniform_value(op)
-    if isinstance(value, OpResult) and value.op.parent is op.region.block:
+    if type(value) is OpResult and value.op.parent is op.region.block:
         if operands_of(value.op):
             return None
         return at.add(value.op.clone()).results[0]

@@ -20,7 +20,7 @@ from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from fuseline.analysis.structured import producer_of
+from fuseline.analysis.structured import is_constant, producer_of
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
@@ -62,7 +62,7 @@ def apply(permutation: Sequence[int], items: Sequence[T]) -> list[T]:
 def transposed_input(value: SSAValue) -> tuple[linalg.ops.TransposeOp, SSAValue, Permutation] | None:
     """The transpose that makes `value`, its operand and permutation; None where something else makes it."""
     op = producer_of(value)
-    if isinstance(op, linalg.ops.TransposeOp):
+    if type(op) is linalg.ops.TransposeOp:
         return op, operand_of(op, 0), permutation_of(op)
     return None
 
@@ -84,7 +84,7 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
         value, permutation = found[1], compose(found[2], permutation)
     if is_identity(permutation):
         return value
-    if not isinstance(producer_of(value), arith.ConstantOp) and is_init(value):
+    if not is_constant(value) and is_init(value):
         return permuted_init(scope, value, permutation)
     init = scope.empty_permuted(at, value, permutation)
     return at.add(_transpose_op(value, init, tuple(permutation))).res[0]
@@ -102,11 +102,11 @@ def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> 
 def is_init(value: SSAValue) -> bool:
     """Whether `value` is the same everywhere or undefined: empty, a fill of an empty, a splat constant."""
     op = producer_of(value)
-    if isinstance(op, linalg.ops.FillOp):
+    if type(op) is linalg.ops.FillOp:
         return is_init(op.outputs[0])
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         return isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat()
-    return isinstance(op, tensor.EmptyOp)
+    return type(op) is tensor.EmptyOp
 
 
 def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
@@ -114,12 +114,12 @@ def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> 
     op = producer_of(value)
     assert op is not None
     at = Emitter.after(op)
-    if isinstance(op, linalg.ops.FillOp):
+    if type(op) is linalg.ops.FillOp:
         into = permuted_init(scope, op.outputs[0], permutation)
         return at.add(create_fill(op.inputs[0], into)).results[0]
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         return _permuted_splat(at, op, permutation)
-    assert isinstance(op, tensor.EmptyOp)
+    assert type(op) is tensor.EmptyOp
     if not op.dynamic_sizes:
         return scope.static_empty(at, attributes.tensor_type(element_of(value), tuple(apply(permutation, shape_of(value)))))
     return at.add(_permuted_empty(op, permutation)).tensor
@@ -147,14 +147,14 @@ def init_like(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
 
 def users_of(value: SSAValue) -> list[Operation]:
     """The ops that use `value`, one entry per use, without `tensor.dim` (which reads no element)."""
-    return [use.operation for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
+    return [use.operation for use in value.uses if type(use.operation) is not tensor.DimOp]
 
 
 def merge_equal_transposes(value: SSAValue) -> None:
     """Make one of several transposes of `value` by the same permutation; the earliest stays."""
     seen: dict[Permutation, list[linalg.ops.TransposeOp]] = {}
     for user in users_of(value):
-        if isinstance(user, linalg.ops.TransposeOp) and operand_of(user, 0) is value:
+        if type(user) is linalg.ops.TransposeOp and operand_of(user, 0) is value:
             seen.setdefault(permutation_of(user), []).append(user)
     for equal in seen.values():
         if len(equal) > 1:

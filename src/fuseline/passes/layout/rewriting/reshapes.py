@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg_ops
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
@@ -30,6 +30,11 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 ReshapeOp = tensor.ExpandShapeOp | tensor.CollapseShapeOp
 Groups = list[list[int]]
+
+
+def is_reshape(op: Operation | None) -> TypeGuard[ReshapeOp]:
+    """Whether `op` is an expand_shape or a collapse_shape."""
+    return type(op) is tensor.ExpandShapeOp or type(op) is tensor.CollapseShapeOp
 
 
 def groups_of(op: ReshapeOp) -> Groups:
@@ -99,7 +104,7 @@ def _prefixes(dims: Sequence[Dim]) -> list[Dim]:
 def root_of(value: SSAValue) -> SSAValue:
     """The value that `value` is a reshape of (itself if it is none)."""
     op = producer_of(value)
-    while isinstance(op, ReshapeOp):
+    while is_reshape(op):
         value = op.src
         op = producer_of(value)
     return value
@@ -137,7 +142,7 @@ def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAV
 def merge_chain(scope: Scope, op: ReshapeOp) -> None:
     """Rebuild a reshape of a reshape from the root of the chain."""
     dims = scope.dims(op.result)
-    if isinstance(producer_of(op.src), ReshapeOp) and can_reshape(scope, dims):
+    if is_reshape(producer_of(op.src)) and can_reshape(scope, dims):
         replace_uses(op.result, reshape(scope, Emitter.before(op), op.src, dims))
         erase(op)
 
@@ -160,10 +165,10 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
 
 def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
     op = producer_of(value)
-    if isinstance(op, linalg_ops.FillOp):
+    if type(op) is linalg_ops.FillOp:
         into = scope.empty(at, element_of(value), dims)
         return at.add(create_fill(op.inputs[0], into)).results[0]
-    if isinstance(op, ConstantOp):
+    if type(op) is ConstantOp:
         assert isinstance(op.value, DenseIntOrFPElementsAttr)
         type_ = scope.typed(value, dims)
         return at.add(create_constant(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result

@@ -29,7 +29,7 @@ _REMOVABLE = (
 def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
     """The functions of `module` that have a body (executables are left alone)."""
     for op in ops_of(body_of(module)):
-        if isinstance(op, func.FuncOp) and not op.is_declaration:
+        if type(op) is func.FuncOp and not op.is_declaration:
             yield op
 
 
@@ -131,7 +131,7 @@ class Scope:
     def lift_sizes(self) -> None:
         """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""
         for op in ops_of(self.block):
-            if isinstance(op, tensor.DimOp) and isinstance(op.source, OpResult):
+            if type(op) is tensor.DimOp and type(op.source) is OpResult:
                 size = self.shapes.index(op.result)
                 if self.knows(size):
                     replace_uses(op.result, self.size_value(size))
@@ -175,18 +175,11 @@ def sweep(block: Block) -> None:
 
 def emitter_after(value: SSAValue) -> Emitter:
     """An emitter right after the definition of `value`, with its provenance (none for an argument)."""
-    if isinstance(value, BlockArgument):
+    if type(value) is BlockArgument:
         assert isinstance(value.owner, Block)
         return Emitter(InsertPoint.at_start(value.owner))
-    assert isinstance(value, OpResult)
+    assert type(value) is OpResult
     return Emitter.after(value.op)
-
-
-def _top_level(function: Operation) -> Iterator[Operation]:
-    yield function
-    for region in function.regions:
-        for block in region.blocks:
-            yield from block.ops
 
 
 class Ledger:
@@ -194,19 +187,26 @@ class Ledger:
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
-        self.before = self._nodes()
+        self.before = self._locations()
 
-    def _nodes(self) -> set[str]:
+    def _locations(self) -> dict[int, Attribute]:
+        """The locations of the ops at the top level by identity; ops inside the body of a structured op come from where the op comes from."""
         seen: dict[int, Attribute] = {}
-        # Ops inside the body of a structured op come from where the op comes from.
         for function in ops_of(body_of(self.module)):
-            for op in _top_level(function):
-                if isinstance(op, tensor.EmptyOp):  # a shape, shared by many: it computes nothing of the node
-                    continue
-                seen.setdefault(id(op.location), op.location)
-        return {node for location in seen.values() for node in nodes_in(location)}
+            seen[id(function.location)] = function.location
+            for block in (block for region in function.regions for block in region.blocks):
+                for op in ops_of(block):
+                    if type(op) is not tensor.EmptyOp:  # a shape, shared by many: it computes nothing of the node
+                        seen[id(op.location)] = op.location
+        return seen
 
     def close(self, ctx: CompilerContext, pass_name: str) -> None:
         """Record every node that no op names any more."""
-        for node in sorted(self.before - self._nodes()):
+        after = self._locations()
+        gone = _names(location for identity, location in self.before.items() if identity not in after)
+        for node in sorted(gone - _names(after.values())) if gone else ():
             ctx.records.eliminated.setdefault(node, pass_name)
+
+
+def _names(locations: Iterable[Attribute]) -> set[str]:
+    return {node for location in locations for node in nodes_in(location)}

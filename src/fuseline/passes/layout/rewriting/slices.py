@@ -24,7 +24,7 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
     The slice must be static in the groups that it cuts, of stride 1 and full rank.
     """
     made = producer_of(op.source)
-    if not isinstance(made, tensor.ExpandShapeOp) or is_free(op.source) or len(shape_of(op.result)) != len(shape_of(op.source)):
+    if type(made) is not tensor.ExpandShapeOp or is_free(op.source) or len(shape_of(op.result)) != len(shape_of(op.source)):
         return
     if any(stride != 1 for stride in joined(op.static_strides, op.strides)) or not can_reshape(scope, scope.dims(op.result)):
         return

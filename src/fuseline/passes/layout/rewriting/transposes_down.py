@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import linalg, tensor
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.structured import producer_of
+from fuseline.analysis.structured import is_constant
 from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of
@@ -37,7 +37,7 @@ def _emitters(op: Operation, moved: Operation) -> tuple[Emitter, Emitter]:
 
 
 def _pad(scope: Scope, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.PadOp)
+    assert type(op) is tensor.PadOp
     found = transposed_input(op.source)
     if found is None:
         return None
@@ -52,7 +52,7 @@ def _pad(scope: Scope, op: Operation) -> SSAValue | None:
 
 
 def _slice(scope: Scope, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.ExtractSliceOp)
+    assert type(op) is tensor.ExtractSliceOp
     found = transposed_input(op.source)
     if found is None or len(shape_of(op.result)) != len(shape_of(op.source)):
         return None
@@ -72,7 +72,7 @@ def permuted_slice(op: tensor.ExtractSliceOp, source: SSAValue, permutation: Per
 
 
 def _expand(scope: Scope, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.ExpandShapeOp)
+    assert type(op) is tensor.ExpandShapeOp
     found = transposed_input(op.src)
     if found is None:
         return None
@@ -103,7 +103,7 @@ def spread(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple[P
 
 
 def _collapse(scope: Scope, op: Operation) -> SSAValue | None:
-    assert isinstance(op, tensor.CollapseShapeOp)
+    assert type(op) is tensor.CollapseShapeOp
     found = transposed_input(op.src)
     if found is None:
         return None
@@ -155,7 +155,7 @@ def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple
 
 def _concat(scope: Scope, op: Operation) -> SSAValue | None:
     """Moves the layout that carries most bytes; the other pieces get the inverse transpose."""
-    assert isinstance(op, tensor.ConcatOp)
+    assert type(op) is tensor.ConcatOp
     votes: dict[Permutation, int] = {}
     tops: dict[Permutation, Operation] = {}
     for piece in op.inputs:
@@ -179,14 +179,14 @@ def _weight(scope: Scope, value: SSAValue) -> int:
     """How much it matters that `value` is not transposed by itself: its elements, nothing for a constant, little for an argument."""
     found = transposed_input(value)
     source = root_of(found[1] if found is not None else value)
-    if isinstance(producer_of(source), arith.ConstantOp):
+    if is_constant(source):
         return 0
     elements = d.upper_bound(d.product(scope.dims(value))) or 1 << 20
-    return elements // 4 if isinstance(source, BlockArgument) else elements
+    return elements // 4 if type(source) is BlockArgument else elements
 
 
 def _transpose(scope: Scope, op: Operation) -> SSAValue | None:
-    assert isinstance(op, linalg.ops.TransposeOp)
+    assert type(op) is linalg.ops.TransposeOp
     found = transposed_input(operand_of(op, 0))
     permutation = permutation_of(op)
     if found is None:

@@ -32,7 +32,7 @@ def bubble_above(scope: Scope, top: linalg.ops.TransposeOp, producer: Operation)
 
 
 def _pad(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:
-    assert isinstance(op, tensor.PadOp)
+    assert type(op) is tensor.PadOp
     at = Emitter.before(op)
     value = outer_value(op, at)
     if value is None:
@@ -43,7 +43,7 @@ def _pad(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) 
 
 
 def _slice(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:
-    assert isinstance(op, tensor.ExtractSliceOp)
+    assert type(op) is tensor.ExtractSliceOp
     if len(shape_of(op.result)) != len(shape_of(op.source)):
         return None
     source = transpose(scope, moved, op.source, permutation)
@@ -51,14 +51,14 @@ def _slice(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter
 
 
 def _collapse(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:
-    assert isinstance(op, tensor.CollapseShapeOp)
+    assert type(op) is tensor.CollapseShapeOp
     groups = apply(permutation, groups_of(op))
     source = transpose(scope, moved, op.src, [axis for group in groups for axis in group])
     return collapse(scope, Emitter.before(op), source, renumbered(groups))
 
 
 def _expand(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:
-    assert isinstance(op, tensor.ExpandShapeOp)
+    assert type(op) is tensor.ExpandShapeOp
     groups, dims = groups_of(op), scope.dims(op.result)
     order = whole_groups(permutation, groups)
     if order is None or not can_reshape(scope, dims):
@@ -102,7 +102,7 @@ def whole_groups(permutation: Permutation, groups: Groups) -> Permutation | None
 
 
 def _concat(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:
-    assert isinstance(op, tensor.ConcatOp)
+    assert type(op) is tensor.ConcatOp
     pieces = [transpose(scope, moved, piece, permutation) for piece in op.inputs]
     axis = permutation.index(op.dim.value.data)
     type_ = attributes.tensor_type(element_of(op.result), tuple(apply(permutation, shape_of(op.result))))

@@ -30,7 +30,7 @@ def kept_axes(shape: Sequence[int | Dim]) -> list[int]:
 
 def _is_size(op: Operation) -> bool:
     """Whether `op` belongs to the sizes and empty tensors that passes keep at the entry of a function."""
-    return isinstance(op, tensor.EmptyOp) or (len(op.results) == 1 and isinstance(result_of(op).type, IndexType))
+    return type(op) is tensor.EmptyOp or (len(op.results) == 1 and isinstance(result_of(op).type, IndexType))
 
 
 class Squeezer:
@@ -59,7 +59,7 @@ class Squeezer:
         op = producer_of(value)
         if op is not None:
             return Emitter.after(op)
-        assert isinstance(value, BlockArgument)
+        assert type(value) is BlockArgument
         first = next(op for op in self.scope.block.ops if not _is_size(op))
         return Emitter(InsertPoint.before(first), [node for use in value.uses for node in provenance(use.operation)])
 

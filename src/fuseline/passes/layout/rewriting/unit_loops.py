@@ -66,7 +66,7 @@ def _droppable(scope: Scope, view: StructuredOp, extents: Dims) -> set[int]:
                 if not _stays_plain(expr, dropped, size, extents):
                     dropped -= dims_of(expr)
                     changed = True
-    written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    written = [expr.position for expr in view.output_maps[0].results if type(expr) is AffineDimExpr]
     if written and all(loop in dropped for loop in view.parallel):
         dropped.discard(written[-1])
     if view.reduction and all(loop in dropped for loop in view.reduction) and _start_value(view) is None:
@@ -76,7 +76,7 @@ def _droppable(scope: Scope, view: StructuredOp, extents: Dims) -> set[int]:
 
 def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) -> bool:
     """Whether `expr` without the loops in `dropped` is still a window, or one loop that walks the whole dimension of `size`."""
-    if isinstance(expr, AffineDimExpr | AffineConstantExpr) or not dims_of(expr) & dropped:
+    if type(expr) is AffineDimExpr or type(expr) is AffineConstantExpr or not dims_of(expr) & dropped:
         return True
     linear = linear_terms(expr)
     if linear is None:
@@ -90,13 +90,13 @@ def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) 
 def _start_value(view: StructuredOp) -> SSAValue | None:
     """The scalar that the only result starts from, where its init is a fill."""
     op = producer_of(view.outputs[0])
-    return op.inputs[0] if len(view.outputs) == 1 and isinstance(op, linalg.ops.FillOp) else None
+    return op.inputs[0] if len(view.outputs) == 1 and type(op) is linalg.ops.FillOp else None
 
 
 def _without_unit_results(maps: Maps, input_count: int, names: Sequence[AffineExpr], stay: frozenset[int]) -> list[AffineExpr]:
     """How inputs name the loops: a unit loop that stays for the sake of a result is 0 to them."""
-    windowed = {loop for map_ in maps for expr in map_.results if not isinstance(expr, AffineDimExpr) for loop in dims_of(expr)}
-    written = {expr.position for map_ in maps[input_count:] for expr in map_.results if isinstance(expr, AffineDimExpr)}
+    windowed = {loop for map_ in maps for expr in map_.results if type(expr) is not AffineDimExpr for loop in dims_of(expr)}
+    written = {expr.position for map_ in maps[input_count:] for expr in map_.results if type(expr) is AffineDimExpr}
     return [AffineExpr.constant(0) if loop in stay & written - windowed else name for loop, name in enumerate(names)]
 
 
@@ -126,7 +126,7 @@ def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
     total: AffineExpr | None = None
     for loop, factor in linear[0].items():
         name = names[loop]
-        if isinstance(name, AffineConstantExpr):
+        if type(name) is AffineConstantExpr:
             continue
         term = name if factor == 1 else name * factor
         total = term if total is None else total + term
@@ -136,7 +136,7 @@ def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
 
 
 def _kept(units: Sequence[bool], exprs: Sequence[AffineExpr]) -> tuple[int, ...]:
-    kept = [axis for axis, (unit, expr) in enumerate(zip(units, exprs, strict=True)) if not unit or not isinstance(expr, AffineConstantExpr)]
+    kept = [axis for axis, (unit, expr) in enumerate(zip(units, exprs, strict=True)) if not unit or type(expr) is not AffineConstantExpr]
     return tuple(kept or range(len(units))[-1:])
 
 
@@ -179,13 +179,13 @@ def _drop_unread_scalars(op: linalg.ops.GenericOp, inputs: list[SSAValue], maps:
     """Leave out inputs that neither the body reads nor any loop walks (the window of a 1x1 pooling)."""
     for i in reversed(range(len(inputs))):
         argument = body_of(op).args[i]
-        if not argument.uses and all(isinstance(expr, AffineConstantExpr) for expr in maps[i].results):
+        if not argument.uses and all(type(expr) is AffineConstantExpr for expr in maps[i].results):
             body_of(op).erase_arg(argument)
             del inputs[i], maps[i]
 
 
 def _squeeze_captured(squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
-    if not any(isinstance(inner, tensor.ExtractOp) for inner in ops_of(body_of(op))):
+    if not any(type(inner) is tensor.ExtractOp for inner in ops_of(body_of(op))):
         return
     for value in captured_tensors(op):
         axes = kept_axes(shape_of(value))

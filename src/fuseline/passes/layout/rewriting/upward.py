@@ -34,7 +34,7 @@ def splits_of(scope: Scope, value: OpResult, dims: Sequence[Dim]) -> dict[int, l
         return None
     for (_, right), expr in zip(cut, view.output_maps[value.index].results, strict=True):
         if right > 1:
-            if not isinstance(expr, AffineDimExpr) or view.iterators[expr.position] != "parallel":
+            if type(expr) is not AffineDimExpr or view.iterators[expr.position] != "parallel":
                 return None
             splits[expr.position] = list(dims[start : start + right])
         start += right
@@ -50,7 +50,7 @@ def climbs(scope: Scope, value: SSAValue, dims: Sequence[Dim], budget: int = _MA
         return True, False
     if cancels(scope, value, dims):
         return True, True
-    if budget == 0 or not isinstance(value, OpResult) or not is_generic(value.op) or len(users_of(value)) > 1:
+    if budget == 0 or type(value) is not OpResult or not is_generic(value.op) or len(users_of(value)) > 1:
         return False, False
     return _through(scope, value, dims, budget)
 

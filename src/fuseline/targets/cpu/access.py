@@ -19,6 +19,9 @@ from fuseline.ir.dim import Dim, Extreme, Quotient, Symbol, add, mul, product, u
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
 
+MOST_STRIDE = 4
+"""Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an element."""
+
 _FLOATS: dict[type[Attribute], str] = {Float32Type: "f32", Float64Type: "f64", Float16Type: "f16", BFloat16Type: "bf16"}
 
 
@@ -272,7 +275,24 @@ class Frame:
             return self.kernel.load(memory, flat.base, lanes, active=active)
         if lanes == 1:
             return self.kernel.load(memory, flat.base, active=active)
+        if active is None and 1 < flat.stride <= MOST_STRIDE:
+            return self._strided(memory, flat, lanes)
         return self.kernel.gather(memory, self.kernel.lane_indices(flat.base, flat.stride, lanes), active=active)
+
+    def _strided(self, memory: MemRef, flat: Index, lanes: int) -> Value:
+        """Every `stride`-th element: the vectors that hold them, the last one ending with the last of them, and picked from those."""
+        kernel, reach = self.kernel, flat.stride * (lanes - 1) + 1
+        starts = [*range(0, reach - lanes, lanes), reach - lanes]
+        vectors = [kernel.load(memory, kernel.add(flat.base, start), lanes) for start in starts]
+        places = [lane * flat.stride for lane in range(lanes)]
+        found, before = vectors[0], lanes
+        for start, vector in zip(starts[1:], vectors[1:], strict=True):
+            kept = [place if before == lanes and place < lanes else lane for lane, place in enumerate(places)]
+            found = kernel.shuffle(
+                found, vector, [lanes + p - start if before <= p < start + lanes else k for p, k in zip(places, kept, strict=True)]
+            )
+            before = start + lanes
+        return found
 
     def store(self, memory: MemRef, flat: Index, value: Value, active: Operand | None = None) -> None:
         """Write the lanes of `value` at `flat`."""

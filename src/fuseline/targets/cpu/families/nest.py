@@ -13,11 +13,12 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.ir.dim import Dim, upper_bound
+from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, Split, dtype_of
 from fuseline.targets.cpu.evaluator import Evaluator, point_key
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.crossed_tiles import CrossedTiles
+from fuseline.targets.cpu.families.interleaving import Interleaved
 from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.reducing import LaneReduction, reduce_points, walk
@@ -71,7 +72,7 @@ class NestEmitter:
     # where the workgroup is ------------------------------------------------------------------------------------------------------------
 
     def _place(self, number: Operand) -> None:
-        """The coordinates of workgroup `number`, and its chunk of the lane axis."""
+        """The coordinates of workgroup `number`, and its chunk of the lane axis: in elements, or in groups of those that are interleaved."""
         kernel, schedule = self.kernel, self.schedule
         self.grid = {}
         rest = number
@@ -88,15 +89,17 @@ class NestEmitter:
     def _place_chunk(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
         assert schedule.chunked is not None
-        extent, chunks = self.e.frame.operand(schedule.lane_extent), self.e.frame.operand(schedule.chunks)
+        together = max(1, schedule.interleaved)
+        extent, chunks = self.e.frame.operand(floor_div(schedule.lane_extent, together)), self.e.frame.operand(schedule.chunks)
+        chunk = schedule.chunk // together
         if chunks == 1:
             self.bounds[schedule.chunked] = (0, extent)
             return number
         last = not schedule.runs and not schedule.tile_run
         here = number if last else kernel.rem(number, chunks)
-        lo = kernel.mul(here, schedule.chunk)
-        whole = isinstance(extent, int) and extent % schedule.chunk == 0
-        end = kernel.add(lo, schedule.chunk)
+        lo = kernel.mul(here, chunk)
+        whole = isinstance(extent, int) and extent % chunk == 0
+        end = kernel.add(lo, chunk)
         self.bounds[schedule.chunked] = (lo, end if whole else kernel.min(end, extent))
         return number if last else kernel.div(number, chunks)
 
@@ -277,6 +280,9 @@ class GroupEmitter:
         lo, hi = self.nest.span(axis)
         if self.nest.schedule.crossed:
             CrossedTiles(self.nest, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
+            return carried
+        if self.nest.schedule.interleaved:
+            Interleaved(self.nest, self.group.stages, self.lane_loop).emit(at, lo, hi)
             return carried
 
         def body(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> Sequence[Value]:

@@ -20,6 +20,7 @@ from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.gathers import Gather, gathers
+from fuseline.targets.cpu.families.interleaving import interleaved_channels
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal, plain_pairs
 from fuseline.targets.cpu.families.stages import SCRATCH_LIMIT_BYTES, Stage, Staging, cost, element_types
 from fuseline.targets.cpu.families.tiling import TILES_PER_WORKGROUP, crossed_run, tile_run
@@ -51,7 +52,8 @@ class Schedule:
 
     `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the lane axis when it is cut
     into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows;
-    `crossed`: values are made with lanes along it and transposed before they are written.
+    `crossed`: values are made with lanes along it and transposed before they are written. `interleaved`: the extent of a short last axis of
+    `lane_run` along which vectors made along the axis before are interleaved (0: none).
     """
 
     staging: Staging
@@ -63,6 +65,7 @@ class Schedule:
     tile_run: list[Node] = field(default_factory=list[Node])
     tile: int = 1
     crossed: bool = False
+    interleaved: int = 0
 
     @property
     def tiles(self) -> Dim:
@@ -121,6 +124,8 @@ def _choose_tiles(schedule: Schedule) -> None:
     if run:
         schedule.runs = [other for other in schedule.runs if other is not run]
         schedule.tile_run, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
+    else:
+        schedule.interleaved = interleaved_channels(schedule.staging, schedule.lane_run, groups[0].lanes)
 
 
 # the grid ------------------------------------------------------------------------------------------------------------------------------
@@ -275,7 +280,7 @@ def _chunk(schedule: Schedule, machine: Machine) -> int:
     lanes = max((group.lanes for group in schedule.groups), default=machine.f32_lanes)
     others = _elements(schedule.staging, [axis for run in schedule.runs for axis in run])
     work = max(1.0, _work_per_lane_point(schedule)) * schedule.tile
-    step = 8 * lanes
+    step = 8 * lanes * max(1, schedule.interleaved)
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
     if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):
         return max(1, extent)

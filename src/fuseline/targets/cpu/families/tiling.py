@@ -10,17 +10,18 @@ made with lanes along that memory, one place after the other, and squares of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import linalg
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.access import Index
 from fuseline.targets.cpu.families.gathers import Gather, gathers
-from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
+from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal, plain_pairs
 from fuseline.targets.cpu.families.stages import Staging, cost
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -39,19 +40,28 @@ def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[No
     results = set(staging.destinations)
     if any(cost(op, staging.live, results) > DEAREST_BODY for op in staging.live):
         return []
-    for op in staging.live:
-        if not is_generic(op):
-            continue
-        structured, loops = StructuredOp(op), staging.axes.of_op(op)
-        for value, map_ in zip(structured.inputs, structured.input_maps, strict=True):
-            axis = contiguous_axis(staging.view, value, map_, loops)
-            used = {loops[d] for d in map_.used_dims()}
-            if splat_value(value) is not None or is_internal(value) or lane_run[-1] not in used or axis in lane_run:
-                continue
+    for axis, used in (read for op in staging.live for read in reads_of(staging, op)):
+        if lane_run[-1] in used and axis not in lane_run:
             for run in runs:
                 if axis == run[-1] and _long_enough(staging, run, lanes):
                     return run
     return []
+
+
+def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set[Node | None]]]:
+    """Per tensor in memory that an op reads, the axis along which it is contiguous, and all axes that it varies with."""
+    if is_generic(op):
+        loops = staging.axes.of_op(op)
+        for value, map_ in _inputs(op):
+            yield contiguous_axis(staging.view, value, map_, loops), {loops[d] for d in map_.used_dims()}
+        return
+    made = staging.axes.of_value(op.results[0])
+    pairs = list(plain_pairs(staging.view, op))
+    for source in op.operands:
+        if isinstance(source.type, TensorType) and splat_value(source) is None and not is_internal(source):
+            axes = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}
+            moving = [i for i, size in enumerate(staging.view.shapes.dims(source)) if size != 1]
+            yield axes.get(moving[-1]) if moving else None, set(axes.values())
 
 
 def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:

@@ -94,6 +94,56 @@ def test_concat_inside(widths: tuple[int, ...]) -> None:
     check(function([(f"x{i}", (3, width), "f32") for i, width in enumerate(widths)], [], body, [("%y", whole)]))
 
 
+@pytest.mark.parametrize("permutation", [(1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0)])
+def test_named_transpose(permutation: tuple[int, ...]) -> None:
+    shape = (9, 5, 18)
+    source = tuple(shape[permutation.index(i)] for i in range(3))
+    op = f"%y = linalg.transpose ins(%x : {tensor(source)}) outs(%e : {tensor(shape)}) permutation = {list(permutation)}"
+    check(function([("x", source, "f32")], [], empty("e", shape) + "\n" + op, [("%y", tensor(shape))]))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "i8"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+def test_channels_last(channels: int, element: str) -> None:
+    """Few channels, interleaved, and an epilogue that reads numbers per channel and an image that lies as the result does."""
+    shape, source = (7, 9, channels), (channels, 7, 9)
+    t, s, v = tensor(shape, element), tensor(source, element), tensor((channels,), element)
+    add = "addf" if element[0] == "f" else "addi"
+    body = f"%s = arith.{add} %i0, %i1 : {element}\n%t = arith.{add} %s, %i2 : {element}"
+    maps = ["d2, d0, d1", "d2", "d0, d1, d2", "d0, d1, d2"]
+    op = generic("%y", [("%x", s), ("%v", v), ("%z", t)], [("%e", t)], maps, "ppp", body, [("%t", element)])
+    arguments = [("x", source, element), ("v", (channels,), element), ("z", shape, element)]
+    check(function(arguments, [], empty("e", shape, element) + "\n" + op, [("%y", t)]))
+
+
+@pytest.mark.parametrize("sizes", [{"h": 1, "w": 1}, {"h": 3, "w": 5}, {"h": 20, "w": 31}])
+def test_channels_last_of_any_size(sizes: dict[str, int]) -> None:
+    t, s = tensor(("h", "w", 3)), tensor((3, "h", "w"))
+    op = generic("%y", [("%x", s)], [("%e", t)], ["d2, d0, d1", "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    check(function([("x", (3, "h", "w"), "f32")], ["h", "w"], empty("e", ("h", "w", 3)) + "\n" + op, [("%y", t)]), sizes=sizes)
+
+
+def test_many_pixels_of_three_channels() -> None:
+    t, s = tensor((61, 67, 3)), tensor((3, 61, 67))
+    op = generic("%y", [("%x", s)], [("%e", t)], ["d2, d0, d1", "d0, d1, d2"], "ppp", GELU, [("%r", "f32")])
+    check(function([("x", (3, 61, 67), "f32")], [], empty("e", (61, 67, 3)) + "\n" + op, [("%y", t)]))
+
+
+def test_upsampling_of_the_innermost_axis() -> None:
+    t, s = tensor((6, 21, 2)), tensor((6, 21))
+    op = generic("%y", [("%x", s)], [("%e", t)], ["d0, d1", "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    check(function([("x", (6, 21), "f32")], [], empty("e", (6, 21, 2)) + "\n" + op, [("%y", t)]))
+
+
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+@pytest.mark.parametrize("element", ["f32", "f64", "i8", "i1"])
+def test_strides_up_to_the_last_element(stride: int, element: str) -> None:
+    """What is picked from whole vectors ends with the buffer."""
+    whole, part = tensor((2, 32 * stride + 1), element), tensor((2, 33), element)
+    body = f"%y = tensor.extract_slice %x[0, 0] [2, 33] [1, {stride}] : {whole} to {part}"
+    check(function([("x", (2, 32 * stride + 1), element)], [], body, [("%y", part)]))
+
+
 @pytest.mark.parametrize(("offset", "stride"), [(0, 1), (3, 1), (1, 2)])
 def test_slice(offset: int, stride: int) -> None:
     body = f"%y = tensor.extract_slice %x[1, {offset}] [2, 9] [1, {stride}] : {tensor((4, 30))} to {tensor((2, 9))}"

@@ -93,6 +93,25 @@ def test_transposes_are_tiled() -> None:
     assert found.workgroups == 2
 
 
+def test_named_transposes_are_tiled() -> None:
+    t, s = tensor((64, 48)), tensor((48, 64))
+    op = f"%y = linalg.transpose ins(%x : {s}) outs(%e : {t}) permutation = [1, 0]"
+    found = schedule(function([("x", (48, 64), "f32")], [], empty("e", (64, 48)) + "\n" + op, [("%y", t)]))
+    assert len(found.tile_run) == 1
+
+
+@pytest.mark.parametrize(("shape", "source", "channels"), [
+    ((6, 9, 3), "d2, d0, d1", 3), ((6, 9, 4), "d2, d0, d1", 4), ((6, 9, 5), "d2, d0, d1", 0), ((1, 7, 3), "d2, d0, d1", 0),
+    ((6, 9, 3), "d1, d0, d2", 0),
+])  # fmt: skip
+def test_few_channels_are_interleaved(shape: tuple[int, int, int], source: str, channels: int) -> None:
+    """Up to four of them, of pixels for a vector, that are read along a line."""
+    read = tuple(shape[int(d.strip()[1])] for d in source.split(","))
+    op = generic("%y", [("%x", tensor(read))], [("%e", tensor(shape))], [source, "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    found = schedule(function([("x", read, "f32")], [], empty("e", shape) + "\n" + op, [("%y", tensor(shape))]))
+    assert found.interleaved == channels
+
+
 def test_short_innermost_axes_join_their_neighbour() -> None:
     """Upsampling by 2: lanes run over pairs, what is read is gathered."""
     t, s = tensor((64, 50, 2)), tensor((64, 50))

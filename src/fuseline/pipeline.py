@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
         "generalize-named-ops",
+        "require-equal-sizes",
         "canonicalize",
         "cse",
         "fold-constants",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.ir import dim as d
+from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim
 
 Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
@@ -140,6 +141,7 @@ class Schedule:
     constants: tuple[NDArray[Any], ...]
     arena_bytes: Dim
     symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict[str, tuple[int, int | None]])
+    requirements: tuple[SizeRequirement, ...] = ()
     initial_arena_bytes: Dim | None = None
     slots: int = 0
 

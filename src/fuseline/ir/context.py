@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,25 @@ from fuseline.report.records import CompileRecord
 DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow, Util)
 
 
+class SizeRequirement(NamedTuple):
+    """Two sizes that must be equal when the program runs, and the source node that takes them to be."""
+
+    left: Dim
+    right: Dim
+    node: str
+
+
 @dataclass
 class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
 
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
-    without need. `symbols`: the sizes that have names, with their bounds.
+    without need. `symbols`: the sizes that have names, with their bounds. `requirements`: sizes that the program takes to be equal.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
+    requirements: dict[tuple[Dim, Dim], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim], SizeRequirement])
     records: CompileRecord = field(default_factory=CompileRecord)
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
 

@@ -168,7 +168,7 @@ def _split(numerator: Dim, denominator: int) -> tuple[Dim, Dim]:
 
 
 def _quotient(numerator: Dim, denominator: int) -> Dim:
-    """`floor(numerator / denominator)` of a numerator that nothing can be taken out of: `floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))`."""
+    """`floor(numerator / denominator)` where nothing more can be taken out: `floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))`."""
     if isinstance(numerator, int):
         return numerator // denominator
     offset = dict(numerator.terms).get((), 0)

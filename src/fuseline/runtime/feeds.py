@@ -12,6 +12,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.held import admit_held, hold, is_tensor_type
 from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
 
 Array = NDArray[Any]
@@ -56,7 +57,8 @@ def as_array(feed: Any, name: str) -> Array:
 def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The values of the symbols under the inputs' `shapes`.
 
-    Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, or a value outside its bounds.
+    Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, a value outside its bounds, or
+    sizes that break a requirement of the program.
     """
     values: dict[str, int] = {}
     bound_by: dict[str, str] = {}
@@ -66,6 +68,7 @@ def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str,
         for axis, (size, actual) in enumerate(zip(spec.dims, shape, strict=True)):
             _bind_axis(program, values, bound_by, spec, axis, size, actual)
     _check_expressions(program, shapes, values)
+    check_requirements(program.requirements, values)
     return values
 
 

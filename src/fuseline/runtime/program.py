@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from fuseline.runtime.abi import ALIGNMENT
+from fuseline.runtime.requirements import Requirement, requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
 
 Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
@@ -93,9 +94,10 @@ Step: TypeAlias = Command | HostCall
 class Program(NamedTuple):
     """Inputs, outputs, steps in order, and what memory and threads they need.
 
-    `symbols` gives inclusive bounds by symbol name (None: unbounded). `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below
-    `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of
-    two) is what kernels ask of the caller's inputs; those that are not so aligned are copied. `slots` is how many values are held.
+    `symbols` gives inclusive bounds by symbol name (None: unbounded), `requirements` what must hold among sizes. `scratch_bytes` is per thread.
+    Runs whose summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one thread.
+    `input_alignment` (bytes, a power of two) is what kernels ask of the caller's inputs; those that are not so aligned are copied. `slots` is
+    how many values are held.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -109,6 +111,7 @@ class Program(NamedTuple):
     split_above_ns: int = 0
     input_alignment: int = ALIGNMENT
     slots: int = 0
+    requirements: tuple[Requirement, ...] = ()
 
 
 def program_to_json(program: Program) -> dict[str, Any]:
@@ -121,6 +124,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
         "scratch_bytes": program.scratch_bytes,
         "threads": program.threads,
         "symbols": {name: list(bounds) for name, bounds in program.symbols.items()},
+        "requirements": program.requirements,
         "serial_below_ns": program.serial_below_ns,
         "split_above_ns": program.split_above_ns,
         "input_alignment": program.input_alignment,
@@ -138,6 +142,7 @@ def program_from_json(data: Mapping[str, Any]) -> Program:
         scratch_bytes=int(data["scratch_bytes"]),
         threads=int(data["threads"]),
         symbols={str(name): (int(low), None if high is None else int(high)) for name, (low, high) in data["symbols"].items()},
+        requirements=requirements_from_json(data["requirements"]),
         serial_below_ns=int(data["serial_below_ns"]),
         split_above_ns=int(data["split_above_ns"]),
         input_alignment=int(data["input_alignment"]),

@@ -16,6 +16,7 @@ from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Val
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.program import HostCall, Program, Step, TensorSpec
+from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
 
 Stage = tuple[tuple[Step, ...], HostCall | None]
@@ -135,3 +136,4 @@ class StagedExecution:
             if actual < low or (high is not None and actual > high):
                 raise FuselineError("E0107", f"host operator answered size {actual} for {name}, which must be in {low}..{high}", node=label)
             values[name] = actual
+            check_requirements(self._program.requirements, values, new=name)

@@ -64,11 +64,13 @@ def test_constants_are_mapped_on_page_boundaries(saved: Path) -> None:
 
 def test_symbolic_programs_and_host_calls_survive_json() -> None:
     from fuseline.runtime.program import Program
+    from fuseline.runtime.requirements import Requirement
 
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
     tensor = HostTensor(Place("arena", 0, size), "int64", (N, 3))
     call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label")
     program = Program((TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6)
+    program = program._replace(requirements=(Requirement(size, 12, "a node"),))
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
 
 

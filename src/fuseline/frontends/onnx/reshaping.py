@@ -88,6 +88,13 @@ def _expand(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dim
     return emit.add(tensor.ExpandShapeOp(value, dynamic, _reassociation(groups), static, tensor_type(element_of(value), dims))).result
 
 
+def _cast(emit: Emitter, value: SSAValue, source: Sequence[Dim], wanted: Sequence[Dim]) -> SSAValue:
+    """`value` typed as the target's groups are: MLIR wants a number on both sides of a reshape, or on neither."""
+    if all(isinstance(a, int) == isinstance(b, int) for a, b in zip(source, wanted, strict=True)):
+        return value
+    return emit.add(tensor.CastOp(value, tensor_type(element_of(value), wanted))).dest
+
+
 def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
     """`value` of sizes `source` seen with sizes `target` (equal element counts); `size` supplies index values."""
     if tuple(source) == tuple(target):
@@ -101,6 +108,7 @@ def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target:
     if len(middle) != len(source):
         value = _collapse(emit, value, [left for left, _ in groups], middle)
     if len(middle) != len(target):
+        value = _cast(emit, value, middle, [product(target[axis] for axis in right) for _, right in groups])
         value = _expand(emit, value, [right for _, right in groups], target, size)
     return value
 

@@ -35,7 +35,7 @@ def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace 
     symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
     constants = tuple(graph.constants)
     borders = tuple(graph.inputs), tuple(graph.outputs)
-    return Schedule(*borders, tuple(steps), constants, plan.bytes, symbols, plan.bytes_at(-1), graph.slots)
+    return Schedule(*borders, tuple(steps), constants, plan.bytes, symbols, tuple(ctx.requirements.values()), plan.bytes_at(-1), graph.slots)
 
 
 def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPlace | None) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
+from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
 from fuseline.targets.cpu.image import Image, link_image
@@ -67,6 +68,7 @@ def assemble(
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
         symbols=dict(schedule.symbols),
+        requirements=requirements_from_json((d.to_json(left), d.to_json(right), node) for left, right, node in schedule.requirements),
         serial_below_ns=SERIAL_BELOW_NS,
         split_above_ns=SPLIT_ABOVE_NS,
         input_alignment=INPUT_ALIGNMENT,

@@ -19,6 +19,7 @@ from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import size_from_json
 from fuseline.targets.interpreter.host import call_node
 
@@ -63,7 +64,7 @@ class InterpretedSession:
         """Outputs by name for feeds by name; raises E0201 to E0204 for feeds that do not fit."""
         arrays = admit(self.inputs, feeds)
         sizes = bind_sizes(self.artifact.program, [array.shape for array in arrays])
-        memory = _Memory(self.artifact.schedule, arrays, sizes)
+        memory = _Memory(self.artifact, arrays, sizes)
         for step in self.artifact.schedule.steps:
             self._step(step, memory)
         return {spec.name: memory.output(i) for i, spec in enumerate(self.outputs)}
@@ -85,8 +86,9 @@ class InterpretedSession:
 class _Memory:
     """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing shows."""
 
-    def __init__(self, schedule: Schedule, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
-        self.schedule, self.inputs, self.sizes = schedule, inputs, dict(sizes)
+    def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
+        schedule = self.schedule = program.schedule
+        self.inputs, self.sizes, self.requirements = inputs, dict(sizes), program.program.requirements
         self.held: list[Any] = [None] * schedule.slots
         for boundary, array in zip(schedule.inputs, inputs, strict=True):
             if boundary.slot is not None:
@@ -111,6 +113,7 @@ class _Memory:
                 for symbol in d.symbols(dim):
                     if d.to_text(dim) == symbol.name:
                         self.sizes.setdefault(symbol.name, actual)
+                        check_requirements(self.requirements, self.sizes, new=symbol.name)
         missing = d.evaluate(step.arena_bytes, self.sizes) - self.arena.size
         if missing > 0:
             self.arena = np.concatenate([self.arena, np.full(missing, 0xFF, np.uint8)])

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.ir import dim as d
 from fuseline.runtime.program import Program
+from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import size_from_json
 from fuseline.targets.interpreter.session import InterpretedProgram, boundary_specs
 from fuseline.targets.null.counts import counted_kernel
@@ -41,6 +42,7 @@ class InterpreterTarget(Target):
             steps=(),
             arena_bytes=size_from_json(d.to_json(schedule.arena_bytes)),
             symbols=dict(schedule.symbols),
+            requirements=requirements_from_json((d.to_json(left), d.to_json(right), node) for left, right, node in schedule.requirements),
         )
         entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
         return InterpretedProgram(schedule, entries, program, records, metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx.broadcasting import broadcast_dim, broadcast_dims, loops_of
+from fuseline.frontends.onnx.broadcasting import broadcast_dims, equal_dim, loops_of
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
@@ -34,15 +34,11 @@ def matmul_of(node: OnnxNode, a: Tensor, b: Tensor) -> Tensor:
     if columns is not None:
         loops.append(b.dims[-1])
     inner = len(loops)
-    loops.append(_equal(a.dims[-1], b.dims[-2] if b.rank > 1 else b.dims[0]))
+    loops.append(equal_dim(a.dims[-1], b.dims[-2] if b.rank > 1 else b.dims[0]))
     left = [*loops_of(a.dims[:-2], batch), *([rows] if rows is not None else []), inner]
     right = [*loops_of(b.dims[:-2], batch), inner, *([columns] if columns is not None else [])]
     out = [*range(len(batch)), *(loop for loop in (rows, columns) if loop is not None)]
     return contract(node, (a, left), (b, right), loops, out, a.dtype)
-
-
-def _equal(a: Dim, b: Dim) -> Dim:
-    return a if a == b else broadcast_dim(a, b)
 
 
 @onnx_op("Gemm", since=7)
@@ -51,9 +47,9 @@ def gemm(node: OnnxNode) -> Tensor:
     a, b, c = node[0], node[1], node.get(2)
     a_axes = (2, 0) if node.integer("transA") else (0, 2)
     b_axes = (1, 2) if node.integer("transB") else (2, 1)
-    rows, inner = (a.dims[1], a.dims[0]) if node.integer("transA") else a.dims
-    columns = b.dims[0] if node.integer("transB") else b.dims[1]
-    product = contract(node, (a, a_axes), (b, b_axes), [rows, columns, inner], [0, 1], a.dtype)
+    rows, left = (a.dims[1], a.dims[0]) if node.integer("transA") else a.dims
+    columns, right = b.dims if node.integer("transB") else (b.dims[1], b.dims[0])
+    product = contract(node, (a, a_axes), (b, b_axes), [rows, columns, equal_dim(left, right)], [0, 1], a.dtype)
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     if a.dtype.kind in "iu" and (alpha, beta) != (1.0, 1.0):
         raise NoNativeLowering("unsupported-dtype", "scaled integer product")

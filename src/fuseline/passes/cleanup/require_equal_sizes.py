@@ -1,0 +1,94 @@
+"""Pass `require-equal-sizes`: what the ops take for granted about symbolic sizes is written down, so that a run can check it.
+
+A structured op reads its operands in one iteration space: the sizes that one loop walks must be equal, as must those beside a concat and the
+products on both sides of a reshape. Where that does not follow from the symbols alone, it becomes a requirement of the program; feeds that break
+one are refused (E0203) before anything is read out of bounds.
+
+    add(x[h], y[2 * ceil(h / 2)])      requires h == 2 * ceil(h / 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.dim import Dim
+from fuseline.ir.provenance import provenance
+
+Pair = tuple[Dim, Dim]
+
+
+@dataclass(frozen=True)
+class RequireEqualSizesPass(ModulePass):
+    """Notes in the context which sizes must be equal for the program to be right.
+
+    Raises FuselineError: E0107 for sizes that never are.
+    """
+
+    name = "require-equal-sizes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Look at every op; nothing changes."""
+        if not isinstance(ctx, CompilerContext) or not ctx.symbols:
+            return
+        shapes = ShapeAnalysis(ctx.symbols)
+        for function in op.body.block.ops:
+            for inner in function.walk() if isinstance(function, FuncOp) else ():
+                for left, right in _pairs(inner, shapes):
+                    _require(ctx, inner, left, right)
+
+
+def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
+    """The sizes that `op` takes to be equal."""
+    if isinstance(op, linalg.ops.GenericOp):
+        yield from _along_loops(op, shapes)
+    elif isinstance(op, tensor.ConcatOp):
+        yield from _beside(op.dim.value.data, [shapes.dims(part) for part in op.inputs])
+    elif isinstance(op, tensor.CastOp):
+        yield from zip(shapes.dims(op.source), shapes.dims(op.dest), strict=True)
+    elif isinstance(op, tensor.ExpandShapeOp):
+        source, result = shapes.dims(op.src), shapes.dims(op.result)
+        for size, group in zip(source, op.reassociation.data, strict=True):
+            yield size, d.product(result[axis.value.data] for axis in group.data)
+
+
+def _along_loops(op: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> Iterator[Pair]:
+    extents: dict[int, Dim] = {}
+    for operand, map_ in zip(op.operands, op.get_indexing_maps(), strict=True):
+        for expr, size in zip(map_.data.results, shapes.dims(operand), strict=True):
+            if isinstance(expr, AffineDimExpr):
+                yield extents.setdefault(expr.position, size), size
+
+
+def _beside(axis: int, parts: Sequence[Sequence[Dim]]) -> Iterator[Pair]:
+    for part in parts[1:]:
+        for other, (first, size) in enumerate(zip(parts[0], part, strict=True)):
+            if other != axis:
+                yield first, size
+
+
+def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None:
+    if left == right:
+        return
+    node = ", ".join(sorted(provenance(op))) or op.name
+    difference = d.sub(left, right)
+    low, high = d.lower_bound(difference), d.upper_bound(difference)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
+    if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
+        ctx.requirements.setdefault((left, right), SizeRequirement(left, right, node))
+
+
+EXPORT = RequireEqualSizesPass

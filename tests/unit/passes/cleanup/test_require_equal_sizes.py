@@ -1,0 +1,70 @@
+"""What programs take for granted about symbolic sizes is noted once, with the node, and nothing changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.text import parse_module, print_module
+from fuseline.passes.registry import make_pass
+
+N, M = d.symbol("n"), d.symbol("m")
+
+ADD = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}, %y: tensor<?x4xf32> {fuseline.dims = ["m", "4"]}) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : tensor<?x4xf32>, tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<?x4xf32> loc("sum")
+  return %r : tensor<?x4xf32>
+}"""
+CONCAT = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}, %y: tensor<?x?xf32> {fuseline.dims = ["m", "n"]}) -> tensor<?x4xf32> {
+  %r = tensor.concat dim(0) %x, %y : (tensor<?x4xf32>, tensor<?x?xf32>) -> tensor<?x4xf32> loc("join")
+  return %r : tensor<?x4xf32>
+}"""
+RESHAPE = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}) -> tensor<4x6xf32> {
+  %s = tensor.cast %x : tensor<?xf32> to tensor<24xf32> loc("shape")
+  %r = tensor.expand_shape %s [[0, 1]] output_shape [4, 6] : tensor<24xf32> into tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}"""
+
+
+def noted(text: str, **bounds: d.Dim) -> CompilerContext:
+    """The context after the pass ran twice, which must leave the program as it was."""
+    ctx = new_context()
+    module = parse_module(text, ctx)
+    ctx.symbols |= {"n": N, "m": M} | bounds
+    before = print_module(module)
+    for _ in range(2):
+        make_pass("require-equal-sizes").apply(ctx, module)
+    assert print_module(module) == before
+    return ctx
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(ADD, (N, M, "sum")), (CONCAT, (4, N, "join")), (RESHAPE, (N, 24, "shape"))], ids=["loops", "concat", "reshape"]
+)
+def test_sizes_that_must_be_equal(text: str, expected: tuple[d.Dim, d.Dim, str]):
+    assert [tuple(item) for item in noted(text).requirements.values()] == [expected]
+
+
+def test_what_follows_from_the_symbols_needs_no_check():
+    assert not noted(ADD.replace('"m"', '"n"')).requirements
+
+
+def test_a_program_without_symbols_needs_none():
+    ctx = new_context()
+    make_pass("require-equal-sizes").apply(ctx, parse_module(ADD.replace("?x4", "3x4").replace("(%n)", "()"), ctx))
+    assert not ctx.requirements
+
+
+def test_sizes_that_never_agree():
+    with pytest.raises(FuselineError, match="E0107 .join.: sizes 4 and n must be equal and never are"):
+        noted(CONCAT, n=d.symbol("n", 5, 9))

@@ -12,6 +12,7 @@ from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.phases import joined_phases, phase_filters, phase_window
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.scalars import index_constant, loop_index
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_sizes
@@ -103,9 +104,10 @@ def _grouped(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) 
 
 @onnx_op("ConvTranspose")
 def conv_transpose(node: OnnxNode) -> Tensor:
-    """The transpose of a convolution, as a convolution of the image with `stride - 1` zeros between its elements.
+    """The transpose of a convolution: where it has strides by phases (`phases.py`), else as a convolution with the flipped filter.
 
-    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the dilated image padded by `(k - 1) * dilation - pad` on each side.
+    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the image with `stride - 1` zeros between its elements, padded by
+    `(k - 1) * dilation - pad` on each side.
     """
     x, w = node[0], node[1]
     groups = node.integer("group", 1)
@@ -114,6 +116,8 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     strides = node.integers("strides") or [1] * n
     dilations = node.integers("dilations") or [1] * n
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
+    if w.is_constant and max(strides) > 1 == max(dilations) and _fits_phases(kernel, strides, low, high):
+        return add_bias(node, _by_phases(node, x, w, strides, low, high), node.get(2))
     if min(low) < 0 or min(high) < 0:
         raise NoNativeLowering("negative-padding", "the padding is larger than the window")
     spread = _spread(node, x, strides, low, high)
@@ -121,6 +125,23 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     out = tuple(sub(size, (k - 1) * step) for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
     window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
     return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
+
+
+def _fits_phases(kernel: Sequence[int], strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> bool:
+    """Whether the output lies within what the phases give: no more zeros on either side than the window is wide."""
+    return all(b < k and e < -(-k // s) * s for k, s, b, e in zip(kernel, strides, low, high, strict=True))
+
+
+def _by_phases(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Tensor:
+    groups, kernel = node.integer("group", 1), _static(w.dims[2:])
+    window = phase_window(x.dims[2:], kernel, strides)
+    phases = convolve(node, pad_spatial(node, x, window, 0), phase_filters(w, groups, strides), window, groups)
+    begin = [size - 1 - before for size, before in zip(kernel, low, strict=True)]
+    sizes = [
+        add(mul(sub(size, 1), stride), 2 + before + after - extent)
+        for size, stride, before, after, extent in zip(x.dims[2:], strides, low, high, kernel, strict=True)
+    ]
+    return joined_phases(node, phases, groups, strides, begin, sizes)
 
 
 def _transposed_padding(

@@ -1,0 +1,72 @@
+"""ConvTranspose by phases and with the flipped filter, against the definition: every pixel adds its multiple of the filter to the output."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+from xdsl.dialects import tensor
+
+from .test_onnx_reading import FLOAT, model, read, run
+
+Array = NDArray[np.float32]
+
+
+def expected(x: Array, w: Array, strides: tuple[int, ...], pads: tuple[int, ...], extra: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
+    """One group, two spatial dimensions."""
+    batch, channels, height, width = x.shape
+    filters, *kernel = w.shape[1:]
+    full = [s * (size - 1) + (k - 1) * d + 1 + e for s, size, k, d, e in zip(strides, (height, width), kernel, dilations, extra, strict=True)]
+    out = np.zeros((batch, filters, *full), np.float32)
+    for i, j, y, z in product(range(height), range(width), range(kernel[0]), range(kernel[1])):
+        row, column = i * strides[0] + y * dilations[0], j * strides[1] + z * dilations[1]
+        out[:, :, row, column] += np.einsum("nc,cf->nf", x[:, :, i, j], w[:, :, y, z])
+    assert channels == w.shape[0]
+    return out[:, :, pads[0] : full[0] - pads[2], pads[1] : full[1] - pads[3]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads", "extra", "dilations"),
+    [
+        ((2, 2), (2, 2), (0, 0, 0, 0), (0, 0), (1, 1)),
+        ((4, 3), (2, 2), (1, 1, 1, 1), (0, 1), (1, 1)),
+        ((3, 5), (3, 2), (0, 2, 1, 1), (2, 0), (1, 1)),
+        ((2, 3), (3, 2), (0, 0, 0, 0), (1, 0), (1, 1)),  # gaps between the pixels' parts
+        ((3, 3), (2, 1), (3, 0, 2, 0), (0, 0), (1, 1)),  # more is cut than the window is wide
+        ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1), (1, 1)),  # more output than the phases give
+        ((3, 2), (2, 2), (0, 1, 2, 1), (0, 0), (2, 1)),
+        ((3, 3), (1, 1), (1, 0, 1, 2), (0, 0), (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_transposed_convolution(
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    extra: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int,
+    constant: bool,
+):
+    rng = np.random.default_rng(7)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 5, 4), (4, 3, *kernel)))
+    attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_padding": extra, "dilations": dilations, "group": groups}
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    weights, inputs = ({"w": w}, {}) if constant else ({}, {"w": (FLOAT, w.shape)})
+    proto = model([node], {"x": (FLOAT, x.shape), **inputs}, ["y"], weights)
+    if min(k - 1 - p for k, p in zip(kernel * 2, pads, strict=True)) < 0 and not constant:
+        pytest.skip("runs on the host")
+    (ours,) = run(proto, x, *([] if constant else [w]))
+    parts = zip(np.split(x, groups, 1), np.split(w, groups), strict=True)
+    np.testing.assert_allclose(ours, np.concatenate([expected(a, b, strides, pads, extra, dilations) for a, b in parts], 1), rtol=1e-4, atol=1e-4)
+
+
+def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
+    module, _ = read(model([node], {"x": (FLOAT, (1, 4, "h", "w"))}, ["y"], {"w": np.ones((4, 3, 2, 2), np.float32)}))
+    assert not [op for op in module.walk() if isinstance(op, tensor.PadOp)]

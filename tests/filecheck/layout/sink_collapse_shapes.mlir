@@ -97,3 +97,48 @@ func.func @dynamic(%x: tensor<?x?x4xf32>) -> tensor<?x4xf32> {
   %y = linalg.exp ins(%c : tensor<?x4xf32>) outs(%e1 : tensor<?x4xf32>) -> tensor<?x4xf32>
   return %y : tensor<?x4xf32>
 }
+
+// -----
+
+// The other end of a residual connection is in memory when the sum is made: a view of it is free.
+// CHECK-LABEL: func.func @residual
+// CHECK: [[R:%.*]] = linalg.generic {{.*}} ins(%x, %x : tensor<6x8xf32>, tensor<6x8xf32>)
+// CHECK: [[G:%.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<6x2x4xf32>)
+// CHECK: [[E:%.*]] = tensor.expand_shape [[R]] {{.*}} : tensor<6x8xf32> into tensor<6x2x4xf32>
+// CHECK: linalg.generic {{.*}} ins([[G]], [[E]] : tensor<6x2x4xf32>, tensor<6x2x4xf32>)
+// CHECK: tensor.collapse_shape {{.*}} : tensor<6x2x4xf32> into tensor<6x8xf32>
+// CHECK-NEXT: return
+func.func @residual(%x: tensor<6x8xf32>, %w: tensor<2x4x4xf32>) -> tensor<6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x8xf32>
+  %r = linalg.add ins(%x, %x : tensor<6x8xf32>, tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %rg = tensor.expand_shape %r [[0], [1, 2]] output_shape [6, 2, 4] : tensor<6x8xf32> into tensor<6x2x4xf32>
+  %e1 = tensor.empty() : tensor<6x2x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<6x2x4xf32>) -> tensor<6x2x4xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(n, g, o, i) -> (n, g, i)>, affine_map<(n, g, o, i) -> (g, o, i)>, affine_map<(n, g, o, i) -> (n, g, o)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%rg, %w : tensor<6x2x4xf32>, tensor<2x4x4xf32>) outs(%f : tensor<6x2x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<6x2x4xf32>
+  %c = tensor.collapse_shape %g [[0], [1, 2]] : tensor<6x2x4xf32> into tensor<6x8xf32>
+  %y = linalg.add ins(%c, %r : tensor<6x8xf32>, tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %y : tensor<6x8xf32>
+}
+
+// -----
+
+// Refused: the reshape would only move to the other operand, which no root lies behind, so that it may run where it is made.
+// CHECK-LABEL: func.func @two_branches
+// CHECK: [[C:%.*]] = tensor.collapse_shape
+// CHECK: linalg.generic {{.*}} ins([[C]], %{{.*}} : tensor<6x8xf32>, tensor<6x8xf32>)
+// CHECK-NEXT: ^
+func.func @two_branches(%x: tensor<6x8xf32>, %z: tensor<6x2x4xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>) {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %r = linalg.exp ins(%x : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %e1 = tensor.empty() : tensor<6x2x4xf32>
+  %g = linalg.exp ins(%z : tensor<6x2x4xf32>) outs(%e1 : tensor<6x2x4xf32>) -> tensor<6x2x4xf32>
+  %c = tensor.collapse_shape %g [[0], [1, 2]] : tensor<6x2x4xf32> into tensor<6x8xf32>
+  %y = linalg.add ins(%c, %r : tensor<6x8xf32>, tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %y, %r : tensor<6x8xf32>, tensor<6x8xf32>
+}

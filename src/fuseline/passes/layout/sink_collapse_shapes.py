@@ -25,6 +25,7 @@ from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
 from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain, root_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.stored_values import is_stored_before
 from fuseline.passes.layout.rewriting.upward import can_expand_result
 
 _ANY_LOOP = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.REDUCTION)
@@ -83,7 +84,8 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
 
 
 def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
-    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing.
+    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing, nor do those of the other end
+    of a residual connection.
 
     A collapse behind a broadcast counts twice: without it the reader can do without the broadcast as well.
     """
@@ -94,7 +96,7 @@ def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]])
         dims = expanded_dims(scope, value, map_, splits)
         if cancels(scope, value, dims):
             balance += 2 if broadcast_source(root_of(value)) is not None else 1
-        elif not can_expand_result(scope, value, dims):
+        elif not can_expand_result(scope, value, dims) and not is_stored_before(value, view.op):
             balance -= 1
     return balance > 0
 

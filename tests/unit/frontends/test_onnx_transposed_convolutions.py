@@ -70,3 +70,20 @@ def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
     module, _ = read(model([node], {"x": (FLOAT, (1, 4, "h", "w"))}, ["y"], {"w": np.ones((4, 3, 2, 2), np.float32)}))
     assert not [op for op in module.walk() if isinstance(op, tensor.PadOp)]
+
+
+def test_zeros_between_the_pixels_of_a_depthwise_image():
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], group=4)
+    module, _ = read(model([node], {"x": (FLOAT, (1, 4, 5, 6))}, ["y"], {"w": np.ones((4, 1, 4, 4), np.float32)}))
+    assert [op for op in module.walk() if isinstance(op, tensor.PadOp)]
+
+
+@pytest.mark.parametrize(("mode", "before"), [("NOTSET", 1), ("SAME_LOWER", 1), ("SAME_UPPER", 0)])
+def test_an_output_of_given_size(mode: str, before: int):
+    """What is too much is cut at the beginning first, but with SAME_UPPER (ONNX operator schemas, ConvTranspose)."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 4, 4), (2, 3, 3, 3)))
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=[8, 8], auto_pad=mode)
+    (ours,) = run(model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w}), x)
+    pads = (before, before, 1 - before, 1 - before)
+    np.testing.assert_allclose(ours, expected(x, w, (2, 2), pads, (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
-from xdsl.dialects import arith, linalg, math
+from xdsl.dialects import arith, linalg, math, tensor
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
@@ -71,6 +71,15 @@ class OnlineSoftmax:
     def reductions(self) -> tuple[Generic, Generic, Generic]:
         """The ops that reduce along the streamed loop."""
         return self.maximum.op, self.total.op, self.product
+
+    @property
+    def loops(self) -> list[tuple[Generic, int]]:
+        """The streamed loop of each reduction, and of the other op that reads what the softmax is of."""
+        found = [(op, StructuredOp(op).reduction[0]) for op in self.reductions]
+        first = StructuredOp(self.exponentials[0])
+        expr = first.maps[first.inputs.index(self.source.value)].results[self.source.axis]
+        assert isinstance(expr, AffineDimExpr)
+        return [*found, (self.exponentials[0], expr.position)]
 
 
 def online_softmaxes(ops: Iterable[Operation]) -> list[OnlineSoftmax]:
@@ -237,10 +246,12 @@ def _depends(value: SSAValue, argument: BlockArgument) -> bool:
 
 
 def _readers(value: SSAValue) -> list[Generic]:
-    """The structured ops that read a value as an input, once each; none where anything else uses it."""
+    """The structured ops that read a value as an input, once each; none where anything else needs its elements."""
     found: dict[Generic, None] = {}
     for use in value.uses:
         op = use.operation
+        if isinstance(op, tensor.DimOp):
+            continue
         if not is_generic(op) or use.index >= len(op.inputs):
             return []
         found[op] = None

@@ -21,6 +21,9 @@ class TargetDescription:
     `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
     over scratch: each is code of its own in the kernel. `tile_multiples` are loop lengths that the matrix unit takes, by role
     (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
+
+    `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets so many points of their
+    common loop at a time, at the least; 0 for one that needs all of them at once.
     """
 
     name: str
@@ -29,6 +32,7 @@ class TargetDescription:
     binding_limit: int = 32
     arms_limit: int = 16
     roots_limit: int = 8
+    streamed_points: int = 0
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024
     numerics: str = "default"

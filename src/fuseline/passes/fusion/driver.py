@@ -17,8 +17,10 @@ from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
-from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, loses_parallelism, unprofitable, weigh
+from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, loses_parallelism, unprofitable, weigh, weigh_reads
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.passes.fusion.streamed_loops import Stream
+from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX, Candidate, candidates, illegal, scores_of, streams_of
 from fuseline.report.records import Decision
 
 Pair = tuple[Group, Group]
@@ -55,6 +57,7 @@ class Driver:
         self.queue: list[tuple[int, int, int, str, str, int, Pair, Outcome]] = []
         self.ticket = 0
         self.side_by_side: list[tuple[str, Node, Node]] = []
+        self.streams = streams_of(graph, target)
 
     def run(self) -> Partition:
         """Merge to the fixed point."""
@@ -62,6 +65,7 @@ class Driver:
             self._examine_consumers(self.group_of[node])
         self._drain()
         if self.rules:
+            self._stream_softmaxes()
             self._join_arms()
         groups = sorted(self.alive, key=lambda group: group.key)
         return Partition(groups, self.group_of, self._records())
@@ -103,7 +107,7 @@ class Driver:
         if consumer.heavy and outcome.group.pulled.issuperset(producer.members):
             first = 0 if all(node.moves for node in producer.members) else 2
         else:
-            first = 2 if becomes_serial(outcome.group, producer, consumer, self.target) else 1
+            first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
 
@@ -135,7 +139,9 @@ class Driver:
 
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
         evaluated = answer.numbers.get(EVALUATION_NS, 0.0)
-        return loses_parallelism(group, merge, self.target) or unprofitable(group, merge, self.graph, bytes_saved, self.level, evaluated)
+        return loses_parallelism(group, (merge.producer, merge.consumer), self.target) or unprofitable(
+            group, merge, self.graph, bytes_saved, self.level, evaluated
+        )
 
     def _too_many_bindings(self, group: Group) -> WhyNot | None:
         count, limit = group.bindings(), self.target.binding_limit
@@ -168,9 +174,51 @@ class Driver:
             assert read.producer is not None
             self.edge_words[read.producer, read.consumer] = outcome
         self._replace(pair, group)
+        self._examine_around(group)
+
+    def _examine_around(self, group: Group) -> None:
         for other in self.order.producers(group):
             self._examine(other, group)
         self._examine_consumers(group)
+
+    # softmaxes over loops of any length ------------------------------------------------------------------------------------------------
+
+    def _stream_softmaxes(self) -> None:
+        """Softmaxes that are still in pieces become one group each, where the target can stream them; then the usual merges go on."""
+        for stream in self.streams:
+            self._stream_softmax(stream)
+        self._drain()
+
+    def _stream_softmax(self, stream: Stream) -> None:
+        scores = scores_of(stream)
+        for candidate in candidates(stream, [self.group_of[node] for node in stream.nodes], self.group_of[scores] if scores is not None else None):
+            outcome = self._judge_stream(candidate)
+            for read in candidate.reads:
+                assert read.producer is not None
+                self.edge_words[read.producer, read.consumer] = outcome
+            if outcome.group is not None:
+                self._replace(candidate.parts, outcome.group)
+                self._examine_around(outcome.group)
+                return
+
+    def _judge_stream(self, candidate: Candidate) -> Outcome:
+        """Whether the parts of a softmax may be one group, and whether that pays."""
+        parts, group = candidate.parts, candidate.group
+        between = self.order.between(parts)
+        if between is not None:
+            return Outcome("structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name))
+        saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
+        refusal = illegal(candidate, self.target) or self._too_many_bindings(group) or self._stream_costs_time(candidate, saved)
+        if refusal is not None:
+            return Outcome(STREAMED_SOFTMAX, refusal)
+        return Outcome(
+            STREAMED_SOFTMAX, Legal({"scratch_bytes": float(group.scratch_bytes or 0), "grid_loops": float(len(group.grid))}), group, saved
+        )
+
+    def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
+        parts, group = candidate.parts, candidate.group
+        serial = loses_parallelism(group, parts, self.target)
+        return serial or costs_more(group, parts, self.graph, self.target, bytes_saved, self.level)
 
     # arms ----------------------------------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.structured import Kind, dims_of
-from fuseline.ir.dim import Dim, add, mul, product, upper_bound
+from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
+from fuseline.passes.fusion.loop_classes import Loop
+from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
 
 CACHE_LINE_BYTES = 64
 
@@ -35,7 +37,8 @@ class Group:
     """Members in program order; nothing of a group changes once it is made.
 
     `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in place** (`pulled`) has no
-    place: it is evaluated where it is read. `arms` are independent groups, each with its own grid.
+    place: it is evaluated where it is read. `arms` are independent groups, each with its own grid. `streams` are softmaxes whose loop may be met
+    block by block.
     """
 
     members: list[Node]
@@ -43,6 +46,7 @@ class Group:
     place: dict[Node, tuple[int | None, ...]]
     pulled: set[Node] = field(default_factory=set[Node])
     arms: tuple[Group, ...] = ()
+    streams: tuple[Stream, ...] = ()
 
     @classmethod
     def of(cls, node: Node) -> Group:
@@ -124,11 +128,16 @@ class Group:
         return {read.value for read in self.outside_reads() if not read.filled} | set(self.results())
 
     @cached_property
+    def streamed(self) -> frozenset[Loop]:
+        """The loops that a workgroup meets block by block."""
+        return streamed_loops(self.members, self.place.keys(), self.results(), self.streams) if self.streams else frozenset()
+
+    @cached_property
     def scratch_bytes(self) -> int | None:
         """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
 
         The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in place, and all-parallel
-        values with one reader, need none: they are recomputed nowhere and kept in registers.
+        values with one reader, need none: they are recomputed nowhere and kept in registers. Along a streamed loop a block is kept.
         """
         points = BLOCK_POINTS if self.blocked else 1
         total: Dim = 0
@@ -231,13 +240,15 @@ def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
     place = {node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()}
     place |= {node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()}
     members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    return Group(members, tuple(producer.grid[p] for p, _ in alignment.pairs), place, producer.pulled | consumer.pulled)
+    grid = tuple(producer.grid[p] for p, _ in alignment.pairs)
+    return Group(members, grid, place, producer.pulled | consumer.pulled, streams=producer.streams + consumer.streams)
 
 
 def pulled_into(producer: Group, consumer: Group) -> Group:
     """The consumer's group with all of the producer's members read in place."""
     members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    return Group(members, consumer.grid, dict(consumer.place), producer.pulled | consumer.pulled | set(producer.members))
+    pulled = producer.pulled | consumer.pulled | set(producer.members)
+    return Group(members, consumer.grid, dict(consumer.place), pulled, streams=producer.streams + consumer.streams)
 
 
 def joined(arms: Sequence[Group]) -> Group:
@@ -250,10 +261,18 @@ def joined(arms: Sequence[Group]) -> Group:
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
     """The values that lie in scratch between members, with how many elements of them there are per grid point."""
     mine = set(group.members)
+    carried = {stream.product for stream in group.streams} if group.streamed else set[Node]()
     for node in group.members:
         inside = [read for read in node.readers if read.consumer in mine]
-        if node in group.pulled or not inside or (not node.reduces and len(inside) == 1):
+        kept = bool(inside) and (node.reduces or len(inside) > 1)
+        if node in group.pulled or not (kept or node in carried):
             continue
-        inner = product(node.loops[loop] for loop in group.inner(node) if node.iterators[loop] == "parallel")
+        inner = product(_extent(group, node, loop) for loop in group.inner(node) if node.iterators[loop] == "parallel")
         if inner != 1:
-            yield from ((value, inner) for value in dict.fromkeys(read.value for read in inside))
+            yield from ((value, inner) for value in (dict.fromkeys(read.value for read in inside) or node.op.results))
+
+
+def _extent(group: Group, node: Node, loop: int) -> Dim:
+    """How far a loop inside a workgroup runs at a time."""
+    extent = node.loops[loop]
+    return minimum(extent, group.streams[0].points) if (node, loop) in group.streamed else extent

@@ -21,6 +21,7 @@ from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.guide import Guide, PlannedSet
 from fuseline.passes.fusion.horizontal import Join, concat_join
 from fuseline.passes.fusion.rule import FusionRule, Merge
+from fuseline.passes.fusion.streamed_softmax import Candidate
 from fuseline.report.records import Decision
 
 PLAN = "plan"
@@ -53,6 +54,15 @@ class PlannedDriver(Driver):
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
         wanted = any(node in self.paid_for for node in merge.producer.members) and any(node in self.paid_for for node in merge.consumer.members)
         return None if wanted else super()._costs_time(group, merge, bytes_saved, answer)
+
+    def _judge_stream(self, candidate: Candidate) -> Outcome:
+        refusals = (self.guide.refusal(first, second) for first, second in combinations(candidate.parts, 2))
+        refusal = next((why for why in refusals if why is not None), None)
+        return Outcome(PLAN, refusal) if refusal is not None else super()._judge_stream(candidate)
+
+    def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
+        wanted = all(any(node in self.paid_for for node in part.members) for part in candidate.parts)
+        return None if wanted else super()._stream_costs_time(candidate, bytes_saved)
 
     def _joinable(self) -> list[Group]:
         return [group for group in super()._joinable() if self.guide.free(group)]
@@ -102,6 +112,9 @@ class PlannedDriver(Driver):
         self.paid_for = frozenset(planned.nodes)
         while candidates := self._candidates(self._pieces(planned)):
             self._apply(*min(candidates, key=lambda candidate: self._priority(*candidate[0], candidate[1])))
+        for stream in self.streams:
+            if self.paid_for.issuperset(stream.nodes):
+                self._stream_softmax(stream)
         self.paid_for = frozenset()
 
     def _candidates(self, pieces: Sequence[Group]) -> list[tuple[Pair, Outcome]]:

@@ -6,6 +6,7 @@ when too few workgroups are left for the target's threads; then the driver recor
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -16,7 +17,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
-from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, direct_ns, stream_ns
+from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, direct_ns, likely, stream_ns
 
 BYTES_PER_NS = 16.0
 """How fast an intermediate is stored and loaded, one thread: from the second-level cache mostly."""
@@ -50,11 +51,15 @@ class Profit:
 
 def weigh(merge: Merge, graph: FusionGraph) -> Profit:
     """What merging the two groups saves."""
-    inside = set(merge.producer.members) | set(merge.consumer.members)
+    return weigh_reads(merge.reads, (merge.producer, merge.consumer), graph)
+
+
+def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGraph) -> Profit:
+    """What it saves that `reads` of one of `parts` from another stay inside."""
+    inside = {node for part in parts for node in part.members}
     saved = 0
-    for value, readers in _values(merge).items():
-        size = upper_bound(graph.num_bytes(value))
-        size = size if size is not None else UNBOUNDED_SIZE
+    for value, readers in _by_value(reads).items():
+        size = likely(graph.num_bytes(value))
         node = readers[0].producer
         assert node is not None
         stays = node.escapes or any(read.consumer not in inside for read in node.readers if read.value is value)
@@ -68,10 +73,16 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
     Args:
         evaluated_ns: what evaluating a producer in place takes beyond evaluating it once.
     """
-    target = merge.target
-    streamed = stream_ns(group, graph, target) - stream_ns(merge.producer, graph, target) - stream_ns(merge.consumer, graph, target)
-    direct = direct_ns(group, target) - direct_ns(merge.producer, target) - direct_ns(merge.consumer, target)
-    more, saved = streamed + evaluated_ns + direct, bytes_saved / BYTES_PER_NS + LAUNCH_NS
+    return costs_more(group, (merge.producer, merge.consumer), graph, merge.target, bytes_saved, level, evaluated_ns)
+
+
+def costs_more(
+    group: Group, parts: Sequence[Group], graph: FusionGraph, target: TargetDescription, bytes_saved: int, level: str, evaluated_ns: float = 0.0
+) -> WhyNot | None:
+    """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
+    streamed = stream_ns(group, graph, target) - sum(stream_ns(part, graph, target) for part in parts)
+    direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
+    more, saved = streamed + evaluated_ns + direct, bytes_saved / BYTES_PER_NS + LAUNCH_NS * (len(parts) - 1)
     if more - saved <= SLACK[level] * compute_ns(group):
         return None
     costs = {"streamed_ns": streamed, "direct_ns": direct, EVALUATION_NS: evaluated_ns}
@@ -81,9 +92,9 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
     return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
 
 
-def _values(merge: Merge) -> dict[SSAValue, list[Read]]:
+def _by_value(reads: Iterable[Read]) -> dict[SSAValue, list[Read]]:
     found: dict[SSAValue, list[Read]] = {}
-    for read in merge.reads:
+    for read in reads:
         found.setdefault(read.value, []).append(read)
     return found
 
@@ -95,18 +106,18 @@ def launch_ns(flops: float, num_bytes: float, threads: int) -> float:
     return LAUNCH_NS + alone / shared
 
 
-def becomes_serial(group: Group, producer: Group, consumer: Group, target: TargetDescription) -> bool:
+def becomes_serial(group: Group, parts: Iterable[Group], target: TargetDescription) -> bool:
     """Whether a merge leaves fewer workgroups than threads where there were more.
 
     One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
     """
     left = _workgroups(group)
-    return left is not None and left < max(target.threads, 2) and left < max(_iterations(producer), _iterations(consumer))
+    return left is not None and left < max(target.threads, 2) and left < max(_iterations(part) for part in parts)
 
 
-def loses_parallelism(group: Group, merge: Merge, target: TargetDescription) -> WhyNot | None:
+def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescription) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does not."""
-    if not becomes_serial(group, merge.producer, merge.consumer, target) or _work(group) <= SERIAL_ELEMENTS:
+    if not becomes_serial(group, parts, target) or _work(group) <= SERIAL_ELEMENTS:
         return None
     left = _workgroups(group)
     assert left is not None

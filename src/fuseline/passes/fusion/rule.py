@@ -21,7 +21,9 @@ from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into
 
-RESERVED_NAMES = frozenset({"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats"})
+RESERVED_NAMES = frozenset(
+    {"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats", "streamed-softmax"}
+)
 """What decisions say where no rule of a pair spoke: the driver, a plan, a join of several groups."""
 
 
@@ -94,12 +96,17 @@ class FusionRule(ABC):
 
 def scratch_refusal(merge: Merge) -> WhyNot | None:
     """The refusal of a merge whose scratch is too much for the target, None where it fits."""
-    limit = merge.target.scratch_bytes_limit
-    if merge.scratch is None:
-        return WhyNot("unbounded-size", "the scratch depends on a size without an upper bound", merge.consumer.root.name)
-    if merge.scratch > limit:
-        numbers = {"scratch_bytes": merge.scratch, "limit_bytes": limit}
-        return WhyNot("scratch", f"{merge.scratch:,} bytes of scratch, the target allows {limit:,}", merge.consumer.root.name, numbers)
+    return scratch_limit_refusal(merge.scratch, merge.target, merge.consumer.root.name)
+
+
+def scratch_limit_refusal(scratch: int | None, target: TargetDescription, at: str) -> WhyNot | None:
+    """The refusal of a group that needs `scratch` bytes, seen at the node `at`."""
+    limit = target.scratch_bytes_limit
+    if scratch is None:
+        return WhyNot("unbounded-size", "the scratch depends on a size without an upper bound", at)
+    if scratch > limit:
+        numbers = {"scratch_bytes": scratch, "limit_bytes": limit}
+        return WhyNot("scratch", f"{scratch:,} bytes of scratch, the target allows {limit:,}", at, numbers)
     return None
 
 

@@ -8,9 +8,11 @@ The figures are the same for every program; a merge that is predicted to take lo
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic
-from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.dim import Dim, evaluate, product, symbols, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
@@ -32,6 +34,15 @@ FILTERING_CHANNELS = 16
 
 UNBOUNDED_SIZE = 512
 """Stands for a symbolic size without a bound when sizes are only weighed against each other."""
+
+
+@lru_cache(maxsize=4096)
+def likely(size: Dim) -> int:
+    """The most that `size` can be, every symbol without a bound taken as `UNBOUNDED_SIZE`."""
+    bound = upper_bound(size)
+    if bound is not None:
+        return bound
+    return max(evaluate(size, {symbol.name: UNBOUNDED_SIZE if symbol.hi is None else symbol.hi for symbol in symbols(size)}), 1)
 
 
 def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
@@ -75,15 +86,14 @@ def _cuts_filter(node: Node, group: Group) -> bool:
 
 
 def _size(node: Node) -> int:
-    bound = upper_bound(product(node.loops))
-    return bound if bound is not None else UNBOUNDED_SIZE
+    return likely(product(node.loops))
 
 
 def _block_points(group: Group, target: TargetDescription) -> float:
     """How many grid points a workgroup has: what fits the scratch, with a few workgroups for every thread."""
     needed = group.scratch_bytes
     fits = target.scratch_bytes_limit * BLOCK_POINTS / needed if needed else float("inf")
-    points = group.parallel_iterations() or UNBOUNDED_SIZE
+    points = likely(product(group.grid))
     return max(float(BLOCK_POINTS), min(fits, points / (2 * target.threads)))
 
 
@@ -92,11 +102,9 @@ def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float) -> 
     if place is None:
         return 0.0
     used = {place[loop] for loop in read.loops}
-    across = upper_bound(product(extent for grid, extent in enumerate(group.grid) if grid not in used))
-    passes = max(1.0, (across if across is not None else UNBOUNDED_SIZE) / points)
-    size = upper_bound(graph.num_bytes(read.value))
+    passes = max(1.0, likely(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points)
     speed = PACKED_BYTES_PER_NS if _along_lanes(read) and not graph.is_constant(read.value) else STREAMED_BYTES_PER_NS
-    return (passes - 1.0) * (size if size is not None else UNBOUNDED_SIZE) / speed
+    return (passes - 1.0) * likely(graph.num_bytes(read.value)) / speed
 
 
 def _along_lanes(read: Read) -> bool:

@@ -20,6 +20,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.families import families
+from fuseline.targets.cpu.families.blocked_block import STREAMED_SIZES
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd_memory import filter_growth_limits
@@ -53,12 +54,15 @@ class CpuTarget(Target):
         numerics: how exact kernels are, one of `fuseline.targets.NUMERICS`.
     """
 
+    makes_artifacts = True
+
     def __init__(self, isa: str | None = None, threads: int | None = None, *, use_cache: bool | None = None, numerics: str = "default") -> None:
         self.machine: Machine = machine_named(isa or "")
         self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
         self.description = TargetDescription(
             name=f"cpu:{self.machine.name}",
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),
+            streamed_points=STREAMED_SIZES[0],
             vector_bytes=self.machine.vector_bytes,
             cache_bytes=self.machine.l2_bytes,
             numerics=numerics,

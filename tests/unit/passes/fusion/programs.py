@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from xdsl.dialects import arith, func, math, tensor
@@ -22,10 +23,10 @@ TARGET = TargetDescription("test", threads=2)
 
 
 class Program:
-    """A function `main` over f32 tensors of the given shapes (None: unknown); `x[i]` are its arguments."""
+    """A function `main` over f32 tensors of the given shapes (None, or a name: unknown); `x[i]` are its arguments."""
 
-    def __init__(self, *shapes: Sequence[int | None]) -> None:
-        types: list[Attribute] = [TensorType(f32, [DYNAMIC_INDEX if size is None else size for size in shape]) for shape in shapes]
+    def __init__(self, *shapes: Sequence[int | str | None]) -> None:
+        types: list[Attribute] = [TensorType(f32, [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]) for shape in shapes]
         dims = [ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)]) for shape in shapes]
         attributes = [DictionaryAttr({"fuseline.dims": names}) for names in dims]
         self.function = func.FuncOp("main", (types, []), arg_attrs=ArrayAttr(attributes))
@@ -56,7 +57,9 @@ class Program:
     def matmul(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a[m, k] @ b[k, n]`."""
         e = self.emitter()
-        out = e.fill(0.0, e.empty(f32, [shape_of(a)[0], shape_of(b)[1]]))
+        sizes = shape_of(a)[0], shape_of(b)[1]
+        dynamic = [e.dim(value, axis) for axis, value in enumerate((a, b)) if sizes[axis] == DYNAMIC_INDEX]
+        out = e.fill(0.0, e.add(tensor.EmptyOp(dynamic, TensorType(f32, sizes))).tensor)
         maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
         return e.generic([a, b], [out], maps, [PARALLEL, PARALLEL, REDUCTION], _multiply_add).results[0]
 
@@ -70,6 +73,23 @@ class Program:
         iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
         op = e.generic([a], [out], [AffineMap.identity(rank), dims_map(rank, kept)], iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])])
         return op.results[0]
+
+    def row_max(self, a: SSAValue) -> SSAValue:
+        """The maximum of every row."""
+        e = self.emitter()
+        out = e.fill(-inf, e.empty_from(a, [0]))
+        maps, kinds = [AffineMap.identity(2), dims_map(2, [0])], [PARALLEL, REDUCTION]
+        return e.generic([a], [out], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[1], b.args[0])]).results[0]
+
+    def by_row(self, a: SSAValue, row: SSAValue, body: Callable[[Body], SSAValue]) -> SSAValue:
+        """An elementwise op of a matrix and a value per row."""
+        e = self.emitter()
+        return e.elementwise([a, row], e.empty_like(a), body, [AffineMap.identity(2), dims_map(2, [0])])
+
+    def softmax(self, a: SSAValue) -> SSAValue:
+        """Of every row of a matrix."""
+        powers = self.by_row(a, self.row_max(a), lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])))
+        return self.by_row(powers, self.row_sum(powers), lambda b: b.op(arith.DivfOp, *b.args[:2]))
 
     def pad(self, value: SSAValue, low: Sequence[int], high: Sequence[int]) -> SSAValue:
         """Zero padding."""

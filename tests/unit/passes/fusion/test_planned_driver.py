@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from xdsl.ir import SSAValue
@@ -256,3 +257,37 @@ def test_what_remains_of_a_stale_forbid_still_holds():
     p.done(p.unary(p.unary(p.x[0])))
     ids = [node.id for node in _graph(p)[1]]
     assert len(_apply(p, FusionPlan(forbid=((*ids, "gone"),))).groups) == 2
+
+
+# softmaxes that stream -------------------------------------------------------------------------------------------------------------------
+
+_STREAMING = replace(TARGET, streamed_points=64)
+
+
+def _attention(depth: int = 32) -> Program:
+    p = Program(("q", depth), (depth, "k"), ("k", depth))
+    return p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
+
+
+def test_a_plan_gives_a_streamed_softmax_back():
+    p = _attention()
+    nodes = [node.id for node in _graph(p)[1]]
+    for plan in (_wanted("groups", nodes), _wanted("force", nodes), FusionPlan()):
+        assert _together(_apply(p, plan, target=_STREAMING), *nodes)
+
+
+def test_a_plan_may_keep_a_softmax_from_streaming():
+    p = _attention()
+    nodes = {node.kind.value: node.id for node in _graph(p)[1]}
+    apart = (nodes["reduction"], nodes["contraction"])
+    result = _apply(p, FusionPlan(forbid=(apart,)), target=_STREAMING)
+    assert not _together(result, *apart)
+    assert any(decision.code == "forbidden" for decision in result.decisions)
+
+
+@pytest.mark.parametrize("entry", ["groups", "force"])
+def test_a_plan_makes_a_softmax_stream_whatever_it_costs(entry: str):
+    p = _attention(8000)
+    nodes = [node.id for node in _graph(p)[1]]
+    assert not _together(_apply(p, FusionPlan(), target=_STREAMING), *nodes)
+    assert _together(_apply(p, _wanted(entry, nodes), target=_STREAMING), *nodes)

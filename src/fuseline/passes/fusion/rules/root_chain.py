@@ -41,7 +41,7 @@ class RootChain(FusionRule):
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
             return WhyNot("two-roots", f"{producer.root.name} and {at} are roots over different loops", at)
-        slid = _slid(merge.shared)
+        slid = slid_root(merge.shared)
         if slid is not None and not (merge.alignment.exact and _only_windows(merge.shared)):
             return WhyNot("indexing-map", f"{slid.name} slides over a loop that both share", slid.name)
         return scratch_refusal(merge) or Legal({"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))})
@@ -55,7 +55,7 @@ def _speaks_about(producer: Group, consumer: Group) -> bool:
     return consumer.reduces or producer.blocked
 
 
-def _slid(group: Group) -> Node | None:
+def slid_root(group: Group) -> Node | None:
     """A root that reads through a window over a grid loop: a block of its points needs more than a block of the operand."""
     for node in group.members:
         if node.heavy and node not in group.pulled:

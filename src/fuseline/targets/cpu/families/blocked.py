@@ -30,7 +30,7 @@ from fuseline.targets.cpu.families.blocked_plan import (
     sinks_of,
     write_units,
 )
-from fuseline.targets.cpu.families.blocked_streaming import streamed
+from fuseline.targets.cpu.families.blocked_streaming import Streamed, streamed
 from fuseline.targets.cpu.families.blocked_structure import structure_of
 from fuseline.targets.cpu.families.blocked_tiles import Tiling
 from fuseline.targets.cpu.families.blocked_units import kept_values, units_of
@@ -46,7 +46,7 @@ class BlockedFamily(Family):
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan, or why there is none."""
-        forms = [self._whole(view, machine), self._streamed(view, machine)]
+        forms = [self._whole(view, machine), *(self._streamed(one, machine) for one in streamed(view))]
         found = [form for form in forms if isinstance(form, Form)]
         if not found:
             assert isinstance(forms[0], Refusal)
@@ -70,12 +70,11 @@ class BlockedFamily(Family):
             return Refusal("scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units")
         return Form(structure, tuple(units), tuple(kept), choice)
 
-    def _streamed(self, view: DispatchView, machine: Machine) -> Form | Refusal:
+    def _streamed(self, rewritten: Streamed, machine: Machine) -> Form | Refusal:
         """A softmax and the product behind it meet their common loop block by block."""
-        rewritten = streamed(view)
-        stream = stream_of(rewritten) if rewritten is not None else None
+        stream = stream_of(rewritten)
         if stream is None:
-            return Refusal("no-stream", "no softmax whose weights are only summed up by a contraction")
+            return Refusal("no-stream", "an op needs more of the loop than a block")
         kept = stream.kept()
         choice = choose_tiles(stream.structure, kept, machine, self.policy, stream.axis)
         if isinstance(choice, Refusal):

@@ -12,7 +12,7 @@ loop never runs L is `NO_ELEMENTS`, and 0 over it is the empty sum. What reads t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -20,7 +20,7 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, online_softmaxes, through
@@ -56,26 +56,15 @@ class Streamed:
     reductions: frozenset[Operation]
 
 
-def streamed(view: DispatchView) -> Streamed | None:
-    """A dispatch with one softmax evaluated as it streams, None where there is none to be found. The dispatch itself stays as it is."""
-    entry = view.entry.clone()
-    for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
-        new.location = old.location
-    chains = online_softmaxes(entry.body.block.ops)
-    if len(chains) != 1:
-        return None
-    loops = tuple(_streamed_loops(chains[0]))
-    reductions = frozenset(chains[0].reductions)
-    return Streamed(DispatchView(entry), _Rewriting(chains[0]).run(), loops, reductions)
-
-
-def _streamed_loops(chain: OnlineSoftmax) -> list[tuple[Generic, int]]:
-    """The loop of each reduction, and of the first op that reads what is streamed."""
-    found = [(op, StructuredOp(op).reduction[0]) for op in chain.reductions]
-    first = StructuredOp(chain.exponentials[0])
-    expr = first.maps[first.inputs.index(chain.source.value)].results[chain.source.axis]
-    assert isinstance(expr, AffineDimExpr)
-    return [*found, (chain.exponentials[0], expr.position)]
+def streamed(view: DispatchView) -> Iterator[Streamed]:
+    """A dispatch with one of its softmaxes evaluated as it streams, for each that there is. The dispatch itself stays as it is."""
+    for number in range(len(online_softmaxes(view.entry.body.block.ops))):
+        entry = view.entry.clone()
+        for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
+            new.location = old.location
+        chain = online_softmaxes(entry.body.block.ops)[number]
+        loops, reductions = tuple(chain.loops), frozenset(chain.reductions)
+        yield Streamed(DispatchView(entry), _Rewriting(chain).run(), loops, reductions)
 
 
 class _Rewriting:

@@ -1,0 +1,51 @@
+"""The loop of a softmax that a target may meet block by block, with a running maximum and sum (`analysis/online_softmax.py`).
+
+What lies between the members of a group along such a loop takes scratch for a block of it, however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from fuseline.passes.fusion.graph import Node
+from fuseline.passes.fusion.loop_classes import Loop, LoopClasses
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A softmax and the product behind it that share a group. `points` of the loop are met at a time at the least.
+
+    `reductions` are the nodes that reduce along it, `product` is the last of them; `loops` are that of the first, and that of the first node that
+    reads the scores beside it.
+    """
+
+    nodes: tuple[Node, ...]
+    reductions: frozenset[Node]
+    product: Node
+    loops: tuple[Loop, ...]
+    points: int
+
+
+def streamed_loops(members: Sequence[Node], placed: Collection[Node], results: Collection[SSAValue], streams: Sequence[Stream]) -> frozenset[Loop]:
+    """The loops of `members` that are met block by block: none where some member, or someone outside, needs more than a block at a time.
+
+    Args:
+        placed: the members that are not read in place.
+        results: the values that leave the group.
+    """
+    if len(streams) != 1:
+        return frozenset()
+    (stream,) = streams
+    classes = LoopClasses(members, stream.loops)
+    class_ = classes.of(stream.loops[0])
+    loops = frozenset((node, loop) for node in members for loop in classes.has(node, class_))
+    reduced = frozenset(node for node, loop in loops if node.iterators[loop] != "parallel")
+    if class_ in classes.broken or reduced != stream.reductions or not placed:
+        return frozenset()
+    leaving = any(
+        (node, loop) in loops for node in members for i, value in enumerate(node.op.results) if value in results for loop in node.written[i]
+    )
+    return frozenset() if leaving else loops

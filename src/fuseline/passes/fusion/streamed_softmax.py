@@ -1,0 +1,103 @@
+"""Softmaxes whose scores are too many for scratch: all that has their loop as one group, which meets the loop block by block.
+
+    QK^T(h, q, k) ──> max(h, q) ──> exp(h, q, k) ──> sum(h, q) ──> PV(h, q, d)         grid = (h, q)       scratch: rows of a block of k
+
+No two of these groups could be merged by themselves: each pair would keep rows of all of k. So they are joined at once, after the merges of pairs,
+where the target says that it can (`TargetDescription.streamed_points`), and where it pays; what lies around may then join by the usual rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.loop_classes import LoopClasses
+from fuseline.passes.fusion.rule import scratch_limit_refusal
+from fuseline.passes.fusion.rules.root_chain import slid_root
+from fuseline.passes.fusion.streamed_loops import Stream
+
+STREAMED_SOFTMAX = "streamed-softmax"
+"""What decisions say of these joins."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Groups that could be one, with the reads between them."""
+
+    parts: tuple[Group, ...]
+    group: Group
+    reads: tuple[Read, ...]
+
+
+def streams_of(graph: FusionGraph, target: TargetDescription) -> list[Stream]:
+    """The softmaxes of a graph that the target can stream, in an order that no rewriting of the program changes."""
+    if not target.streamed_points:
+        return []
+    ops = [node.op for node in graph.nodes]
+    found = [_stream(chain, graph, target.streamed_points) for chain in online_softmaxes(ops)]
+    return sorted((stream for stream in found if stream is not None), key=lambda stream: stream.product.order)
+
+
+def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> Stream | None:
+    nodes = [graph.node_of(op) for op in chain.ops]
+    reductions = [graph.node_of(op) for op in chain.reductions]
+    known, reducing = [node for node in nodes if node is not None], [node for node in reductions if node is not None]
+    if len(known) < len(nodes) or len(reducing) < len(reductions):
+        return None
+    loops = [(node, loop) for op, loop in chain.loops if (node := graph.node_of(op)) is not None]
+    return Stream(tuple(known), frozenset(reducing), reducing[-1], tuple(loops), points)
+
+
+def candidates(stream: Stream, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:
+    """The groups that hold a softmax, with and without the one that makes its scores."""
+    parts = tuple(dict.fromkeys(groups))
+    choices = [(*parts, scores), parts] if scores is not None and scores.fusable and scores not in parts else [parts]
+    for chosen in choices:
+        if len(chosen) > 1:
+            yield Candidate(chosen, _joined(chosen, stream), tuple(_reads_between(chosen)))
+
+
+def _reads_between(parts: Sequence[Group]) -> Iterator[Read]:
+    home = {node: part for part in parts for node in part.members}
+    for part in parts:
+        for read in part.outside_reads():
+            if read.producer in home:
+                yield read
+
+
+def _joined(parts: Sequence[Group], stream: Stream) -> Group:
+    """All parts over the loops that they share; what of the softmax was read in place is so no more."""
+    members = sorted((node for part in parts for node in part.members), key=lambda node: node.position)
+    pulled = {node for part in parts for node in part.pulled}.difference(stream.nodes)
+    placed = [node for node in members if node not in pulled]
+    classes = LoopClasses(members, stream.loops)
+    shared = classes.shared([*(node for node in placed if node is not stream.product), stream.product])
+    number = {class_: i for i, class_ in enumerate(shared)}
+    place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
+    streams = (*(known for part in parts for known in part.streams), stream)
+    return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), place, pulled, streams=streams)
+
+
+def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
+    """Why the parts cannot be one group, None where they can."""
+    group, at = candidate.group, candidate.group.root.name
+    roots = sum(node.heavy for node in group.members)
+    if roots > target.roots_limit or target.roots_limit == 1:
+        return WhyNot("roots-limit", f"{roots} roots, the target runs {target.roots_limit} in a dispatch", at, {"roots": float(roots)})
+    if any(read.regrouped for read in candidate.reads):
+        return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
+    slid = slid_root(group)
+    if slid is not None:
+        return WhyNot("indexing-map", f"{slid.name} slides over a loop that all share", slid.name)
+    return scratch_limit_refusal(group.scratch_bytes, target, at)
+
+
+def scores_of(stream: Stream) -> Node | None:
+    """The node that makes what the softmax is of."""
+    first = stream.loops[0][0]
+    return next((read.producer for read in first.reads if read.producer is not None), None)

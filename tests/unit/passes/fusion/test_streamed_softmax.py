@@ -1,0 +1,92 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from xdsl.ir import SSAValue
+
+from fuseline.report.records import Decision
+
+from .programs import TARGET, Program
+
+STREAMING = replace(TARGET, streamed_points=64)
+Size = int | str
+
+
+def attention(queries: Size, keys: Size, depth: int = 32, also: Sequence[str] = ()) -> Program:
+    """`softmax(q k) v`; `also` names further results."""
+    p = Program((queries, depth), (depth, keys), (keys, depth))
+    scores = p.matmul(p.x[0], p.x[1])
+    weights = p.softmax(p.unary(scores))
+    found: dict[str, SSAValue] = {"scores": scores, "weights": weights}
+    return p.done(p.matmul(weights, p.x[2]), *(found[name] for name in also))
+
+
+def rules_and_codes(decisions: list[Decision]) -> set[tuple[str, str]]:
+    return {(decision.rule, decision.code) for decision in decisions}
+
+
+@pytest.mark.parametrize(("queries", "keys"), [("q", "k"), (4096, 4096), ("q", 8192), (512, "k")])
+def test_any_number_of_keys_is_one_dispatch(queries: Size, keys: Size):
+    assert len(attention(queries, keys).partition(STREAMING).groups) == 1
+
+
+@pytest.mark.parametrize(("queries", "keys"), [("q", "k"), (4096, 16384)])
+def test_a_target_that_needs_whole_rows_keeps_its_refusal(queries: Size, keys: Size):
+    partition = attention(queries, keys).partition(TARGET)
+    assert len(partition.groups) > 1
+    assert {decision.code for decision in partition.decisions if decision.verdict == "missed"} & {"scratch", "unbounded-size"}
+    assert all(decision.rule != "streamed-softmax" for decision in partition.decisions)
+
+
+def test_the_record_says_how_much_scratch_a_block_takes():
+    (group,) = attention("q", "k").partition(STREAMING).groups
+    found = [decision for decision in attention("q", "k").partition(STREAMING).decisions if decision.rule == "streamed-softmax"]
+    assert found and all(decision.numbers["scratch_bytes"] == group.scratch_bytes and decision.numbers["grid_loops"] == 1 for decision in found)
+    assert group.scratch_bytes is not None and group.scratch_bytes < 8 * 4 * (3 * 64 + 2 * 32)
+
+
+@pytest.mark.parametrize("also", ["scores", "weights"])
+def test_what_is_wanted_as_a_whole_is_not_met_in_blocks(also: str):
+    partition = attention("q", "k", also=[also]).partition(STREAMING)
+    assert len(partition.groups) > 1
+
+
+def test_scores_that_come_from_outside():
+    p = Program(("q", "k"), ("k", 32))
+    assert len(p.done(p.matmul(p.softmax(p.x[0]), p.x[1])).partition(STREAMING).groups) == 1
+
+
+def test_scores_that_another_dispatch_has_to_make():
+    """They are a result, too: the softmax streams without them."""
+    p = Program(("q", 32), (32, "k"), ("k", 32))
+    scores = p.matmul(p.x[0], p.x[1])
+    p.done(p.matmul(p.softmax(scores), p.x[2]), scores)
+    partition = p.partition(STREAMING)
+    assert len(partition.groups) == 2
+    assert ("streamed-softmax", "fused") in rules_and_codes(partition.decisions)
+
+
+def test_a_number_of_roots_that_is_too_large():
+    decisions = attention("q", "k").partition(replace(STREAMING, roots_limit=1)).decisions
+    assert ("streamed-softmax", "roots-limit") in rules_and_codes(decisions)
+
+
+def test_scratch_of_a_block_has_a_limit_too():
+    decisions = attention("q", "k").partition(replace(STREAMING, scratch_bytes_limit=1000)).decisions
+    assert ("streamed-softmax", "scratch") in rules_and_codes(decisions)
+
+
+def test_buffers_have_a_limit_too():
+    decisions = attention("q", "k").partition(replace(STREAMING, binding_limit=2)).decisions
+    assert ("streamed-softmax", "binding-limit") in rules_and_codes(decisions)
+
+
+def test_one_query_leaves_nothing_to_share_among_threads():
+    decisions = attention(8, 65536, depth=64).partition(STREAMING).decisions
+    assert ("streamed-softmax", "parallelism") in rules_and_codes(decisions)
+
+
+def test_keys_that_are_read_again_for_every_block_must_pay():
+    """So wide a head that a block holds few queries."""
+    decisions = attention(4096, 4096, depth=8000).partition(STREAMING).decisions
+    assert ("streamed-softmax", "unprofitable") in rules_and_codes(decisions)

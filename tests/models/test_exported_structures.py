@@ -114,3 +114,12 @@ def test_a_size_counted_in_floats_scales_elements():
     b = Builder()
     count = b.node("Cast", b.node("Gather", b.node("Shape", "x"), b.constant(1)), to=FLOAT)
     agree(model(b, {"x": (2, "n")}, b.node("Div", "x", count)), {"x": normal((2, 3))}, {"x": normal((2, 40))})
+
+
+def test_a_part_of_a_concat_is_one_number_under_another_shape():
+    """Index pairs as exporters make them for scatters: one column counts, the other repeats."""
+    b = Builder()
+    found = b.node("Transpose", b.node("NonZero", "x"), perm=[1, 0])
+    zeros = b.node("Expand", b.constant(0), b.node("Shape", found))
+    pair = (b.node("Unsqueeze", column, b.constant([-1])) for column in (zeros, found))
+    agree(model(b, {"x": (4,)}, b.node("Concat", *pair, axis=-1)), {"x": normal((4,))}, {"x": np.maximum(normal((4,)), 0)})

@@ -1,7 +1,8 @@
 """clone-cheap-producers: copy into each dispatch region what costs nothing to repeat.
 
-Scalar constants and arithmetic on them and on sizes, one-element and splat tensor constants, `tensor.empty` and fills are copied to where they
-are used; what is left outside is dead and removed. Large constants stay outside: they are bindings. Sizes do, too: outlining computes them again.
+Scalar constants and arithmetic on them and on sizes, one-element and splat tensor constants, `tensor.empty`, fills and reshapes of these are copied
+to where they are used; what is left outside is dead and removed. Large constants stay outside: they are bindings. Sizes do, too: outlining
+computes them again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def _is_cheap(value: SSAValue) -> bool:
         return True
     if isinstance(op, linalg.ops.FillOp):
         return all(_is_cheap(operand) for operand in op.operands)
+    if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+        return _is_cheap(op.operands[0])
     if isinstance(op, arith.ConstantOp):
         return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or _is_cheap_splat(value))
     return _is_scalar_arithmetic(op)

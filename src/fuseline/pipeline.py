@@ -5,21 +5,24 @@ model file ──read──> linalg on tensors ──PHASES──> executables +
 
 from __future__ import annotations
 
+import base64
 import gc
 import hashlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
+from fuseline.ir.provenance import provenance
 from fuseline.ir.text import print_module
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.plan import plan_text
@@ -27,7 +30,7 @@ from fuseline.passes.registry import load_pass
 from fuseline.passes.schedule.build_schedule import build_schedule
 from fuseline.passes.schedule.pack_constants import pack_constants
 from fuseline.passes.schedule.record_statistics import record_statistics
-from fuseline.report.records import encode
+from fuseline.report.records import CompileRecord, decode, encode
 
 if TYPE_CHECKING:
     from fuseline.runtime.artifact import Artifact
@@ -230,6 +233,46 @@ def _count_as_old() -> None:
         gc.unfreeze()
 
 
+def _compile_branches(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) -> dict[str, list[Artifact]]:
+    """Compile both branches of each `If` that is left to the host, and answer them by source node; one with a branch that cannot be compiled
+    stays as it is."""
+    found: dict[str, list[Artifact]] = {}
+    calls = [op for op in module.walk() if isinstance(op, CallOp)] if ctx.records.host_ops else []
+    declared = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    for call in calls:
+        function = declared.get(call.callee.string_value())
+        if function is not None and function.attributes.get("fuseline.host_op") == StringAttr("If"):
+            with suppress(FuselineError):
+                programs = _install_branches(function, replace(options, shapes=None, plan=None, progress=None))
+                found |= {node: programs for node in provenance(call) if programs}
+    return found
+
+
+def _install_branches(function: FuncOp, options: CompileOptions) -> list[Artifact]:
+    """Make the declared host operator one that runs either of two programs; answers them (none where it is no such operator)."""
+    from fuseline.frontends.onnx.branches import branches_of
+    from fuseline.runtime.branches import EXECUTOR, Branch, pack_branches
+
+    node = function.attributes.get("fuseline.onnx_node")
+    found = branches_of(base64.b64decode(node.data)) if isinstance(node, StringAttr) else None
+    if found is None:
+        return []
+    then, otherwise = (Branch(compile_program(branch.proto, options), branch.operands) for branch in (found.then, found.otherwise))
+    function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(pack_branches(found.condition, then, otherwise)).decode())
+    function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
+    return [then.artifact, otherwise.artifact]
+
+
+def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifact]) -> None:
+    """What was noted of the operators inside `node` gives way to what compiling them found."""
+    inner = [decode(program.records) for program in programs]
+    record.host_ops = [host for host in record.host_ops if host.node != node or host.reason != "inside If"]
+    record.host_ops += [host for branch in inner for host in branch.host_ops]
+    record.statistics["host_ops"] = len(record.host_ops)
+    counts = " and ".join(str(len(branch.dispatches)) for branch in inner)
+    record.notes.append(f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them")
+
+
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
     """Code, schedule and artifact for a module whose dispatches are outlined."""
     executables = [op for op in module.ops if isinstance(op, ExecutableOp)]
@@ -240,8 +283,11 @@ def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, targe
     _add_seconds(ctx, "codegen", start)
     _report(options, "schedule", len(PHASES), len(PHASES))
     start = time.perf_counter()
+    branches = _compile_branches(module, ctx, options) if target.makes_artifacts else {}
     schedule = build_schedule(ctx, module)
     constants = pack_constants(schedule, kernels)
     _add_seconds(ctx, "schedule", start)
     record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")
+    for node, programs in branches.items():
+        _record_branches(ctx.records, node, programs)
     return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model})

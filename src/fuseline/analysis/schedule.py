@@ -75,13 +75,13 @@ class CopyStep:
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """An operator that runs outside native code: `node` is the serialised ONNX node.
+    """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of one node.
 
     It may be the first to know a size: a symbol among the sizes of its results that no input has. `arena_bytes` is what the arena must have
     once those are known (0: no more than before).
     """
 
-    op_type: str
+    executor: str
     node: bytes
     operands: tuple[Operand, ...]
     results: tuple[Operand, ...]

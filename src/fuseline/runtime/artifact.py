@@ -19,6 +19,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from io import BytesIO
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
@@ -64,6 +65,28 @@ class Artifact(NamedTuple):
             _save(self, target)
         except OSError as error:
             raise FuselineError("E0502", f"{error.strerror or error}", node=target) from error
+
+
+def artifact_bytes(artifact: Artifact) -> bytes:
+    """The artifact as its file would be."""
+    file = BytesIO()
+    _write(artifact, file)
+    written = file.getvalue()
+    return written.ljust(_PREAMBLE.unpack_from(written)[4], b"\0")  # an empty last section ends behind what was written
+
+
+def artifact_from_bytes(data: bytes) -> Artifact:
+    """The artifact that `artifact_bytes` wrote; raises as `read_artifact` does."""
+    name, file = "an artifact inside another", BytesIO(data)
+    header = _read_header(name, file.read(_HEADER_AT), file, len(data))
+    return _decoded(name, header, _aligned(data), False)
+
+
+def _aligned(data: bytes) -> Bytes:
+    """A copy that begins on a page, as a mapped file does."""
+    whole = np.frombuffer(mmap.mmap(-1, max(len(data), 1)), np.uint8)[: len(data)]
+    whole[:] = np.frombuffer(data, np.uint8)
+    return whole
 
 
 def _save(artifact: Artifact, target: str) -> None:
@@ -148,6 +171,10 @@ def read_artifact(path: str | os.PathLike[str], *, verify: bool = False) -> Arti
             whole = np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE), np.uint8)
     except OSError as error:
         raise _damaged(name, f"cannot be read: {error.strerror or error}") from error
+    return _decoded(name, header, whole, verify)
+
+
+def _decoded(name: str, header: Mapping[str, Any], whole: Bytes, verify: bool) -> Artifact:
     try:
         return _decode(name, header, whole, verify)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.func import FuncOp
 
@@ -151,9 +151,10 @@ def _moved(result: Operand, elements: Dim) -> Operand:
 
 
 class Target(ABC):
-    """A place where executables run."""
+    """A place where executables run. `makes_artifacts`: what it assembles is an artifact, which can be saved and put inside another."""
 
     description: TargetDescription
+    makes_artifacts: ClassVar[bool] = False
 
     def refuse(self, entry: FuncOp) -> Refusal | None:
         """Why this target cannot emit the dispatch `entry` (an outlined entry function), or None."""

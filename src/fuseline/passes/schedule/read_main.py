@@ -42,6 +42,9 @@ from fuseline.ir.dim import Dim, mul, product
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
 
+HOST_EXECUTOR = "onnx"
+"""Who runs host operators that name nobody else (`fuseline.runtime.host`)."""
+
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
 _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
 
@@ -245,7 +248,9 @@ class _Reader:
         writes = tuple(self._use(v, _attribute(callee.res_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.res))
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data
-        self.graph.nodes.append(Node(op, reads, writes, (), label, nodes, (kind.data, base64.b64decode(text.data))))
+        executor = callee.attributes.get("fuseline.executor")
+        name = executor.data if isinstance(executor, StringAttr) else HOST_EXECUTOR
+        self.graph.nodes.append(Node(op, reads, writes, (), label, nodes, (name, base64.b64decode(text.data))))
 
     def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
         if isinstance(value.type, HostType):

@@ -34,9 +34,6 @@ SPLIT_ABOVE_NS = 500
 INPUT_ALIGNMENT = 8
 """Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch excepted."""
 
-HOST_EXECUTOR = "onnx"
-"""Name under which a higher layer registers what runs host operators (`fuseline.runtime.host`)."""
-
 
 def assemble(
     schedule: Schedule,
@@ -162,7 +159,7 @@ class _ProgramBuilder:
 
     def _host(self, step: HostStep) -> p.HostCall:
         operands, results = (tuple(self._host_tensor(o) for o in side) for side in (step.operands, step.results))
-        return p.HostCall(HOST_EXECUTOR, step.node, operands, results, step.label, _size(step.arena_bytes))
+        return p.HostCall(step.executor, step.node, operands, results, step.label, _size(step.arena_bytes))
 
     def _host_tensor(self, operand: Operand) -> p.HostTensor:
         return p.HostTensor(self._operand(operand), operand.dtype, tuple(_size(size) for size in operand.dims))

@@ -154,7 +154,7 @@ def test_host_call_is_alone_in_its_wave(schedule_of: ScheduleOf) -> None:
     waves = [step.wave for step in schedule.steps]
     assert sorted(waves) == [0, 1, 2]
     host = next(step for step in schedule.steps if isinstance(step, HostStep))
-    assert (host.op_type, host.node) == ("Foo", b"hi")
+    assert (host.executor, host.node) == ("onnx", b"hi")
     assert schedule.statistics.host_ops == 1
 
 

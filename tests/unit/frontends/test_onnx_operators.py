@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -15,6 +15,7 @@ from onnx import helper, numpy_helper
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
+from fuseline.frontends.onnx.tensors import NoNativeLowering
 from fuseline.interop import onnx_reference
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import upper_bound
@@ -165,6 +166,20 @@ def test_antialiased_shrinking_agrees_with_onnxruntime(mode: str):
     agree(one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, antialias=1, opset=19), {"x": x}, rtol=1e-4)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("exclude", [0, 1])
+def test_an_only_element_is_repeated(mode: str, exclude: int):
+    """Beside an axis that is interpolated; the repetition is a broadcast, which its reader takes in."""
+    x = random(8, 1, 3, 1, 4)
+    constants = {"sizes": np.array([1, 3, 5, 9], np.int64)}
+    model = one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, exclude_outside=exclude if mode == "cubic" else 0, opset=19)
+    agree(model, {"x": x}, rtol=1e-4)
+    pooled = random(9, 1, 3, 1, 1)
+    constants = {"sizes": np.array([1, 3, 5, 9], np.int64)}
+    model = one_node("Resize", {"x": pooled}, constants, ("x", "", "", "sizes"), mode=mode, opset=19)
+    np.testing.assert_array_equal(run(model, pooled)[0], np.broadcast_to(pooled, (1, 3, 5, 9)))
+
+
 def test_whole_factors_enlarge_symbolic_sizes():
     x = random(5, 1, 2, 3, 4)
     constants = {"scales": np.array([1, 1, 2, 3], np.float32)}
@@ -256,22 +271,32 @@ def test_other_activations_run_on_the_host(name: str, parameters: dict[str, Any]
     agree_on_the_host(model, {"x": x})
 
 
+@pytest.fixture
+def nothing_native(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes the native form of recurrent layers refuse everything."""
+
+    def refuse(*arguments: object) -> NoReturn:
+        raise NoNativeLowering("test")
+
+    return lambda: monkeypatch.setattr("fuseline.frontends.onnx.ops.recurrent._activations", refuse)
+
+
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("clip", [0.0, 0.4])
-def test_layers_over_a_symbolic_number_of_steps_run_on_the_host(op_type: str, directions: int, clip: float):
-    """Against the native form: onnxruntime does not clip what the last activation of an LSTM sees."""
+def test_the_host_agrees_with_the_native_form(op_type: str, directions: int, clip: float, nothing_native: Callable[[], None]):
+    """Not with onnxruntime, which does not clip what the last activation of an LSTM sees."""
     model, x = layer(op_type, directions, [3, 4, 2], initial=True, **({"clip": clip} if clip else {}))
     wanted = run(model, x)
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
+    nothing_native()
     for found, expected in zip(on_the_host(model, x), wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_the_host_knows_both_kinds_of_reset_gate(after: int):
+def test_the_host_knows_both_kinds_of_reset_gate(after: int, nothing_native: Callable[[], None]):
     model, x = layer("GRU", 1, None, initial=False, linear_before_reset=after, direction="reverse")
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
+    nothing_native()
     agree_on_the_host(model, {"x": x})
 
 
@@ -281,11 +306,12 @@ def test_a_coupled_forget_gate_runs_on_the_host():
 
 
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
-def test_the_batch_may_come_first_on_the_host(op_type: str):
+def test_the_batch_may_come_first_on_the_host(op_type: str, nothing_native: Callable[[], None]):
     swapped, x = layer(op_type, 2, [3, 4, 2], initial=False, layout=1)
-    swapped.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, "steps", FEATURES)))
+    swapped.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES)))
     plain, _ = layer(op_type, 2, [3, 4, 2], initial=False)
     every, *last = run(plain, x)
+    nothing_native()
     other, *others = on_the_host(swapped, np.ascontiguousarray(x.swapaxes(0, 1)))
     np.testing.assert_allclose(other, every.transpose(2, 0, 1, 3), rtol=1e-5, atol=1e-6)
     for found, wanted in zip(others, last, strict=True):

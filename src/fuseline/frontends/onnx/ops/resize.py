@@ -182,11 +182,20 @@ def _interpolated(node: OnnxNode, x: Tensor, how: Resampling, at: dict[int, NDAr
     """One axis after the other: the weights are products of weights per axis."""
     for axis, coordinates in at.items():
         places, weights = taps(how, coordinates, static_size(x.dims[axis]), scales[axis])
+        if x.dims[axis] == 1 and np.allclose(weights.sum(axis=1), 1):
+            x = _spread(node, x, axis, len(places))
+            continue
         if places.shape[1] > MOST_TAPS:
             raise NoNativeLowering("resize-taps", f"{places.shape[1]} elements for each output")
         between = places.shape[1] == 2 and not how.exclude_outside
         x = _read_linear(node, x, axis, places, weights[:, 1]) if between else _read_weighted(node, x, axis, places, weights)
     return x
+
+
+def _spread(node: OnnxNode, x: Tensor, axis: int, size: int) -> Tensor:
+    """An only element along one axis, `size` times: there is nothing to weigh it against."""
+    wide = _with_size(x, axis, size)
+    return result(node.ssa(broadcast_to(x, wide)), wide, x.dtype)
 
 
 def _read_linear(node: OnnxNode, x: Tensor, axis: int, places: Places, share: NDArray[np.float64]) -> Tensor:

@@ -63,9 +63,9 @@ def test_operands_and_results_may_be_parts_of_inputs_and_outputs(kit: Any) -> No
     np.testing.assert_array_equal(session.run({"x": x})["y"], 10 * np.concatenate([x[32:], x[:32]]))
 
 
-def test_without_the_executor(kit: Any) -> None:
+def test_without_the_executor(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_executors", {})
     for name, word in (("onnx-missing", "register"), ("onnx", "install")):
-        host._executors.pop(name, None)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(FuselineError, match=r"E0503") as caught:
             _session(kit, name).run({"x": np.ones(64, np.float32)})
         assert caught.value.hint and word in caught.value.hint

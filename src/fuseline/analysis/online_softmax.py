@@ -10,7 +10,8 @@ and the division by `l` follows once, at the end. (M. Milakov, N. Gimelshein, On
 FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, 2022.)
 
 Between `e` and the product there may be any elementwise ops that keep to it as a factor: those that multiply or divide by what does not depend on
-`l` (dropout, casts) stay where they are, those that multiply or divide by `l` alone follow the product. So may anything else that reads `l`.
+`l` (dropout, casts) stay where they are, those that multiply or divide by `l` alone follow the product. So may anything else that reads `l`, and
+what puts 0 in place of NaN: divided by their total, the weights of a row are all NaN or none is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from math import inf
 
 from xdsl.dialects import arith, linalg, math, tensor
-from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.builtin import FloatAttr, f32, f64
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -33,6 +34,9 @@ Generic = linalg.ops.GenericOp
 MAXIMA: tuple[type[Operation], ...] = (arith.MaximumfOp, arith.MaxnumfOp)
 """A maximum that passes a NaN on, and one that leaves it to the exponentials: either way the sum is NaN then."""
 
+UNEQUAL_TO_ITSELF = (13, 14)
+"""The predicates `une` and `uno`: of a value and itself they hold for NaN alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -42,6 +46,24 @@ class Place:
     axis: int
 
 
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """An elementwise op between `e` and the product: input `operand` are the weights so far. `deferred`: what it does can follow the product.
+
+    `guard` is an op that tells where the weights are NaN; then `op` puts 0 there.
+    """
+
+    op: Generic
+    operand: int
+    deferred: bool = False
+    guard: Generic | None = None
+
+    @property
+    def ops(self) -> tuple[Generic, ...]:
+        """The op, behind its guard."""
+        return (self.op,) if self.guard is None else (self.guard, self.op)
+
+
 @dataclass(frozen=True)
 class OnlineSoftmax:
     """The ops of one softmax and the product behind it, each with the streamed loop among its own.
@@ -49,15 +71,15 @@ class OnlineSoftmax:
     Attributes:
         maximum, total: the reductions, from minus infinity and from 0.
         exponentials: the ops from the difference to `e`, in order.
-        weights: the elementwise ops from `e` to the product, in order; `deferred` are those of them that divide or multiply by the total.
+        weights: from `e` to the product, in order.
         product: the contraction, from 0; `operand` is the input that the weights are.
+        source: what the softmax is of, and its streamed dimension.
     """
 
     maximum: Reduction
     exponentials: tuple[Generic, ...]
     total: Reduction
-    weights: tuple[Generic, ...]
-    deferred: frozenset[Generic]
+    weights: tuple[Weighing, ...]
     product: Generic
     operand: int
     source: Place
@@ -65,7 +87,13 @@ class OnlineSoftmax:
     @property
     def ops(self) -> tuple[Generic, ...]:
         """All of them, in order."""
-        return (self.maximum.op, *self.exponentials, self.total.op, *self.weights, self.product)
+        weights = [op for weighing in self.weights for op in weighing.ops]
+        return (self.maximum.op, *self.exponentials, self.total.op, *weights, self.product)
+
+    @property
+    def deferred(self) -> tuple[Weighing, ...]:
+        """What follows the product instead."""
+        return tuple(weighing for weighing in self.weights if weighing.deferred)
 
     @property
     def reductions(self) -> tuple[Generic, Generic, Generic]:
@@ -159,25 +187,31 @@ def _total(e: Place) -> Reduction | None:
 
 def _with_product(maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: Place, source: Place) -> OnlineSoftmax | None:
     """The chain from `e` to the contraction that sums it up."""
-    weights: list[Generic] = []
-    deferred: set[Generic] = set()
+    weights: list[Weighing] = []
     place = e
     while True:
         others = [op for op in _readers(place.value) if op is not total.op]
-        if len(others) != 1:
-            return None
-        (op,) = others
-        operand = _summed(op, place)
+        operand = _summed(others[0], place) if len(others) == 1 else None
         if operand is not None:
-            return OnlineSoftmax(maximum, ops, total, tuple(weights), frozenset(deferred), op, operand, source)
-        if not _keeps_factor(op, place.value):
+            return OnlineSoftmax(maximum, ops, total, tuple(weights), others[0], operand, source)
+        weighing = _weighing(others, place.value, total, weights)
+        if weighing is None:
             return None
-        if total.result in op.inputs:
-            if not _of_rows(op, place.value, total):
-                return None
-            deferred.add(op)
-        weights.append(op)
-        place = Place(op.results[0], place.axis)
+        weights.append(weighing)
+        place = Place(weighing.op.results[0], place.axis)
+
+
+def _weighing(readers: list[Generic], value: SSAValue, total: Reduction, before: list[Weighing]) -> Weighing | None:
+    """What happens next to the weights `value`, where that leaves them a factor of the product."""
+    if len(readers) == 2:
+        divided = bool(before) and all(weighing.deferred for weighing in before)
+        return _guarded(readers, value) if divided else None
+    if len(readers) != 1 or not _keeps_factor(readers[0], value):
+        return None
+    (op,) = readers
+    if total.result in op.inputs and not _of_rows(op, value, total):
+        return None
+    return Weighing(op, list(op.inputs).index(value), total.result in op.inputs)
 
 
 def _summed(op: Generic, place: Place) -> int | None:
@@ -217,6 +251,44 @@ def _keeps_factor(op: Generic, value: SSAValue) -> bool:
     position = structured.inputs.index(value)
     map_ = structured.maps[position]
     return is_plain(map_) and map_ == structured.output_maps[0] and _homogeneous(yielded(op)[0], op.body.block.args[position])
+
+
+def _guarded(readers: list[Generic], value: SSAValue) -> Weighing | None:
+    """`select(isnan(p), 0, p)` of weights divided by their total: of which all in a row are NaN, or none."""
+    guard, op = readers if readers[0].results[0] in readers[1].inputs else (readers[1], readers[0])
+    if not _tells_nan(guard) or _readers(guard.results[0]) != [op] or len(op.inputs) != 2 or value not in op.inputs or len(op.results) != 1:
+        return None
+    (made,) = yielded(op)
+    operand = list(op.inputs).index(value)
+    flag, weight = op.body.block.args[1 - operand], op.body.block.args[operand]
+    if not isinstance(made, OpResult) or not isinstance(made.op, arith.SelectOp) or not _is_pointwise(op):
+        return None
+    chosen = made.op.cond is flag and _is_zero(made.op.lhs) and made.op.rhs is weight
+    return Weighing(op, operand, True, guard) if chosen else None
+
+
+def _tells_nan(op: Generic) -> bool:
+    """Whether an op compares each element of its only input with itself, for being unordered."""
+    if len(op.inputs) != 1 or len(op.results) != 1 or not _is_pointwise(op):
+        return False
+    (made,) = yielded(op)
+    if not isinstance(made, OpResult) or not isinstance(made.op, arith.CmpfOp) or made.op.predicate.value.data not in UNEQUAL_TO_ITSELF:
+        return False
+    return all(operand is op.body.block.args[0] for operand in made.op.operands)
+
+
+def _is_pointwise(op: Generic) -> bool:
+    """Whether an all-parallel op makes each element from those at the same place."""
+    structured = StructuredOp(op)
+    return not structured.reduction and is_plain(structured.maps[0]) and len(set(structured.maps)) == 1
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether a scalar is the constant 0."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        return False
+    attribute = value.op.value
+    return isinstance(attribute, FloatAttr) and attribute.value.data == 0.0
 
 
 def _homogeneous(value: SSAValue, argument: BlockArgument) -> bool:

@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, online_softmaxes, through
+from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, Weighing, online_softmaxes, through
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.create import create_generic
@@ -89,13 +89,13 @@ class _Rewriting:
         chain = self.chain
         maximum, rescale = self._maximum()
         total = self._total(rescale)
-        self._skip_deferred()
+        for weighing in chain.deferred:
+            weighing.op.results[0].replace_all_uses_with(weighing.op.inputs[weighing.operand])
         product = self._product(rescale)
         self._finish(product, total)
-        for op in reversed(chain.weights):
-            if op in chain.deferred:
-                op.detach()
-                op.erase()
+        for op in (op for weighing in reversed(chain.deferred) for op in reversed(weighing.ops)):
+            op.detach()
+            op.erase()
         return maximum, total, product
 
     def _maximum(self) -> tuple[Carried, SSAValue]:
@@ -118,15 +118,6 @@ class _Rewriting:
         scaled = emit.elementwise([state, rescale], emit.empty_like(state), lambda b: b.op(arith.MulfOp, *b.args[:2]), maps)
         reduction.op.operands[len(reduction.op.inputs)] = scaled
         return Carried(state, reduction.result, 0.0, NO_ELEMENTS)
-
-    def _skip_deferred(self) -> None:
-        """The weights without what follows the product."""
-        for op in self.chain.weights:
-            if op in self.chain.deferred:
-                op.results[0].replace_all_uses_with(self._weights_read_by(op))
-
-    def _weights_read_by(self, op: Generic) -> SSAValue:
-        return next(value for value in op.inputs if value is not self.chain.total.result)
 
     def _product(self, rescale: SSAValue) -> Carried:
         """O and o."""
@@ -155,13 +146,13 @@ class _Rewriting:
         assert isinstance(following, Operation)
         emit = Emitter.after(following)
         value = product.state if self.chain.deferred else self._or_nan(emit, product.state, total.state)
-        for op in (op for op in self.chain.weights if op in self.chain.deferred):
-            value = self._deferred(emit, op, value, total.state)
+        for weighing in self.chain.deferred:
+            value = self._deferred(emit, weighing, value, total.state)
         result = self.chain.product.results[0]
         result.replace_uses_with_if(value, lambda use: use.operation is not following)
-        others = [use for use in self.chain.total.result.uses if use.operation not in self.chain.deferred]
-        if others:
-            self.chain.total.result.replace_uses_with_if(_true_total(emit, total.state), lambda use: use in others)
+        inside = {weighing.op for weighing in self.chain.deferred}
+        if any(use.operation not in inside for use in self.chain.total.result.uses):
+            self.chain.total.result.replace_uses_with_if(_true_total(emit, total.state), lambda use: use.operation not in inside)
 
     def _or_nan(self, emit: Emitter, value: SSAValue, total: SSAValue) -> SSAValue:
         """The product where its weights are not divided by their total: NaN where they are."""
@@ -173,13 +164,22 @@ class _Rewriting:
             [value, total], emit.empty_like(value), body, [AffineMap.identity(len(shape_of(value))), self._rows_of_product(self.rows_of_total)]
         )
 
-    def _deferred(self, emit: Emitter, op: Generic, value: SSAValue, total: SSAValue) -> SSAValue:
-        rank = len(shape_of(value))
-        whole, rows = AffineMap.identity(rank), self._rows_of_product(self.rows_of_total)
-        first = op.inputs[0] is not self.chain.total.result
-        inputs, maps = ([value, total], [whole, rows]) if first else ([total, value], [rows, whole])
-        new = create_generic(inputs, [emit.empty_like(value)], op.body.clone(), [*maps, whole], ["parallel"] * rank)
+    def _deferred(self, emit: Emitter, weighing: Weighing, value: SSAValue, total: SSAValue) -> SSAValue:
+        """What was done to the weights, done to the product, with a value per row beside it: the total, or whether that is NaN."""
+        rank, op = len(shape_of(value)), weighing.op
+        row = total if weighing.guard is None else _of_rows(emit, weighing.guard, _true_total(emit, total))
+        inputs, maps = [row, row], [self._rows_of_product(self.rows_of_total)] * 2
+        inputs[weighing.operand], maps[weighing.operand] = value, AffineMap.identity(rank)
+        new = create_generic(inputs, [emit.empty_like(value)], op.body.clone(), [*maps, AffineMap.identity(rank)], ["parallel"] * rank)
         return emit.add(new).results[0]
+
+
+def _of_rows(emit: Emitter, guard: Generic, total: SSAValue) -> SSAValue:
+    """What tells NaN among the weights, asked of the totals."""
+    rank = len(shape_of(total))
+    out = emit.empty_like(total, element_of(guard.results[0]))
+    maps = [AffineMap.identity(rank)] * 2
+    return emit.add(create_generic([total], [out], guard.body.clone(), maps, ["parallel"] * rank)).results[0]
 
 
 def _true_total(emit: Emitter, total: SSAValue) -> SSAValue:

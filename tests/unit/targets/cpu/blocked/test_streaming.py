@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -23,7 +24,7 @@ from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispat
 
 from .programs import attention, expected_attention, over_last, softmax, with_rows
 from .run import arrays_for
-from .streams import expected, head, scaled_by, with_argument
+from .streams import Change, expected, head, scaled_by, with_argument
 
 KEYS = (0, 1, 5, 63, 64, 65, 130, 301)
 """Blocks have 64 keys or more."""
@@ -202,6 +203,38 @@ def test_scores_may_come_from_outside():
     check(view, wanted, SIZES)
 
 
+def nan_to(number: float) -> Change:
+    """Weights with `number` in place of NaN."""
+
+    def change(p: Dispatch, x: SSAValue) -> SSAValue:
+        shape = ("q", "k")
+        dynamic = [p.sizes[size] for size in shape]
+        flags = p.emit.add(tensor.EmptyOp(dynamic, TensorType(i1, [DYNAMIC_INDEX] * 2))).tensor
+        flag = p.elementwise([x], flags, lambda b: b.op(arith.CmpfOp, b.args[0], b.args[0], "uno"), [identity_map(2)] * 2)
+
+        def chosen(b: Body) -> SSAValue:
+            return b.op(arith.SelectOp, b.args[0], b.constant(number, p.element), b.args[1])
+
+        return p.elementwise([flag, x], p.empty(*shape), chosen, [identity_map(2)] * 3)
+
+    return change
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.inf, np.nan])
+def test_rows_of_nan_that_are_replaced_by_zeros(value: float):
+    """As exporters guard a softmax; a NaN among the values still shows."""
+    mask = random((6, 170), 4)
+    mask[2] = value
+    view = head("q", "k", 8, ("q", "k"), scores=with_argument(3, arith.AddfOp, "q", "k"), weights=nan_to(0.0))
+    sizes = {"q": 6, "k": 170}
+    q, k, v = arrays_for(view, sizes)[:3]
+    v[7, 3] = np.nan
+    wanted = expected(q, k, v, scores=lambda s: s + mask)
+    wanted[2] = 0
+    assert np.isnan(wanted).sum() == 5
+    check(view, lambda *_: wanted, sizes, [q, k, v, mask.astype(np.float32)])
+
+
 # what is left to others ------------------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +269,8 @@ def less_the_mean(p: Dispatch, x: SSAValue) -> SSAValue:
     head("q", "k", 8, weights=plus_one),
     head("q", "k", 8, weights=squared),
     head("q", "k", 8, start=1.0),
+    head("q", "k", 8, weights=nan_to(1.0)),
+    head("q", "k", 8, weights=nan_to(0.0), after=True),
     head("q", "k", 8, divide=scaled_by(of=1)),
 ])  # fmt: skip
 def test_what_does_not_stream(view: DispatchView):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
 from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of
+from fuseline.ir.identity import by_identities, by_identity
 from fuseline.ir.nesting import ops_inside
 
 _ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}
@@ -51,6 +51,17 @@ class Kind(Enum):
     __hash__ = object.__hash__
 
 
+@by_identity
+def _maps_in(attribute: Attribute) -> tuple[AffineMap, ...]:
+    return tuple([part.data for part in cast(ArrayAttr[AffineMapAttr], attribute).data])
+
+
+@by_identity
+def iterators_in(attribute: Attribute) -> tuple[str, ...]:
+    """The kind of every loop in the `iterator_types` of a structured op."""
+    return tuple([_ITERATORS[part.data] for part in cast(ArrayAttr[linalg.attrs.IteratorTypeAttr], attribute).data])
+
+
 class StructuredOp:
     """A view of a `linalg.generic` (on tensors): loops, iterator kinds and the map of each operand (inputs, then outputs).
 
@@ -61,9 +72,9 @@ class StructuredOp:
 
     def __init__(self, op: linalg.ops.GenericOp) -> None:
         self.op = op
-        self.maps: tuple[AffineMap, ...] = tuple([attr.data for attr in op.indexing_maps.data])
+        self.maps: tuple[AffineMap, ...] = _maps_in(op.properties["indexing_maps"])
         """All operand maps in operand order."""
-        self.iterators: tuple[str, ...] = tuple([_ITERATORS[attr.data] for attr in op.iterator_types.data])
+        self.iterators: tuple[str, ...] = iterators_in(op.properties["iterator_types"])
         """`"parallel"` or `"reduction"` per loop."""
         self.input_count = len(self.maps) - (len(op.results) or len(op.outputs))
         """How many of the operands are read."""
@@ -76,12 +87,12 @@ class StructuredOp:
     @property
     def inputs(self) -> tuple[SSAValue, ...]:
         """The tensors that are read."""
-        return tuple(operands_of(self.op)[: self.input_count])
+        return self.operands[: self.input_count]
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
         """The tensors that results start from (inits)."""
-        return tuple(operands_of(self.op)[self.input_count :])
+        return self.operands[self.input_count :]
 
     @property
     def operands(self) -> tuple[SSAValue, ...]:
@@ -128,7 +139,7 @@ class StructuredOp:
 def input_count(op: linalg.ops.GenericOp) -> int:
     """How many operands of `op` are inputs: on tensors every other one has a result."""
     results = len(op.results)
-    return len(op.indexing_maps.data) - results if results else len(op.inputs)
+    return len(operands_of(op)) - results if results else len(op.inputs)
 
 
 def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
@@ -141,9 +152,22 @@ def producer_of(value: SSAValue) -> Operation | None:
     return value.op if type(value) is OpResult else None
 
 
-@lru_cache(maxsize=4096)
 def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> bool:
     """Whether every result is a different loop (or, if allowed, the constant 0)."""
+    return _is_projected_or_zero(map_) if allow_zero else _is_projected(map_)
+
+
+@by_identity
+def _is_projected_or_zero(map_: AffineMap) -> bool:
+    return _names_loops_once(map_, allow_zero=True)
+
+
+@by_identity
+def _is_projected(map_: AffineMap) -> bool:
+    return _names_loops_once(map_, allow_zero=False)
+
+
+def _names_loops_once(map_: AffineMap, *, allow_zero: bool) -> bool:
     seen: set[int] = set()
     for expr in map_.results:
         if type(expr) is AffineDimExpr:
@@ -155,7 +179,7 @@ def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> boo
     return True
 
 
-@lru_cache(maxsize=4096)
+@by_identity
 def is_identity(map_: AffineMap) -> bool:
     """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
     return len(map_.results) == map_.num_dims and all(type(e) is AffineDimExpr and e.position == i for i, e in enumerate(map_.results))
@@ -264,7 +288,7 @@ def _reduction_kind(view: StructuredOp) -> Kind:
     sides = multiply_add_operands(view.op)
     windowed = any(not is_projected_permutation(map_) for map_ in view.input_maps)
     if sides is not None and sides[0] != sides[1] and view.input_count == 2:
-        return _product_kind(*view.maps, view.iterators)
+        return _product_kind((*view.maps, view.iterators))
     if windowed or _has_window_operand(view):
         return Kind.POOLING
     return Kind.REDUCTION
@@ -275,9 +299,10 @@ def _has_window_operand(view: StructuredOp) -> bool:
     return any(args[i].first_use is None and type(producer_of(v)) is tensor.EmptyOp for i, v in enumerate(view.inputs))
 
 
-@lru_cache(maxsize=1024)
-def _product_kind(first: AffineMap, second: AffineMap, written: AffineMap, iterators: tuple[str, ...]) -> Kind:
-    """The kind of a sum of products of two inputs read through `first` and `second`."""
+@by_identities
+def _product_kind(parts: tuple[Any, ...]) -> Kind:
+    """The kind of a sum of products of two inputs, by the maps of the inputs and of the result, and the iterators."""
+    first, second, written, iterators = cast(tuple[AffineMap, AffineMap, AffineMap, tuple[str, ...]], parts)
     reduced = [loop for loop, kind in enumerate(iterators) if kind == "reduction"]
     image, filter_ = sorted((first, second), key=is_projected_permutation)
     if is_projected_permutation(image):

@@ -26,6 +26,8 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
+from fuseline.ir.identity import by_identities
+
 _MANY = 1 << 14
 _SOME = 1 << 10
 
@@ -98,7 +100,12 @@ def _iterator(kind: str) -> IteratorTypeAttr:
     return IteratorTypeAttr(IteratorType(kind))
 
 
-@lru_cache(maxsize=_MANY)
+@by_identities
 def affine_maps(maps: tuple[AffineMap, ...]) -> ArrayAttr[AffineMapAttr]:
     """The indexing maps of a structured op."""
+    return _affine_maps(maps)
+
+
+@lru_cache(maxsize=_MANY)
+def _affine_maps(maps: tuple[AffineMap, ...]) -> ArrayAttr[AffineMapAttr]:
     return ArrayAttr([AffineMapAttr(map_) for map_ in maps])

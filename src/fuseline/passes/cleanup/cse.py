@@ -23,18 +23,24 @@ from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.elimination import is_pure
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
 
+# A block with one op and a terminator has nothing to merge.
+_LEAST = 3
+
 
 def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     """Merge equal pure ops of `block`, after those of the blocks inside it."""
-    known: dict[Hashable, Operation] = {}
+    ops = ops_of(block)
+    if len(ops) < _LEAST and not any(op.regions for op in ops):
+        return
+    known = _Known(numbering)
     merged: dict[Operation, list[Operation]] = {}
-    for op in ops_of(block):
+    for op in ops:
         for region in op.regions:
             for inner in region.blocks:
                 merge_equal(inner, numbering)
         if not is_pure(op):
             continue
-        first = known.setdefault(numbering.key(op), op)
+        first = known.first_like(op)
         if first is not op:
             _replace_uses(op, first)
             merged.setdefault(first, []).append(op)
@@ -42,6 +48,23 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
         carry(others, (first,))  # at once: one op may stand for hundreds
         for op in others:
             erase(op)
+
+
+class _Known:
+    """The ops met so far. Bodies are compared only where two ops are alike from outside: most differ in what they read."""
+
+    def __init__(self, numbering: ValueNumbering) -> None:
+        self._numbering = numbering
+        self._outside: dict[Hashable, Operation] = {}
+        self._whole: dict[Hashable, Operation] = {}
+
+    def first_like(self, op: Operation) -> Operation:
+        """The first op that equals `op`, itself where none did."""
+        first = self._outside.setdefault(self._numbering.outside(op), op)
+        if first is op or not op.regions:
+            return first
+        self._whole.setdefault(self._numbering.key(first), first)
+        return self._whole.setdefault(self._numbering.key(op), op)
 
 
 def _replace_uses(op: Operation, first: Operation) -> None:

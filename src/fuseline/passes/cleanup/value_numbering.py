@@ -29,19 +29,25 @@ class ValueNumbering:
         """A key of `op` by its name, operands, attributes, result types and regions; locations do not enter."""
         return self._key(op, {})
 
+    def outside(self, op: Operation) -> Hashable:
+        """The part of the key that is not in regions; ops with different ones are different."""
+        return self._outside(op, {})
+
     def _key(self, op: Operation, local: dict[int, int]) -> Hashable:
         """`local` numbers the values inside, from -1 down, by identity; others are their identity."""
+        outside = self._outside(op, local)
+        for result in op.results:
+            local[id(result)] = -1 - len(local)
+        return (outside, tuple([self._region(region, local) for region in op.regions])) if op.regions else outside
+
+    def _outside(self, op: Operation, local: dict[int, int]) -> Hashable:
         number = self._number
         operands = [local.get(id(value), id(value)) for value in operands_of(op)]
         if type(op) in _COMMUTATIVE:
             operands.sort()
         properties = tuple([(name, number(value)) for name, value in sorted(op.properties.items())])
-        attributes = tuple([(name, number(value)) for name, value in sorted(op.attributes.items())])
-        types = tuple([number(result.type) for result in op.results])
-        for result in op.results:
-            local[id(result)] = -1 - len(local)
-        regions = tuple([self._region(region, local) for region in op.regions])
-        return (op.name, tuple(operands), properties, attributes, types, regions)
+        attributes = tuple([(name, number(value)) for name, value in sorted(op.attributes.items())]) if op.attributes else ()
+        return (op.name, tuple(operands), properties, attributes, tuple([number(result.type) for result in op.results]))
 
     def _region(self, region: Region, local: dict[int, int]) -> Hashable:
         blocks: list[Hashable] = []

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, TensorType
-from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, input_count, is_permutation, kind, splat_value
+from fuseline.analysis.structured import Kind, input_count, is_permutation, iterators_in, kind, splat_value
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.create import create_empty, create_fill, create_generic
 from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
@@ -21,7 +20,7 @@ Generic = linalg.ops.GenericOp
 
 
 def _is_parallel(op: Generic) -> bool:
-    return all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types.data)
+    return "reduction" not in iterators_in(op.properties["iterator_types"])
 
 
 def _yielded(op: Generic) -> Sequence[SSAValue]:
@@ -67,10 +66,10 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
     linalg.generic {maps = [(d0, d1) -> (d1, d0), (d0, d1) -> (d1, d0)]} ins(%x) { yield %in }   =>   %x
     """
     values = _yielded(op)
-    if len(values) != 1 or len(op.results) != 1 or not _is_parallel(op):
+    if len(values) != 1 or len(op.results) != 1:
         return False
     (value,) = values
-    if type(value) is not BlockArgument or value.owner is not body_of(op):
+    if type(value) is not BlockArgument or value.owner is not body_of(op) or not _is_parallel(op):
         return False
     source, read, written = operands_of(op)[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
     if source.type != result_of(op).type or read != written or not is_permutation(read):
@@ -115,8 +114,11 @@ def _scalar_behind(value: SSAValue) -> SSAValue | None:
 
 def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
     """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a pooling)."""
-    args, kept = body_of(op).args, list(range(len(operands_of(op))))
+    args = body_of(op).args
     unused = [i for i in range(input_count(op)) if args[i].first_use is None]
+    if not unused:
+        return False
+    kept = list(range(len(operands_of(op))))
     for i in unused:
         rest = [k for k in kept if k != i]
         if _loops_known(op, rest):
@@ -132,6 +134,8 @@ def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
     count = input_count(op)
     if count < 2:
         return False
+    if len(set(map(id, operands_of(op)[:count]))) == count:
+        return False
     args, maps, seen = body_of(op).args, op.indexing_maps.data, dict[tuple[SSAValue, AffineMapAttr], int]()
     repeated = False
     for i, value in enumerate(operands_of(op)[:count]):
@@ -146,6 +150,8 @@ def fold_repeated_inputs(op: Generic, work: Worklist) -> bool:
 
 def fold_unused_results(op: Generic, work: Worklist) -> bool:
     """Results without uses go with their inits, if the other results can be computed without them."""
+    if len(op.results) == 1:
+        return False
     keep = [k for k, result in enumerate(op.results) if result.first_use is not None]
     if not keep or len(keep) == len(op.results):
         return False
@@ -226,18 +232,20 @@ def _writes_all(op: Generic, i: int) -> bool:
 def fold_constant_body(op: Generic, work: Worklist) -> bool:
     """A body that yields one value from outside is a fill."""
     values = _yielded(op)
-    if len(values) != 1 or not _is_parallel(op) or not _writes_all(op, len(operands_of(op)) - 1):
+    if len(values) != 1:
         return False
     (value,) = values
     maker = value.op if type(value) is OpResult else None
     inside = value.owner is body_of(op) or (maker is not None and maker.parent is body_of(op))
+    if inside and type(maker) is not arith.ConstantOp:
+        return False
+    if not _is_parallel(op) or not _writes_all(op, len(operands_of(op)) - 1):
+        return False
     if inside and type(maker) is arith.ConstantOp:
         constant = maker.clone()
         fill = create_fill(constant.result, operand_of(op, -1))
         work.replace(op, [constant, fill])
         return True
-    if inside:
-        return False
     work.replace(op, [create_fill(value, operand_of(op, -1))])
     return True
 

@@ -25,7 +25,7 @@ class Worklist:
     def __init__(self, folds: Mapping[type[Operation], Sequence[Fold]]) -> None:
         self._folds = folds
         self._pending: list[Operation] = []
-        self._queued: set[Operation] = set()
+        self._queued: set[int] = set()  # by identity: pending ops are alive, and the hash of an op is that in Python
         self.gone: set[str] = set()
         """Source nodes of ops that were removed without a successor."""
 
@@ -34,7 +34,7 @@ class Worklist:
         self._push(reversed(ops_inside(root)))
         while self._pending:
             op = self._pending.pop()
-            self._queued.discard(op)
+            self._queued.discard(id(op))
             if op.parent is not None and not self._removed(op):
                 self._visit(op)
 
@@ -53,8 +53,8 @@ class Worklist:
 
     def _push(self, ops: Iterable[Operation]) -> None:
         for op in ops:
-            if op not in self._queued:
-                self._queued.add(op)
+            if id(op) not in self._queued:
+                self._queued.add(id(op))
                 self._pending.append(op)
 
     def touch(self, op: Operation) -> None:

@@ -13,7 +13,6 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
@@ -25,6 +24,7 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
 from fuseline.ir.direct import append, block_with, create_op, operand_of, region_with, replace_uses
+from fuseline.ir.identity import by_identity
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -72,7 +72,7 @@ def permutation_of(op: linalg.ops.TransposeOp) -> Permutation:
     return _values(op.permutation)
 
 
-@lru_cache(maxsize=1024)
+@by_identity
 def _values(attribute: DenseArrayBase[IntegerType]) -> Permutation:
     return tuple(attribute.get_values())
 

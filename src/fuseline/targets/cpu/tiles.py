@@ -97,7 +97,8 @@ def split_rows(extent: int, rows: int) -> RowSplit:
 
 def fits(rows: int, vectors: int, machine: Machine) -> bool:
     """Whether the accumulators, the column vectors and one broadcast fit the registers (one more than fits ran at half speed)."""
-    return rows * vectors + vectors + 1 <= machine.vector_registers
+    columns = vectors if rows > 1 else 1  # used once, a column vector is a memory operand
+    return rows * vectors + columns + 1 <= machine.vector_registers
 
 
 def step_cycles(rows: int, vectors: int) -> float:

@@ -35,6 +35,9 @@ from fuseline.targets.target import Refusal
 MOST_PIXELS = 12
 """Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are more code."""
 
+MOST_VECTORS = 8
+"""Vectors of a tile whose pixels share nothing: as many accumulators hide the latency, and neighbouring channels are neighbours in memory."""
+
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
 
@@ -322,9 +325,22 @@ def _tile(problem: WindowProblem, lanes: int, machine: Machine) -> tuple[int, in
     """Pixels and vectors of a tile."""
     channels = problem.channel.extent
     limit = -(-channels // lanes) if isinstance(channels, int) else 8
-    if problem.pixel is None:
-        return 1, max(1, min(8, limit))
+    if problem.pixel is None or (problem.filter is None and not _overlaps(problem)):
+        vectors = max(1, min(MOST_VECTORS, limit))
+        return 1 if problem.pixel is None else max(1, MOST_VECTORS // vectors), vectors
     return window_pixels(problem, machine), 1
+
+
+def _overlaps(problem: WindowProblem) -> bool:
+    """Whether neighbouring pixels see the same columns of the image."""
+    taps = estimated(problem.across.extent) if problem.across is not None else 1
+    accesses = [image.access for image in problem.images]
+    steps = [
+        (access.stride(problem.pixel.inner), access.stride(problem.across.inner) if problem.across is not None else 0)
+        for access in accesses
+        if problem.pixel
+    ]
+    return any(isinstance(pixel, int) and isinstance(across, int) and abs(pixel) < taps * abs(across) for pixel, across in steps)
 
 
 def window_pixels(problem: WindowProblem, machine: Machine) -> int:

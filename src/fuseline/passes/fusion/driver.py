@@ -18,7 +18,7 @@ from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
 from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, loses_parallelism, unprofitable, weigh, weigh_reads
-from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.passes.fusion.streamed_loops import Stream
 from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX, Candidate, candidates, illegal, scores_of, streams_of
 from fuseline.report.records import Decision
@@ -130,7 +130,7 @@ class Driver:
         return told or Outcome("none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name))
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
-        group = merge.pulled if rule.shape is Shape.PULLED else merge.shared
+        group = merge.formed(rule.shape)
         saved = weigh(merge, self.graph).bytes_saved
         refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:

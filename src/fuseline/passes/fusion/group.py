@@ -251,6 +251,13 @@ def pulled_into(producer: Group, consumer: Group) -> Group:
     return Group(members, consumer.grid, dict(consumer.place), pulled, streams=producer.streams + consumer.streams)
 
 
+def cut_behind(producer: Group, consumer: Group) -> Group:
+    """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    pulled = producer.pulled | consumer.pulled | set(consumer.members)
+    return Group(members, producer.grid, dict(producer.place), pulled, streams=producer.streams + consumer.streams)
+
+
 def joined(arms: Sequence[Group]) -> Group:
     """Independent groups as the arms of one."""
     members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)

@@ -19,7 +19,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
-from fuseline.passes.fusion.group import Alignment, Group, align, merged, pulled_into
+from fuseline.passes.fusion.group import Alignment, Group, align, cut_behind, merged, pulled_into
 
 RESERVED_NAMES = frozenset(
     {"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats", "streamed-softmax"}
@@ -28,10 +28,11 @@ RESERVED_NAMES = frozenset(
 
 
 class Shape(Enum):
-    """How a merge joins two groups: over the loops they share, or by reading the producer in place."""
+    """How a merge joins two groups: over the loops they share, by reading the producer in place, or by cutting what the producer stores."""
 
     SHARED = "shared"
     PULLED = "pulled"
+    CUT = "cut"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class Merge:
     def scratch(self) -> int | None:
         """Bytes of scratch of `shared`; None where a size is unbounded."""
         return self.shared.scratch_bytes
+
+    def formed(self, shape: Shape) -> Group:
+        """The merged group, joined as `shape` says."""
+        if shape is Shape.SHARED:
+            return self.shared
+        return self.pulled if shape is Shape.PULLED else cut_behind(self.producer, self.consumer)
 
     @property
     def regrouped(self) -> bool:

@@ -101,7 +101,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
     depth = static_size(indices.dims[-1])
     lead = indices.rank - 1
     dims = (*indices.dims[:-1], *data.dims[batch + depth :])
-    parts = [_column(node, indices, i) for i in range(depth)]
+    parts = [column(node, indices, i) for i in range(depth)]
     loops = list(range(lead))
 
     def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
@@ -111,7 +111,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
     return gather_at(node, data, [(part, loops) for part in parts], dims, place)
 
 
-def _column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:
+def column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:
     """Number `i` along the last axis."""
     if indices.array is not None:
         return known(np.ascontiguousarray(indices.array[..., i]), indices.dtype, f"{indices.name}_{i}")

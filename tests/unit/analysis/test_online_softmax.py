@@ -1,0 +1,141 @@
+"""Which softmaxes may be met block by block, and which may not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
+from fuseline.analysis.structured import StructuredOp
+from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
+from tests.unit.targets.cpu.nests.texts import parse
+
+SIZE = 6
+T, R = tensor((SIZE, SIZE)), tensor((SIZE,))
+FLAGS = tensor((SIZE, SIZE), "i1")
+SUB, EXP = "%v = arith.subf %i0, %i1 : f32", "%v = math.exp %i0 : f32"
+BOTH = "%d = arith.subf %i0, %i1 : f32\n%v = math.exp %d : f32"
+MULTIPLY_ADD = "%w = arith.mulf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A softmax of %x and its product with %b, with parts to change; all tensors are square, so that any map fits."""
+
+    top: str = "maximumf"
+    start: str = "0xFF800000"
+    top_kinds: str = "pr"
+    of: str = "%x"
+    shift: str = BOTH
+    split: str = ""
+    row: str = "d0"
+    zero: str = "0.0"
+    kept: str = "d0"
+    divide: str = "%v = arith.divf %i0, %i1 : f32"
+    divided_by: str = "d0"
+    weigh: str = ""
+    nan: str = "%v = arith.cmpf uno, %i0, %i0 : f32"
+    choose: str = ""
+    init: str = "0.0"
+    product: str = "d0, d2"
+    body: str = MULTIPLY_ADD
+    results: tuple[str, ...] = ("%o",)
+
+    def chains(self) -> list[OnlineSoftmax]:
+        """What is found."""
+        one, last = [("%v", "f32")], "%y"
+        whole = ["d0, d1", "d0, d1"]
+        text = [
+            empty("e", (SIZE, SIZE)),
+            f"%flags = tensor.empty() : {FLAGS}",
+            fill("lo", self.start, (SIZE,)),
+            fill("z", self.zero, (SIZE,)),
+            fill("zz", self.init, (SIZE, SIZE)),
+            generic("%m", [(self.of, T)], [("%lo", R)], ["d0, d1", "d0"], self.top_kinds, f"%v = arith.{self.top} %i0, %o0 : f32", one),
+            generic("%p", [("%x", T), ("%m", R)], [("%e", T)], ["d0, d1", self.row, "d0, d1"], "pp", self.shift, one),
+        ]
+        powers = "%p"
+        if self.split:
+            text.append(generic("%q", [("%p", T)], [("%e", T)], whole, "pp", self.split, one))
+            powers = "%q"
+        kinds = "pr" if self.kept == "d0" else "rp"
+        text.append(generic("%s", [(powers, T)], [("%z", R)], ["d0, d1", self.kept], kinds, "%v = arith.addf %i0, %o0 : f32", one))
+        text.append(generic("%y", [(powers, T), ("%s", R)], [("%e", T)], ["d0, d1", self.divided_by, "d0, d1"], "pp", self.divide, one))
+        if self.weigh:
+            text.append(generic("%u", [(last, T), ("%a", T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.weigh, one))
+            last = "%u"
+        if self.choose:
+            text.append(generic("%n", [(last, T)], [("%flags", FLAGS)], whole, "pp", self.nan, [("%v", "i1")]))
+            text.append(generic("%c", [("%n", FLAGS), (last, T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.choose, one))
+            last = "%c"
+        text.append(generic("%o", [(last, T), ("%b", T)], [("%zz", T)], [self.product, "d2, d1", "d0, d1"], "ppr", self.body, one))
+        types = {"%m": R, "%s": R}
+        arguments = [(name, (SIZE, SIZE), "f32") for name in ("x", "a", "b")]
+        returned = [(name, types.get(name, T)) for name in self.results]
+        return online_softmaxes(parse(function(arguments, [], "\n".join(text), returned)).members)
+
+
+CHOOSE = "%k = arith.constant 0.0 : f32\n%v = arith.select %i0, %k, %i1 : f32"
+
+
+def test_a_softmax_and_its_product():
+    (chain,) = Text().chains()
+    assert len(chain.ops) == 5 and len(chain.deferred) == 1
+    assert [(StructuredOp(op).iterators[loop], op is chain.exponentials[0]) for op, loop in chain.loops] == [("reduction", False)] * 3 + [
+        ("parallel", True)
+    ]
+
+
+@pytest.mark.parametrize(("text", "ops", "deferred"), [
+    (Text(top="maxnumf"), 5, 1),
+    (Text(shift=SUB, split=EXP), 6, 1),
+    (Text(divide="%k = arith.constant 1.0 : f32\n%r = arith.divf %k, %i1 : f32\n%v = arith.mulf %i0, %r : f32"), 5, 1),
+    (Text(weigh="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
+    (Text(weigh="%n = arith.negf %i0 : f32\n%v = arith.divf %n, %i1 : f32"), 6, 1),
+    (Text(choose=CHOOSE), 7, 2),
+    (Text(choose=CHOOSE, nan="%v = arith.cmpf une, %i0, %i0 : f32"), 7, 2),
+    (Text(results=("%o", "%s")), 5, 1),
+])  # fmt: skip
+def test_ways_to_write_it(text: Text, ops: int, deferred: int):
+    (chain,) = text.chains()
+    assert (len(chain.ops), len(chain.deferred)) == (ops, deferred)
+
+
+TEXT = Text()
+
+
+@pytest.mark.parametrize("text", [
+    replace(TEXT, top="minimumf"),
+    replace(TEXT, start="0.0"),
+    replace(TEXT, top_kinds="rr"),
+    replace(TEXT, of="%a"),
+    replace(TEXT, shift="%d = arith.subf %i1, %i0 : f32\n%v = math.exp %d : f32"),
+    replace(TEXT, shift="%d = arith.addf %i0, %i1 : f32\n%v = math.exp %d : f32"),
+    replace(TEXT, shift="%d = arith.subf %i0, %i1 : f32\n%k = math.exp %d : f32\n%v = arith.addf %k, %k : f32"),
+    replace(TEXT, shift=SUB, split="%v = math.exp2 %i0 : f32"),
+    replace(TEXT, shift=SUB, split="%k = arith.addf %i0, %i0 : f32\n%v = math.exp %k : f32"),
+    replace(TEXT, row="d1"),
+    replace(TEXT, zero="1.0"),
+    replace(TEXT, kept="d1"),
+    replace(TEXT, divided_by="d1"),
+    replace(TEXT, divide="%v = arith.divf %i1, %i0 : f32"),
+    replace(TEXT, divide="%v = arith.addf %i0, %i1 : f32"),
+    replace(TEXT, divide="%w = arith.mulf %i0, %i0 : f32\n%v = arith.divf %w, %i1 : f32"),
+    replace(TEXT, weigh="%v = arith.addf %i0, %i1 : f32"),
+    replace(TEXT, weigh="%v = arith.divf %i1, %i0 : f32"),
+    replace(TEXT, weigh="%w = math.exp %i0 : f32\n%v = arith.mulf %i1, %w : f32"),
+    replace(TEXT, choose="%k = arith.constant 1.0 : f32\n%v = arith.select %i0, %k, %i1 : f32"),
+    replace(TEXT, choose="%k = arith.constant 0.0 : f32\n%v = arith.select %i0, %i1, %k : f32"),
+    replace(TEXT, choose=CHOOSE, nan="%v = arith.cmpf ord, %i0, %i0 : f32"),
+    replace(TEXT, choose=CHOOSE, nan="%k = arith.constant 1.0 : f32\n%v = arith.cmpf uno, %i0, %k : f32"),
+    replace(TEXT, choose=CHOOSE, weigh="%v = arith.mulf %i0, %i1 : f32"),
+    replace(TEXT, init="1.0"),
+    replace(TEXT, product="d2, d0"),
+    replace(TEXT, body="%w = arith.addf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32"),
+    replace(TEXT, results=("%o", "%m")),
+    replace(TEXT, results=("%o", "%p")),
+    replace(TEXT, results=("%o", "%y")),
+])  # fmt: skip
+def test_what_is_none(text: Text):
+    assert text.chains() == []

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -35,13 +35,36 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """How an operand moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind its slot.
+
+    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a walk that lags (0 or 1
+    iterations) has one for iteration 0.
+    """
+
+    stride: Dim = 0
+    lag: int = 0
+    alternates: bool = False
+    special: Slot | None = None
+    at: Dim = 0
+
+
+STANDING = Walk()
+"""The walk of what lies at the same place in every iteration."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`, no sizes, 0)."""
+    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`, no sizes, 0).
+
+    `walk` says how it moves, in a loop.
+    """
 
     slot: Slot
     dims: tuple[Dim, ...]
     dtype: str
     element_bytes: int
+    walk: Walk = STANDING
 
     @property
     def bytes(self) -> Dim:
@@ -101,7 +124,27 @@ class SizesStep:
     label: str = ""
 
 
-Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep
+@dataclass(frozen=True, slots=True)
+class LoopStep:
+    """`steps` are run in order `trips` times, each iteration after the one before; their waves are counted within an iteration."""
+
+    trips: Dim
+    steps: tuple[DispatchStep | CopyStep | SizesStep, ...]
+    wave: int
+    label: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep | LoopStep
+
+
+def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """Each step, those of loops once, in place of the loop."""
+    for step in steps:
+        if isinstance(step, LoopStep):
+            yield from step.steps
+        else:
+            yield step
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +191,20 @@ class Schedule:
     @property
     def statistics(self) -> ScheduleStatistics:
         """Figures for reports."""
-        waves = len({step.wave for step in self.steps})
+        waves = len({step.wave for step in self.steps}) + sum(len({inner.wave for inner in loop.steps}) - 1 for loop in self.loops)
         return ScheduleStatistics(
             transient_bytes=self.arena_bytes,
             barriers=max(waves - 1, 0),
             waves=waves,
             constant_bytes=sum(array.nbytes for array in self.constants),
-            copies=sum(isinstance(step, CopyStep) for step in self.steps),
+            copies=sum(isinstance(step, CopyStep) for step in flat_steps(self.steps)),
             host_ops=sum(isinstance(step, HostStep) for step in self.steps),
         )
+
+    @property
+    def loops(self) -> Sequence[LoopStep]:
+        """The loops among the steps."""
+        return [step for step in self.steps if isinstance(step, LoopStep)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """The native command table of a program under one assignment of sizes: one block of memory that the scheduler reads.
 
-Layout (bytes, each part 8-byte aligned): context, rows, bindings, sizes, patches, segment words, ranges; see `fuseline.runtime.abi`.
+Layout (bytes, each part 8-byte aligned): context, rows, bindings and walks, sizes, patches, segment words, ranges; see `fuseline.runtime.abi`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from fuseline.runtime import abi
 from fuseline.runtime.memory import Bytes, address_of, aligned_empty
-from fuseline.runtime.program import Arm, Place
+from fuseline.runtime.program import Arm, Place, Walk
 from fuseline.runtime.sharing import Shares
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -28,58 +28,126 @@ class ThreadPlan(NamedTuple):
     stride: int
 
 
+class LoopRow(NamedTuple):
+    """The row in front of a loop: the `rows` behind it are run `trips` times."""
+
+    trips: int
+    rows: int
+
+
+class Addresses(NamedTuple):
+    """Where a place that does not move lies, and which segment any other is in (the caller's inputs, then outputs, numbered)."""
+
+    fixed: Callable[[Place], int]
+    segment_of: Callable[[Place], int]
+    segments: int
+
+
+_WORD = 8
+_NEVER = -1
+
+
 class CommandTable:
     """`address` goes to the scheduler; `set_segments(*addresses)` says where the caller's inputs, then outputs, lie in the next run.
 
     Args:
-        arms: those of all commands, in order; `workgroups` is the whole grid of each.
-        address: where a place that does not move lies.
+        rows: the arms of all commands in order, and a row in front of each loop; `workgroups` is the whole grid of each (0 for a loop).
         kernels: address of the image.
-        segments: how many inputs and outputs there are; `segment_of` numbers a place in one of them.
     """
 
     def __init__(
         self,
-        arms: Sequence[Arm],
+        rows: Sequence[Arm | LoopRow],
         workgroups: Sequence[int],
         shares: Shares,
         evaluate: SizeEvaluator,
-        address: Callable[[Place], int],
+        addresses: Addresses,
         kernels: int,
-        segments: int,
-        segment_of: Callable[[Place], int],
         plan: ThreadPlan,
     ) -> None:
-        bindings = [place for arm in arms for place in arm.bindings]
-        sizes = [evaluate(size) for arm in arms for size in arm.sizes]
-        moving = [i for i, place in enumerate(bindings) if place.segment in ("input", "output")]
+        words = _Words(evaluate, addresses)
+        places = [words.add(row) if isinstance(row, Arm) else 0 for row in rows]
+        sizes = [evaluate(size) for row in rows if isinstance(row, Arm) for size in row.sizes]
         ranges = shares.ranges if plan.threads > 1 else shares.ranges[:0]
-        parts = abi.CONTEXT_BYTES, abi.ROW_BYTES * len(arms), 8 * len(bindings), 8 * len(sizes), abi.PATCH_BYTES * len(moving), 8 * segments
-        at_rows, at_bindings, at_sizes, at_patches, at_segments, at_ranges, end = accumulate((*parts, ranges.nbytes))
+        counts = len(words.words), len(sizes), 3 * len(words.patches), addresses.segments
+        parts = abi.CONTEXT_BYTES, abi.ROW_BYTES * len(rows), *(_WORD * count for count in counts)
+        at_rows, at_words, at_sizes, at_patches, at_segments, at_ranges, end = accumulate((*parts, ranges.nbytes))
         self._block: Bytes = aligned_empty((end,), np.dtype(np.uint8))
         self.address = base = address_of(self._block)
         self._memory: Any = self._block.data
-        self._write(at_bindings, [0 if place.segment in ("input", "output") else address(place) for place in bindings])
+        self._write(at_words, words.words)
         self._write(at_sizes, sizes)
-        patches = [(base + at_bindings + 8 * i, segment_of(bindings[i]), evaluate(bindings[i].offset)) for i in moving]
-        self._write(at_patches, [word for patch in patches for word in patch])
-        self._write_rows(at_rows, arms, workgroups, shares.barriers, kernels, base + at_bindings, base + at_sizes)
+        self._write(at_patches, [word for at, *target in words.patches for word in (base + at_words + _WORD * at, *target)])
+        self._write_rows(at_rows, rows, workgroups, shares.barriers, kernels, [base + at_words + _WORD * place for place in places], base + at_sizes)
         self._block[at_ranges:end] = np.ascontiguousarray(ranges).reshape(-1).view(np.uint8)
-        stride = abi.RANGE_BYTES * len(arms)
-        context = base + at_rows, 0, len(arms), *plan, 0, base + at_patches, len(moving), base + at_segments, base + at_ranges, stride
-        self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // 8 - len(context))])
-        self.set_segments: Callable[..., None] = partial(struct.Struct(f"<{segments}q").pack_into, self._memory, at_segments)
+        stride = abi.RANGE_BYTES * len(rows)
+        moving = len(words.patches), base + at_segments
+        context = base + at_rows, 0, len(rows), *plan, 0, base + at_patches, *moving, base + at_ranges, stride, words.most_walks
+        self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // _WORD - len(context))])
+        self.set_segments: Callable[..., None] = partial(struct.Struct(f"<{addresses.segments}q").pack_into, self._memory, at_segments)
 
     def _write(self, at: int, words: Sequence[int]) -> None:
         struct.pack_into(f"<{len(words)}q", self._memory, at, *words)
 
     def _write_rows(
-        self, at: int, arms: Sequence[Arm], workgroups: Sequence[int], barriers: Sequence[bool], kernels: int, binding: int, size: int
+        self,
+        at: int,
+        rows: Sequence[Arm | LoopRow],
+        workgroups: Sequence[int],
+        barriers: Sequence[bool],
+        kernels: int,
+        bindings: Sequence[int],
+        size: int,
     ) -> None:
-        for row, (arm, grid, barrier) in enumerate(zip(arms, workgroups, barriers, strict=True)):
-            self._write(at + row * abi.ROW_BYTES, [kernels + arm.kernel, binding, size, grid, abi.FLAG_BARRIER * barrier])
-            binding, size = binding + 8 * len(arm.bindings), size + 8 * len(arm.sizes)
+        for row, grid, barrier, binding in zip(rows, workgroups, barriers, bindings, strict=True):
+            flags = abi.FLAG_BARRIER * barrier
+            if isinstance(row, LoopRow):
+                words = 0, 0, row.rows, row.trips, flags | abi.FLAG_LOOP, 0, 0
+            else:
+                words = kernels + row.kernel, binding, size, grid, flags, binding if row.walks else 0, len(row.walks)
+                size += _WORD * len(row.sizes)
+            self._write(at, words)
+            at += abi.ROW_BYTES
 
     def set_range(self, first: int, last: int) -> None:
         """The next run does rows `first` up to, not including, `last`."""
         struct.pack_into("<2q", self._memory, abi.CONTEXT_FIRST, first, last)
+
+
+class _Words:
+    """Bindings, or walks, of one arm after the other; `patches` are words that are set before a run: which, segment, offset."""
+
+    def __init__(self, evaluate: SizeEvaluator, addresses: Addresses) -> None:
+        self.evaluate, self.addresses = evaluate, addresses
+        self.words: list[int] = []
+        self.patches: list[tuple[int, int, int]] = []
+        self.most_walks = 0
+
+    def add(self, arm: Arm) -> int:
+        """Where the words of `arm` begin."""
+        first = len(self.words)
+        self.most_walks = max(self.most_walks, len(arm.walks))
+        for number, place in enumerate(arm.bindings):
+            if arm.walks:
+                self._walk(place, arm.walks[number])
+            else:
+                self._place(place)
+        return first
+
+    def _walk(self, place: Place, walk: Walk) -> None:
+        stride, special = self.evaluate(walk.stride), walk.special
+        alternates = walk.alternates and walk.lag
+        self._place(place, stride if alternates else -walk.lag * stride)
+        if special is None:
+            self.words.append(0)
+        else:
+            self._place(special)
+        at = _NEVER if special is None else self.evaluate(walk.at)
+        self.words += [at, -stride if alternates else stride, 1 if walk.alternates else -1]
+
+    def _place(self, place: Place, shift: int = 0) -> None:
+        if place.segment in ("input", "output"):
+            self.patches.append((len(self.words), self.addresses.segment_of(place), self.evaluate(place.offset) + shift))
+            self.words.append(0)
+        else:
+            self.words.append(self.addresses.fixed(place) + shift)

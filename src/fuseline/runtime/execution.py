@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.runtime import abi, host
-from fuseline.runtime.command_table import CommandTable, ThreadPlan
+from fuseline.runtime.command_table import Addresses, CommandTable, LoopRow, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
-from fuseline.runtime.program import Command, HostCall, HostTensor, Place, Program, TensorSpec
-from fuseline.runtime.sharing import Grid, Grids, share_grids
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec
+from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
 Array = NDArray[Any]
@@ -91,26 +91,24 @@ class Execution:
     ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
-        commands = [step for step in program.steps if isinstance(step, Command)]
-        grids = [_grids(command, evaluate) for command in commands]
-        self.threads = 1 if sum(command.cost_ns for command in grids) < program.serial_below_ns else threads
+        native = [step for step in program.steps if not isinstance(step, HostCall)]
+        grids = [_grids(step, evaluate) for step in native]
+        self.threads = 1 if sum(step.cost_ns for step in grids) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena = workspace.arena
         self._table = CommandTable(
-            [arm for command in commands for arm in command.arms],
-            [grid.workgroups for command in grids for grid in command.arms],
+            [row for step in native for row in _rows(step, evaluate)],
+            list(row_workgroups(grids)),
             share_grids(grids, self.threads, program.split_above_ns),
             evaluate,
-            self._address,
+            Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs)),
             code.pages.base,
-            len(program.inputs) + len(program.outputs),
-            self._segment,
             ThreadPlan(self.threads, address_of(workspace.scratch), stride),
         )
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
-        self._ranges = None if len(commands) == len(program.steps) else _ranges(program)
-        self._rows = sum(len(command.arms) for command in commands)
+        self._ranges = None if len(native) == len(program.steps) else _ranges(program)
+        self._rows = sum(_row_count(step) for step in native)
         self._copies: dict[int, Array] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
@@ -215,9 +213,29 @@ def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, .
     return shape, element, room
 
 
-def _grids(command: Command, evaluate: SizeEvaluator) -> Grids:
+def _grids(step: Command | Loop, evaluate: SizeEvaluator) -> Grids | LoopGrids:
+    if isinstance(step, Loop):
+        return LoopGrids(evaluate(step.trips), tuple(_command_grids(command, evaluate) for command in step.commands), step.barrier)
+    return _command_grids(step, evaluate)
+
+
+def _command_grids(command: Command, evaluate: SizeEvaluator) -> Grids:
     arms = tuple(Grid(max(evaluate(arm.workgroups), 0), evaluate(arm.cost_ns)) for arm in command.arms)
     return Grids(arms, command.max_threads, command.barrier)
+
+
+def _rows(step: Command | Loop, evaluate: SizeEvaluator) -> Sequence[Arm | LoopRow]:
+    """The rows of a step in the command table."""
+    if isinstance(step, Command):
+        return step.arms
+    return [LoopRow(evaluate(step.trips), _row_count(step) - 1), *(arm for command in step.commands for arm in command.arms)]
+
+
+def _row_count(step: Step) -> int:
+    """How many rows a step has in the command table; a loop has one more than its commands."""
+    if isinstance(step, HostCall):
+        return 0
+    return len(step.arms) if isinstance(step, Command) else 1 + sum(len(command.arms) for command in step.commands)
 
 
 def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
@@ -225,8 +243,8 @@ def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
     out: list[tuple[int, int] | HostCall] = []
     row = first = 0
     for step in program.steps:
-        if isinstance(step, Command):
-            row += len(step.arms)
+        if not isinstance(step, HostCall):
+            row += _row_count(step)
             continue
         out += [(first, row), step] if row > first else [step]
         first = row

@@ -42,14 +42,32 @@ class TensorSpec(NamedTuple):
     type: str = ""
 
 
+class Walk(NamedTuple):
+    """How a binding moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind its place.
+
+    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a walk that lags (0 or 1
+    iterations) has one for iteration 0.
+    """
+
+    stride: Size = 0
+    lag: int = 0
+    alternates: bool = False
+    special: Place | None = None
+    at: Size = 0
+
+
 class Arm(NamedTuple):
-    """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time."""
+    """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time.
+
+    `walks` is empty outside of loops; inside there is one for each binding.
+    """
 
     kernel: int
     bindings: tuple[Place, ...]
     sizes: tuple[Size, ...]
     workgroups: Size
     cost_ns: Size = 0
+    walks: tuple[Walk, ...] = ()
 
 
 class Command(NamedTuple):
@@ -88,7 +106,16 @@ class HostCall(NamedTuple):
     arena_bytes: Size = 0
 
 
-Step: TypeAlias = Command | HostCall
+class Loop(NamedTuple):
+    """Commands that are run in order `trips` times, each iteration after the one before. `barrier`: every earlier command must have ended."""
+
+    trips: Size
+    commands: tuple[Command, ...]
+    barrier: bool = False
+    label: str = ""
+
+
+Step: TypeAlias = Command | HostCall | Loop
 
 
 class Program(NamedTuple):
@@ -119,7 +146,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
     return {
         "inputs": [_spec_to_json(spec) for spec in program.inputs],
         "outputs": [_spec_to_json(spec) for spec in program.outputs],
-        "steps": [_command_to_json(s) if isinstance(s, Command) else _host_to_json(s) for s in program.steps],
+        "steps": [_step_to_json(step) for step in program.steps],
         "arena_bytes": program.arena_bytes,
         "scratch_bytes": program.scratch_bytes,
         "threads": program.threads,
@@ -168,18 +195,36 @@ def _place_from_json(data: list[Any]) -> Place:
     return Place(SEGMENTS[segment], int(number), size_from_json(offset))
 
 
+def _step_to_json(step: Step) -> list[Any]:
+    if isinstance(step, Loop):
+        return ["loop", step.trips, [_command_to_json(command) for command in step.commands], step.barrier, step.label]
+    return _command_to_json(step) if isinstance(step, Command) else _host_to_json(step)
+
+
 def _command_to_json(step: Command) -> list[Any]:
     return ["launch", [_arm_to_json(arm) for arm in step.arms], step.barrier, step.max_threads, step.label]
 
 
 def _arm_to_json(arm: Arm) -> list[Any]:
-    return [arm.kernel, [_place_to_json(place) for place in arm.bindings], arm.sizes, arm.workgroups, arm.cost_ns]
+    walks = [_walk_to_json(walk) for walk in arm.walks]
+    return [arm.kernel, [_place_to_json(place) for place in arm.bindings], arm.sizes, arm.workgroups, arm.cost_ns, walks]
 
 
 def _arm_from_json(data: list[Any]) -> Arm:
-    kernel, places, sizes, workgroups, cost = data
+    kernel, places, sizes, workgroups, cost, walks = data
     bindings = tuple(_place_from_json(place) for place in places)
-    return Arm(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost))
+    moves = tuple(_walk_from_json(walk) for walk in walks)
+    return Arm(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost), moves)
+
+
+def _walk_to_json(walk: Walk) -> list[Any]:
+    return [walk.stride, walk.lag, walk.alternates, None if walk.special is None else _place_to_json(walk.special), walk.at]
+
+
+def _walk_from_json(data: list[Any]) -> Walk:
+    stride, lag, alternates, special, at = data
+    place = None if special is None else _place_from_json(special)
+    return Walk(size_from_json(stride), int(lag), bool(alternates), place, size_from_json(at))
 
 
 def _host_to_json(step: HostCall) -> list[Any]:
@@ -208,8 +253,15 @@ def _step_from_json(data: list[Any]) -> Step:
         _, executor, node, inputs, outputs, label, arena_bytes = data
         operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
         return HostCall(str(executor), bytes.fromhex(node), *operands, str(label), size_from_json(arena_bytes))
-    if kind != "launch":
-        raise ValueError(f"unknown step {kind!r}")
+    if kind == "loop":
+        _, trips, commands, barrier, label = data
+        return Loop(size_from_json(trips), tuple(_command_from_json(command) for command in commands), bool(barrier), str(label))
+    return _command_from_json(data)
+
+
+def _command_from_json(data: list[Any]) -> Command:
+    if data[0] != "launch":
+        raise ValueError(f"unknown step {data[0]!r}")
     _, arms, barrier, threads, label = data
     if not arms:
         raise ValueError("a launch without arms")

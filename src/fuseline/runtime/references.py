@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fuseline.runtime.program import Command, HostCall, Place, Program, Step
+from fuseline.runtime.program import Arm, HostCall, Loop, Place, Program, Step, Walk
 
 ENTRIES = ("run", "worker")
 """Offsets that every image must give: the scheduler's run entry and the workers' main function."""
@@ -15,7 +15,7 @@ def check_references(program: Program, code_bytes: int, entries: Mapping[str, in
     for name in ENTRIES:
         if name not in entries:
             raise ValueError(f"no entry {name!r}")
-    kernels = [arm.kernel for step in program.steps if isinstance(step, Command) for arm in step.arms]
+    kernels = [arm.kernel for step in program.steps for arm in _arms(step)]
     for offset in (*entries.values(), *kernels):
         if not 0 <= offset < code_bytes:
             raise ValueError(f"entry at {offset} lies outside the code")
@@ -39,8 +39,37 @@ def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int
     return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
 
 
+def _arms(step: Step) -> Sequence[Arm]:
+    if isinstance(step, HostCall):
+        return ()
+    return [arm for command in step.commands for arm in command.arms] if isinstance(step, Loop) else step.arms
+
+
 def _places(step: Step) -> Iterator[Place]:
-    if isinstance(step, Command):
-        yield from (place for arm in step.arms for place in arm.bindings)
-    else:
+    for arm in _arms(step):
+        yield from arm.bindings
+        if isinstance(step, Loop):
+            yield from _walked_places(step, arm)
+    if isinstance(step, HostCall):
         yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)
+
+
+def _walked_places(loop: Loop, arm: Arm) -> Iterator[Place]:
+    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do not fit their bindings."""
+    if len(arm.walks) != len(arm.bindings):
+        raise ValueError("a binding inside a loop without a walk")
+    for place, walk in zip(arm.bindings, arm.walks, strict=True):
+        if walk.lag not in (0, 1) or (walk.lag and (walk.special is None or walk.at != 0)):
+            raise ValueError(f"a walk that lags {walk.lag} iterations begins nowhere")
+        if walk.special is not None:
+            yield walk.special
+        steps = _steps(loop, walk)
+        if isinstance(place.offset, int) and isinstance(walk.stride, int) and steps is not None:
+            yield place._replace(offset=place.offset + steps * walk.stride)
+
+
+def _steps(loop: Loop, walk: Walk) -> int | None:
+    """How many strides a walk goes at most, where that is known."""
+    if walk.alternates:
+        return 1
+    return max(loop.trips - 1 - walk.lag, 0) if isinstance(loop.trips, int) else None

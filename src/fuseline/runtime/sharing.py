@@ -35,6 +35,19 @@ class Grids(NamedTuple):
         return sum(grid.cost_ns for grid in self.arms)
 
 
+class LoopGrids(NamedTuple):
+    """What cutting must know of a loop: its commands, and how often they are run."""
+
+    trips: int
+    body: tuple[Grids, ...]
+    barrier: bool = False
+
+    @property
+    def cost_ns(self) -> int:
+        """Of all iterations."""
+        return self.trips * sum(command.cost_ns for command in self.body)
+
+
 class Shares(NamedTuple):
     """`barriers[row]`: one stands before the row. `ranges[thread, row]` is the first workgroup of the thread's range and the one behind it."""
 
@@ -42,8 +55,8 @@ class Shares(NamedTuple):
     ranges: NDArray[np.int64]
 
 
-def share_grids(commands: Sequence[Grids], threads: int, split_above_ns: int = 0) -> Shares:
-    """Cut the grids of each command, one row per arm.
+def share_grids(steps: Sequence[Grids | LoopGrids], threads: int, split_above_ns: int = 0) -> Shares:
+    """Cut the grids of each command, one row per arm, with a row in front of those of a loop.
 
     A wave (the commands from one barrier to the next) that costs less than `split_above_ns` runs on thread 0, and between two such waves
     the barrier is dropped: program order on that thread does the same. In other waves every thread gets an equal share of every grid, so that
@@ -53,18 +66,67 @@ def share_grids(commands: Sequence[Grids], threads: int, split_above_ns: int = 0
     [[[0, 2], [0, 0]], [[2, 3], [0, 1]]]
     """
     if threads == 1:
-        whole = [[[0, grid.workgroups] for command in commands for grid in command.arms]]
+        whole = [[[0, count] for count in row_workgroups(steps)]]
         return Shares([False] * len(whole[0]), np.array(whole, np.int64).reshape(1, -1, 2))
-    barriers: list[bool] = []
-    rows: list[list[int]] = []
-    was_alone = True
-    for wave in _waves(commands):
-        alone = sum(command.cost_ns for command in wave) < split_above_ns
-        rows += _share_wave(wave, 1 if alone else threads, threads)
-        barriers += [wave[0].barrier and not (alone and was_alone)]
-        barriers += [False] * (len(rows) - len(barriers))
-        was_alone = alone
-    return Shares(barriers, np.array(rows, np.int64).reshape(len(rows), threads, 2).swapaxes(0, 1))
+    table = _Table(threads, split_above_ns)
+    for segment in _segments(steps):
+        if isinstance(segment, LoopGrids):
+            table.add_loop(segment)
+        else:
+            table.add_wave(segment, barrier=segment[0].barrier)
+    return Shares(table.barriers, np.array(table.rows, np.int64).reshape(len(table.rows), threads, 2).swapaxes(0, 1))
+
+
+class _Table:
+    """Rows as they are shared out. `was_alone`: what ran last ran on thread 0."""
+
+    def __init__(self, threads: int, split_above_ns: int) -> None:
+        self.threads, self.split_above_ns, self.was_alone = threads, split_above_ns, True
+        self.barriers: list[bool] = []
+        self.rows: list[list[int]] = []
+
+    def add_wave(self, wave: Sequence[Grids], *, barrier: bool) -> None:
+        """The rows of a wave; with `barrier` one stands before it, unless thread 0 alone runs it and what came before."""
+        alone = self._alone(wave)
+        self.rows += _share_wave(wave, 1 if alone else self.threads, self.threads)
+        self.barriers += [barrier and not (alone and self.was_alone)]
+        self.barriers += [False] * (len(self.rows) - len(self.barriers))
+        self.was_alone = alone
+
+    def add_loop(self, loop: LoopGrids) -> None:
+        """The rows of a loop: its own, and those of its waves, the first of which follows the last of the iteration before."""
+        waves = list(_waves(loop.body))
+        self.rows.append([0] * (2 * self.threads))
+        self.barriers.append(loop.barrier and not (self.was_alone and self._alone(waves[0])))
+        self.was_alone = self._alone(waves[-1])
+        for wave in waves:
+            self.add_wave(wave, barrier=wave is waves[0] or wave[0].barrier)
+
+    def _alone(self, wave: Sequence[Grids]) -> bool:
+        return sum(command.cost_ns for command in wave) < self.split_above_ns
+
+
+def row_workgroups(steps: Sequence[Grids | LoopGrids]) -> Iterator[int]:
+    """The workgroups of each row; a loop's own row has none."""
+    for step in steps:
+        if isinstance(step, Grids):
+            yield from (grid.workgroups for grid in step.arms)
+        else:
+            yield 0
+            yield from row_workgroups(step.body)
+
+
+def _segments(steps: Sequence[Grids | LoopGrids]) -> Iterator[Sequence[Grids] | LoopGrids]:
+    """The waves and loops in order."""
+    commands: list[Grids] = []
+    for step in steps:
+        if isinstance(step, Grids):
+            commands.append(step)
+            continue
+        yield from _waves(commands)
+        commands = []
+        yield step
+    yield from _waves(commands)
 
 
 def _waves(commands: Sequence[Grids]) -> Iterator[Sequence[Grids]]:

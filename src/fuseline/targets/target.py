@@ -146,8 +146,12 @@ def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
 
 
 def _moved(result: Operand, elements: Dim) -> Operand:
-    slot = result.slot
-    return replace(result, slot=replace(slot, offset=add(slot.offset, mul(elements, result.element_bytes))))
+    distance = mul(elements, result.element_bytes)
+    slot, special = result.slot, result.walk.special
+    moved = replace(result, slot=replace(slot, offset=add(slot.offset, distance)))
+    if special is None:
+        return moved
+    return replace(moved, walk=replace(result.walk, special=replace(special, offset=add(special.offset, distance))))
 
 
 class Target(ABC):

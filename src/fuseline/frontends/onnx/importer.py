@@ -54,12 +54,13 @@ class _Frame:
 
 
 class Importer:
-    """One import. `problems` collects everything unsupported, so that it is reported at once."""
+    """One import. `problems` collects everything unsupported, so that it is reported at once; `functions` are those of loops."""
 
     def __init__(self, loaded: LoadedModel, ctx: CompilerContext) -> None:
         self.loaded, self.ctx = loaded, ctx
         self.program = Program(ctx)
         self.host = HostOps(self.program, ctx)
+        self.functions: list[FuncOp] = []
         self.problems: list[FuselineError] = []
 
     def run(self, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
@@ -142,7 +143,7 @@ class Importer:
         arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self._arguments])
         main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
         self._record_eliminated(main)
-        return ModuleOp([main, *self.host.declarations])
+        return ModuleOp([main, *self.host.declarations, *self.functions])
 
     def _record_eliminated(self, main: FuncOp) -> None:
         """Nodes that left no op behind: shape arithmetic, views, constants."""

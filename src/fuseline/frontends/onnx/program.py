@@ -31,7 +31,7 @@ class Program:
         self.ctx = ctx
         self.block = Block()
         self._sizes: dict[Dim, SSAValue] = {}
-        self._symbols: dict[str, tuple[SSAValue, int]] = {}
+        self._symbols: dict[str, tuple[SSAValue, int | None]] = {}
         self._squeezed: dict[tuple[int, tuple[int, ...]], Tensor] = {}
         self._names: dict[str, int] = {}
         self._undo: list[Callable[[], object]] = []
@@ -46,6 +46,10 @@ class Program:
                 if isinstance(atom, Symbol) and atom.name not in self._symbols:
                     self._symbols[atom.name] = (value, axis)
                     self.on_rollback(lambda name=atom.name: self._symbols.pop(name, None))
+
+    def bind_size(self, symbol: Symbol, value: SSAValue) -> None:
+        """Let `symbol` be the index value `value`, an argument."""
+        self._symbols[symbol.name] = (value, None)
 
     def fresh_symbol(self, stem: str, *, lo: int = 1) -> Dim:
         """A new size of which only the lower bound is known."""
@@ -87,7 +91,7 @@ class Program:
 
     def _symbol_value(self, atom: Symbol, emit: Emitter) -> SSAValue:
         value, axis = self._symbols[atom.name]
-        return emit.add(tensor.DimOp(value, self.index(axis, emit))).result
+        return value if axis is None else emit.add(tensor.DimOp(value, self.index(axis, emit))).result
 
     def integer(self, dim: Dim, type_: Attribute, emit: Emitter) -> SSAValue:
         """`dim` as a scalar of `type_`, an integer or a float."""

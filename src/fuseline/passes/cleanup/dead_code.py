@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -40,17 +41,29 @@ def _producers(op: Operation) -> list[Operation]:
     return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if isinstance(value, OpResult) and value.op is not op]
 
 
-def _remove_uncalled(module: ModuleOp) -> None:
-    called: set[str] = set()
-    for op in ops_inside(module):
-        if isinstance(op, CallOp):
-            called.add(op.callee.root_reference.data)
-        elif isinstance(op, DispatchOp):
-            called.add(op.executable)
-    for op in list(module.ops):
-        uncalled = isinstance(op, FuncOp | ExecutableOp) and op.sym_name.data not in called and _is_private(op)
-        if uncalled and not (isinstance(op, FuncOp) and not op.is_declaration):
-            erase(op)
+def _remove_uncalled(module: ModuleOp, gone: set[str]) -> None:
+    """Remove private functions and executables that nothing public calls, directly or through others; source nodes in them go to `gone`."""
+    symbols = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp | ExecutableOp)}
+    pending: list[Operation] = [op for op in module.ops if not (isinstance(op, FuncOp | ExecutableOp) and _is_private(op))]
+    called = set(pending)
+    while pending:
+        for callee in _callees(pending.pop()):
+            found = symbols.get(callee)
+            if found is not None and found not in called:
+                called.add(found)
+                pending.append(found)
+    for op in [op for op in symbols.values() if op not in called]:
+        for inner in ops_inside(op):
+            gone.update(provenance(inner))
+        erase(op)
+
+
+def _callees(op: Operation) -> Iterator[str]:
+    for inner in (op, *ops_inside(op)):
+        if isinstance(inner, CallOp):
+            yield inner.callee.root_reference.data
+        elif isinstance(inner, DispatchOp):
+            yield inner.executable
 
 
 def _is_private(op: FuncOp | ExecutableOp) -> bool:
@@ -66,7 +79,7 @@ class DeadCodePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         gone: set[str] = set()
         remove_dead(op, gone)
-        _remove_uncalled(op)
+        _remove_uncalled(op, gone)
         record_eliminated(ctx, op, gone, self.name)
 
 

@@ -38,16 +38,16 @@ def _is_symbol(kind: type[Operation]) -> bool:
 
 
 def is_removable(op: Operation) -> bool:
-    """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, and host ops (ONNX operators)."""
+    """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, host ops (ONNX operators), and loops of such."""
     if is_pure(op) or isinstance(op, DispatchRegionOp | DispatchOp):
         return True
-    return isinstance(op, CallOp) and is_host_call(op)
+    return isinstance(op, CallOp) and is_pure_call(op)
 
 
-def is_host_call(op: CallOp) -> bool:
-    """Whether `op` calls a declared host operator."""
+def is_pure_call(op: CallOp) -> bool:
+    """Whether `op` calls a declared host operator, or a function of the program."""
     callee = lookup(op, op.callee.root_reference.data)
-    return isinstance(callee, FuncOp) and "fuseline.host_op" in callee.attributes
+    return isinstance(callee, FuncOp) and ("fuseline.host_op" in callee.attributes or not callee.is_declaration)
 
 
 def is_dead(op: Operation) -> bool:

@@ -5,7 +5,8 @@
                                                   %y = linalg.generic {bias + relu} %m
                                                   flow.return %y
                                                 }
-Decisions go to `ctx.records.decisions`. Ops that are in a region already stay there, so the pass may run again.
+Decisions go to `ctx.records.decisions`. Ops that are in a region already stay there, and concats that need none stay outside, so the pass may run
+again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.concat_places import placed_concats
 from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
@@ -35,6 +37,7 @@ from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import PlanMatcher
+from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
@@ -61,27 +64,29 @@ class FormDispatchRegionsPass(ModulePass):
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
         rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" or matcher else []
         ctx.records.fusion = self.fusion
+        ctx.records.generic_ops_before = ctx.records.generic_ops_after = 0
+        prints, taken = list[str](), dict[str, int]()
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                _form(ctx, function, rules, self.fusion, matcher)
+                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
+                prints.append(graph.fingerprint())
+                _form(ctx, function, graph, rules, self.fusion, matcher)
+        ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)
         if matcher is not None:
             ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)
 
 
-def _form(ctx: CompilerContext, function: FuncOp, rules: list[FusionRule], level: str, matcher: PlanMatcher | None) -> None:
-    shapes = ShapeAnalysis(ctx.symbols)
-    graph = FusionGraph(function.body.block, shapes)
+def _form(ctx: CompilerContext, function: FuncOp, graph: FusionGraph, rules: list[FusionRule], level: str, matcher: PlanMatcher | None) -> None:
     guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
     result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide)
     ctx.records.decisions.extend(result.decisions)
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
     ctx.records.groups.extend(tuple(node.name for node in group.members) for group in groups)
-    ctx.records.generic_ops_before = sum(is_generic(node.op) for node in graph.nodes)
-    ctx.records.generic_ops_after = sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
-    ctx.records.fingerprint = graph.fingerprint()
+    ctx.records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
+    ctx.records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
-    sizes = SizeBuilder(function, shapes)
-    for unit in _ordered_units(function.body.block, result):
+    sizes = SizeBuilder(function, graph.shapes)
+    for unit in _ordered_units(function.body.block, result, graph.shapes):
         if isinstance(unit, Group):
             _wrap(unit, sizes)
         else:
@@ -118,11 +123,13 @@ def _put_terminator_last(block: Block) -> None:
             return
 
 
-def _ordered_units(block: Block, result: Partition) -> list[Operation | Group]:
+def _ordered_units(block: Block, result: Partition, shapes: ShapeAnalysis) -> list[Operation | Group]:
     """Groups and single ops so that each comes after what it reads, as near to program order as that allows."""
     unit_of: dict[Operation, Operation | Group] = {}
+    placed = placed_concats(block, shapes)
     for node, group in result.group_of.items():
-        unit_of[node.op] = group if group.fusable and not isinstance(node.op, DispatchRegionOp) else node.op
+        alone = isinstance(node.op, DispatchRegionOp) or (node.op in placed and len(group.members) == 1)
+        unit_of[node.op] = group if group.fusable and not alone else node.op
     units: dict[Operation | Group, int] = {}
     for position, op in enumerate(block.ops):
         if op.results or op.name != "func.return":

@@ -40,10 +40,11 @@ class RecordDispatchesPass(ModulePass):
         assert isinstance(ctx, CompilerContext)
         codes = {exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)}
         ctx.records.dispatches.clear()
-        for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
-                _record_function(ctx, function, codes)
-                _record_undispatched(ctx, function)
+        functions = [function for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
+        for function in functions:
+            _record_function(ctx, function, codes)
+        for function in functions:
+            _record_undispatched(ctx, function)
         _name_decisions(ctx)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -20,7 +20,10 @@ class SizeBuilder:
         self.function, self.shapes = function, shapes
         self._symbols: dict[str, SSAValue] = {}
         for argument in function.body.block.args:
-            shapes.dims(argument)
+            if isinstance(argument.type, IndexType):
+                shapes.index(argument)
+            else:
+                shapes.dims(argument)
 
     def dynamic(self, value: SSAValue) -> list[SSAValue]:
         """Index values of the unknown sizes of `value`, in order."""

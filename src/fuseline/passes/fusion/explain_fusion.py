@@ -36,9 +36,10 @@ class ExplainFusionPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         rules = order_rules([*builtin_rules(), *self.rules])
+        taken: dict[str, int] = {}
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols))
+                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
                 ctx.records.notes.extend(remark(decision) for decision in partition(graph, rules, ctx.target).decisions)
 
 

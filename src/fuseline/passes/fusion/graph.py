@@ -117,9 +117,12 @@ class Node:
 
 
 class FusionGraph:
-    """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built."""
+    """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built.
 
-    def __init__(self, block: Block, shapes: ShapeAnalysis) -> None:
+    `taken`: see `assign_ids`; for the functions of one program.
+    """
+
+    def __init__(self, block: Block, shapes: ShapeAnalysis, taken: dict[str, int] | None = None) -> None:
         self.block, self.shapes = block, shapes
         self.nodes: list[Node] = []
         self._by_op: dict[Operation, Node] = {}
@@ -129,7 +132,7 @@ class FusionGraph:
             self._add(op)
         for node in self.nodes:
             self._connect(node)
-        self._fingerprint = assign_ids(self.nodes)
+        self._fingerprint = assign_ids(self.nodes, taken)
 
     def node_of(self, op: Operation) -> Node | None:
         """The node of `op`, None for a free op, a reshape or a terminator."""

@@ -45,8 +45,11 @@ Colours: TypeAlias = "dict[Node, str]"
 _CALL_NUMBER = re.compile(r"\.\d+$")
 
 
-def assign_ids(nodes: Sequence[Node]) -> str:
-    """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph."""
+def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> str:
+    """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph.
+
+    `taken` counts how often each place occurs in the functions of a program read before this one; it is brought up to date.
+    """
     labels = _Reads(nodes)
     local = {node: local_digest(node) for node in nodes}
     colours = _refined(nodes, local, labels)
@@ -54,7 +57,7 @@ def assign_ids(nodes: Sequence[Node]) -> str:
     depth = _depths(nodes)
     _break_ties(nodes, colours, depth, labels)
     order = sorted(nodes, key=lambda node: (depth[node], colours[node]))
-    seen: dict[str, int] = {}
+    seen = taken if taken is not None else dict[str, int]()
     places = _places(nodes, local)
     for number, node in enumerate(order):
         node.order = number

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Operand, Schedule, SizesStep, Slot, Step
+from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step, Walk
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import DispatchOp
-from fuseline.passes.schedule.order_dispatches import live_waves, makers_in, needs_of, number_transients, waves_of
+from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, TensorUse
+from fuseline.passes.schedule.order_dispatches import earliest_waves, live_waves, makers_in, needs_of, number_transients, waves_of
 from fuseline.passes.schedule.plan_transients import Transient, plan_transients
-from fuseline.passes.schedule.read_main import Buffer, MainGraph, Node, TensorUse, read_main
+from fuseline.passes.schedule.read_main import read_main
 
 InPlace = Callable[[DispatchOp], Mapping[int, int]]
 """Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""
@@ -49,19 +50,52 @@ def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPl
 
 
 def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim) -> Step:
+    if node.loop is not None:
+        return LoopStep(node.loop.trips, tuple(_body_steps(node.loop, slots)), wave, node.label, node.nodes)
     reads, writes = (tuple(_operand(use, slots) for use in uses) for uses in (node.reads, node.writes))
+    if node.host is None:
+        return _native_step(node, wave, reads, writes)
+    return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes, node.nodes)
+
+
+def _native_step(node: Node, wave: int, reads: tuple[Operand, ...], writes: tuple[Operand, ...]) -> DispatchStep | SizesStep | CopyStep:
     if isinstance(node.op, DispatchOp):
         return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
-    if node.host is not None:
-        return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes, node.nodes)
     if node.op is not None:
         return SizesStep(tuple(size for _, size in node.sizes), writes[0], wave, node.label)
     return CopyStep(reads[0], writes[0], wave, node.label)
 
 
+def _body_steps(loop: LoopBody, slots: Mapping[Buffer, Slot]) -> Iterator[DispatchStep | SizesStep | CopyStep]:
+    """What a loop does in an iteration, by wave."""
+    waves = earliest_waves(needs_of(loop.nodes, {}))
+    for number in sorted(range(len(waves)), key=lambda i: (waves[i], i)):
+        node = loop.nodes[number]
+        reads, writes = (tuple(_moving_operand(use, loop, slots) for use in uses) for uses in (node.reads, node.writes))
+        yield _native_step(node, waves[number], reads, writes)
+
+
+def _moving_operand(use: TensorUse, loop: LoopBody, slots: Mapping[Buffer, Slot]) -> Operand:
+    """An operand inside a loop, with its walk where it is at the border of the loop's body."""
+    route = loop.routes.get((use.buffer.segment, use.buffer.index))
+    if route is None:
+        return _operand(use, slots)
+    special = None
+    if route.special is not None:
+        buffer, offset = route.special
+        special = _slot(buffer, d.add(offset, use.offset), slots)
+    walk = Walk(route.stride, route.lag, route.alternates, special, route.at)
+    return Operand(_slot(route.buffer, d.add(route.offset, use.offset), slots), use.dims, use.dtype, use.element_bytes, walk)
+
+
 def _operand(use: TensorUse, slots: Mapping[Buffer, Slot]) -> Operand:
-    slot = slots.get(use.buffer) or Slot(use.buffer.segment, use.buffer.index)
-    return Operand(replace(slot, offset=d.add(slot.offset, use.offset)), use.dims, use.dtype, use.element_bytes)
+    return Operand(_slot(use.buffer, use.offset, slots), use.dims, use.dtype, use.element_bytes)
+
+
+def _slot(buffer: Buffer, offset: Dim, slots: Mapping[Buffer, Slot]) -> Slot:
+    """The place `offset` bytes into a buffer."""
+    slot = slots.get(buffer) or Slot(buffer.segment, buffer.index)
+    return replace(slot, offset=d.add(slot.offset, offset))
 
 
 def _symbols(graph: MainGraph) -> set[d.Symbol]:

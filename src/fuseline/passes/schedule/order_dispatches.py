@@ -24,7 +24,8 @@ from xdsl.passes import ModulePass
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
-from fuseline.passes.schedule.read_main import Buffer, MainGraph, Node, main_function, read_main
+from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse
+from fuseline.passes.schedule.read_main import main_function, read_main
 
 NOMINAL_SIZE = 128
 """Value of an unbounded symbol when live bytes of two orders are compared; it decides nothing else."""
@@ -33,7 +34,7 @@ NOMINAL_SIZE = 128
 @dataclass(frozen=True, slots=True)
 class StepNeeds:
     """What ordering must know of a step: the steps it depends on (all earlier in the list), the buffers it reads and writes (by number),
-    and whether it must be alone (a host call returns to Python, so nothing may run beside it)."""
+    and whether it must be alone (a host call returns to Python, a loop has waves of its own: nothing may run beside them)."""
 
     after: tuple[int, ...]
     reads: tuple[int, ...]
@@ -126,17 +127,30 @@ def symbol_makers(nodes: Sequence[Node], given: Iterable[str]) -> dict[str, int]
 
 def needs_of(nodes: Sequence[Node], transients: Mapping[Buffer, int], makers: Mapping[str, int] | None = None) -> list[StepNeeds]:
     """What ordering must know of each node: it comes after those that write what it reads, and after those that make its sizes known."""
-    writer: dict[Buffer, int] = {}
+    writers: dict[Buffer, list[tuple[int, TensorUse]]] = {}
     out: list[StepNeeds] = []
     for number, node in enumerate(nodes):
         sizes = {symbol for _, size in node.sizes for symbol in d.symbols(size)}
         sizes |= {symbol for use in (*node.reads, *node.writes) for size in use.dims for symbol in d.symbols(size)}
         makes = {(makers or {}).get(symbol.name, number) for symbol in sizes} - {number}
-        after = sorted(makes | {writer[use.buffer] for use in node.reads if use.buffer in writer})
+        after = sorted(makes | {number for use in node.reads for number, made in writers.get(use.buffer, ()) if not _apart(use, made)})
         reads, writes = (tuple(transients[u.buffer] for u in uses if u.buffer in transients) for uses in (node.reads, node.writes))
-        out.append(StepNeeds(tuple(after), reads, writes, node.host is not None))
-        writer |= {use.buffer: number for use in node.writes}
+        out.append(StepNeeds(tuple(after), reads, writes, node.alone))
+        for use in node.writes:
+            writers.setdefault(use.buffer, []).append((number, use))
     return out
+
+
+def _apart(a: TensorUse, b: TensorUse) -> bool:
+    """Whether two tensors of one buffer are known to lie in different parts of it."""
+    if a.offset == b.offset:
+        return False
+    gaps = (d.lower_bound(d.sub(d.sub(late.offset, early.offset), _bytes(early))) for early, late in ((a, b), (b, a)))
+    return any(gap is not None and gap >= 0 for gap in gaps)
+
+
+def _bytes(use: TensorUse) -> Dim:
+    return d.mul(d.product(use.dims), use.element_bytes)
 
 
 def nominal_bytes(size: Dim) -> int:

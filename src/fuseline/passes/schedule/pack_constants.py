@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule
+from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, flat_steps
 from fuseline.errors import FuselineError
 from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
@@ -64,7 +64,7 @@ def pack_constants(schedule: Schedule, kernels: Mapping[str, CompiledKernel], al
 
 
 def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
-    for step in schedule.steps:
+    for step in flat_steps(schedule.steps):
         kernel = kernels.get(step.executable) if isinstance(step, DispatchStep) else None
         if kernel is not None and isinstance(step, DispatchStep):
             for launch in launches(step, kernel):
@@ -79,6 +79,9 @@ def _constant_operands(operands: Sequence[Operand], kernel: CompiledKernel | Non
     for position, operand in enumerate(operands):
         if operand.slot.segment == "constant":
             yield operand.slot.index, layout_key(kernel, position, operand)
+        special = operand.walk.special
+        if special is not None and special.segment == "constant":
+            yield special.index, None
 
 
 def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:

@@ -5,13 +5,14 @@ possible:
 
     %r = flow.dispatch ..; %e = expand_shape %r; return %e     =>   the dispatch writes the output
     return %argument, return %constant, return %r twice        =>   one copy step
+
+A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied (`analysis/concat_places.py`).
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,84 +31,23 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from fuseline.analysis.concat_places import ConcatPlaces
 from fuseline.analysis.evaluation.constants import dense_array
-from fuseline.analysis.schedule import Boundary, Segment
+from fuseline.analysis.schedule import Boundary
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, mul, product
+from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
+from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse, dtype_name, element_bytes
+from fuseline.passes.schedule.place_loops import LoopPlacer
+from fuseline.passes.schedule.read_loops import read_loop
 
 HOST_EXECUTOR = "onnx"
 """Who runs host operators that name nobody else (`fuseline.runtime.host`)."""
-
-_DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
-_ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
-
-
-@dataclass(eq=False)
-class Buffer:
-    """Memory of one or more tensor values. `index` says which constant, input or output; transients get their offset later."""
-
-    segment: Segment
-    index: int
-    bytes: Dim
-
-
-@dataclass(frozen=True)
-class TensorUse:
-    """A buffer seen as a tensor, from `offset` bytes on."""
-
-    buffer: Buffer
-    dims: tuple[Dim, ...]
-    dtype: str
-    offset: int = 0
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of one element."""
-        return element_bytes(self.dtype)
-
-
-@dataclass(eq=False)
-class Node:
-    """A step to be: a dispatch, a host call, a tensor of sizes (`tensor.from_elements`), or a copy (`op` None)."""
-
-    op: Operation | None
-    reads: tuple[TensorUse, ...]
-    writes: tuple[TensorUse, ...]
-    sizes: tuple[tuple[str, Dim], ...] = ()
-    label: str = ""
-    nodes: tuple[str, ...] = ()
-    host: tuple[str, bytes] | None = None
-
-
-@dataclass(eq=False)
-class MainGraph:
-    """`@main` read: nodes in program order (a topological one), and what crosses its border."""
-
-    nodes: list[Node] = field(default_factory=list[Node])
-    inputs: list[Boundary] = field(default_factory=list[Boundary])
-    outputs: list[Boundary] = field(default_factory=list[Boundary])
-    constants: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
-    shapes: ShapeAnalysis = field(default_factory=ShapeAnalysis)
-    slots: int = 0
-
-
-def element_bytes(dtype: str) -> int:
-    """Bytes of one element of a NumPy dtype name, ml_dtypes' included."""
-    known = _ELEMENT_BYTES.get(dtype)
-    return np.dtype(dtype).itemsize if known is None else known
-
-
-def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
-    """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless type cannot."""
-    text = attributes.text(type_.element_type)
-    return override or _DTYPES.get(text) or f"int{text.lstrip('i')}"
 
 
 def main_function(module: ModuleOp) -> func.FuncOp:
@@ -121,18 +61,21 @@ def main_function(module: ModuleOp) -> func.FuncOp:
 
 def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
     """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call, size or tensor of sizes."""
-    return _Reader(ctx, module).read()
+    symbols = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp | ExecutableOp)}
+    return _Reader(ctx, main_function(module), symbols, MainGraph(shapes=ShapeAnalysis(ctx.symbols))).read()
 
 
 class _Reader:
-    def __init__(self, ctx: CompilerContext, module: ModuleOp) -> None:
-        self.ctx, self.main = ctx, main_function(module)
-        self.symbols = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp | ExecutableOp)}
-        self.graph = MainGraph(shapes=ShapeAnalysis(ctx.symbols))
+    """Reads one function into `graph`: `@main`, or the body of a loop."""
+
+    def __init__(self, ctx: CompilerContext, function: func.FuncOp, symbols: Mapping[str, func.FuncOp | ExecutableOp], graph: MainGraph) -> None:
+        self.ctx, self.main, self.symbols, self.graph = ctx, function, symbols, graph
         self.buffers: dict[SSAValue, Buffer] = {}
         self.resources: dict[str, int] = {}
         self.aliases: dict[SSAValue, SSAValue] = {}
-        self.offsets: dict[SSAValue, int] = {}
+        self.offsets: dict[SSAValue, Dim] = {}
+        self.starts: dict[SSAValue, Dim] = {}
+        self.copied_parts: dict[Operation, list[tuple[SSAValue, Dim]]] = {}
         self.copies: list[tuple[SSAValue, Buffer]] = []
         self.size_names: dict[tuple[str, str], Sequence[str]] = {}
 
@@ -146,6 +89,7 @@ class _Reader:
                 self.graph.inputs.append(self._held(self.main.arg_attrs, argument.index, f"arg{argument.index}", slot))
         self._find_aliases(block)
         self._outputs(block)
+        self._place_concats(block)
         for op in block.ops:
             self._operation(op)
         for source, buffer in self.copies:
@@ -168,7 +112,7 @@ class _Reader:
             if is_view(op):
                 value = op.operands[0]
                 self.aliases[op.results[0]] = self._root(value)
-                self.offsets[op.results[0]] = self.offsets.get(value, 0) + view_offset(op)
+                self.offsets[op.results[0]] = add(self.offsets.get(value, 0), view_offset(op))
 
     def _root(self, value: SSAValue) -> SSAValue:
         return self.aliases.get(value, value)
@@ -185,10 +129,31 @@ class _Reader:
             self.graph.outputs.append(Boundary(name, dtype, self.graph.shapes.dims(value)))
             buffer = Buffer("output", index, 0)
             root = self._root(value)
-            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp):
+            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp):
                 self.copies.append((value, buffer))
             else:
                 self.buffers[root] = buffer
+
+    def _place_concats(self, block: Block) -> None:
+        """Give the parts of concats their places, those of outer concats first."""
+        places = ConcatPlaces(block, self.graph.shapes)
+        found = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
+        for op, parts in reversed(found.items()):
+            if parts is None:
+                hint = "only a concat of contiguous parts can be, and of results of dispatches for the most part"
+                raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
+            self._place_parts(op, parts)
+
+    def _place_parts(self, op: tensor.ConcatOp, parts: Sequence[SSAValue | None]) -> None:
+        """Each part lies behind the one before; `parts` are the values that are computed there, None for those that are copied."""
+        buffer, start = self._buffer(op.result), self.starts.get(op.result, 0)
+        copied = self.copied_parts[op] = list[tuple[SSAValue, Dim]]()
+        for part, made in zip(op.inputs, parts, strict=True):
+            if made is None:
+                copied.append((part, start))
+            else:
+                self.buffers[made], self.starts[made] = buffer, start
+            start = add(start, product(self.graph.shapes.dims(part)))
 
     def _held(self, attributes: Any, index: int, default: str, slot: Buffer) -> Boundary:
         """The border of a value that is held, as `fuseline.type`, `fuseline.dtype` and `fuseline.dims` describe it."""
@@ -207,9 +172,11 @@ class _Reader:
         if isinstance(op, DispatchOp):
             self._dispatch(op)
         elif isinstance(op, func.CallOp):
-            self._host_call(op)
+            self._call(op)
         elif isinstance(op, tensor.FromElementsOp):
             self._sizes(op)
+        elif isinstance(op, tensor.ConcatOp):
+            self._copy_parts(op)
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
@@ -232,6 +199,14 @@ class _Reader:
             raise FuselineError("E0305", f"@{op.entry} takes {len(names)} sizes, its dispatch passes {count}")
         return names
 
+    def _copy_parts(self, op: tensor.ConcatOp) -> None:
+        """Copy what is not computed in its place."""
+        whole = self._use(op.result)
+        for part, start in self.copied_parts[op]:
+            source = self._use(part)
+            target = TensorUse(whole.buffer, source.dims, source.dtype, mul(start, source.element_bytes))
+            self.graph.nodes.append(Node(None, (source,), (target,), label="copy", nodes=provenance(op)))
+
     def _sizes(self, op: tensor.FromElementsOp) -> None:
         target = self._use(op.results[0])
         if target.dtype != "int64":
@@ -239,8 +214,21 @@ class _Reader:
         values = tuple((str(i), self.graph.shapes.index(value)) for i, value in enumerate(op.operands))
         self.graph.nodes.append(Node(op, (), (target,), values, "sizes", provenance(op)))
 
-    def _host_call(self, op: func.CallOp) -> None:
+    def _call(self, op: func.CallOp) -> None:
         callee = self.symbols.get(op.callee.root_reference.data)
+        shape = read_loop(callee, self.symbols, self.graph.shapes) if isinstance(callee, func.FuncOp) else None
+        if shape is None:
+            self._host_call(op, callee)
+            return
+        body = MainGraph(constants=self.graph.constants, shapes=self.graph.shapes)
+        reader = _Reader(self.ctx, shape.step, self.symbols, body)
+        reader.resources = self.resources
+        reader.read()
+        reads, writes = ([self._use(value) for value in side if isinstance(value.type, TensorType)] for side in (op.arguments, op.res))
+        used = [value.first_use is not None for value in op.res]
+        self.graph.nodes += LoopPlacer(shape, body, reads, writes, used).nodes(op)
+
+    def _host_call(self, op: func.CallOp, callee: func.FuncOp | ExecutableOp | None) -> None:
         kind, text = (callee.attributes.get(f"fuseline.{key}") if callee is not None else None for key in ("host_op", "onnx_node"))
         if not isinstance(callee, func.FuncOp) or not isinstance(kind, StringAttr) or not isinstance(text, StringAttr):
             raise FuselineError("E0305", f"call of {op.callee.string_value()}, which is no host operator", node=", ".join(provenance(op)) or None)
@@ -256,7 +244,8 @@ class _Reader:
         if isinstance(value.type, HostType):
             return TensorUse(self._buffer(value), (), "object")
         name = dtype_name(_tensor(value), dtype)
-        return TensorUse(self._buffer(value), self.graph.shapes.dims(value), name, self.offsets.get(value, 0) * element_bytes(name))
+        offset = mul(add(self.starts.get(self._root(value), 0), self.offsets.get(value, 0)), element_bytes(name))
+        return TensorUse(self._buffer(value), self.graph.shapes.dims(value), name, offset)
 
     def _buffer(self, value: SSAValue) -> Buffer:
         root = self._root(value)

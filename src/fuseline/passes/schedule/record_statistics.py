@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, PackedConstants, Schedule
+from fuseline.analysis.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, flat_steps
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.report.records import CompileRecord, DispatchRecord
@@ -22,7 +22,7 @@ def record_statistics(
     record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants, *, shared: bool = True
 ) -> None:
     """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables count once."""
-    steps = [step for step in schedule.steps if isinstance(step, DispatchStep)]
+    steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
         _complete(dispatch, kernels.get(dispatch.executable))
     threads = record.threads
@@ -32,14 +32,16 @@ def record_statistics(
     moving = Counter(root for dispatch in record.dispatches for root in _moves(dispatch))
     record.statistics = {
         "dispatches": len(steps),
+        "loops": [d.to_text(loop.trips) for loop in schedule.loops],
+        "launches": _number(_total(trips for trips, _ in _repeated(schedule))),
         "executables": len({body.object_code or body.symbol for body in bodies}) if shared else len(bodies),
         "barriers": figures.barriers,
         "host_ops": _host_ops(record, [step for step in schedule.steps if isinstance(step, HostStep)]),
         "fills": sum(moving[kind] for kind in FILLS),
-        "copies": sum(isinstance(step, CopyStep) for step in schedule.steps) + sum(moving[kind] for kind in COPIES),
+        "copies": figures.copies + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
         "code_bytes": sum(len(code) for code in {body.object_code for body in bodies}),
-        "bytes_moved": _number(_total(_moved(step, kernels) for step in steps)),
+        "bytes_moved": _number(_total(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
         "transient_bytes": (_number(figures.transient_bytes) or 0) + scratch * threads,
         "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},
         "scratch_bytes_max": scratch,
@@ -49,6 +51,13 @@ def record_statistics(
         "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
         "phase_seconds": record.phase_seconds,
     }
+
+
+def _repeated(schedule: Schedule) -> Iterator[tuple[Dim, DispatchStep]]:
+    """Each dispatch, and how often a run launches it."""
+    for step in schedule.steps:
+        trips: Dim = step.trips if isinstance(step, LoopStep) else 1
+        yield from ((trips, inner) for inner in flat_steps([step]) if isinstance(inner, DispatchStep))
 
 
 def _host_ops(record: CompileRecord, steps: Sequence[HostStep]) -> int:

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fuseline.analysis.schedule import Boundary, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, SizesStep, Slot, Step
+from fuseline.analysis.schedule import (
+    Boundary,
+    CopyStep,
+    DispatchStep,
+    HostStep,
+    LoopStep,
+    Operand,
+    PackedConstants,
+    Schedule,
+    SizesStep,
+    Slot,
+    Step,
+    Walk,
+    flat_steps,
+)
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -115,15 +129,46 @@ class _ProgramBuilder:
         wave = steps[0].wave if steps else 0
         for step in steps:
             barrier, wave = step.wave != wave, step.wave
-            if isinstance(step, DispatchStep):
-                yield self._dispatch(step, barrier)
-            elif isinstance(step, CopyStep):
-                yield self._copy(step, barrier)
-            elif isinstance(step, SizesStep):
-                places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
-                yield p.Command((p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label)
-            else:
+            if isinstance(step, LoopStep):
+                yield self._loop(step, barrier)
+            elif isinstance(step, HostStep):
                 yield self._host(step)
+            else:
+                yield self._command(step, barrier)
+
+    def _loop(self, loop: LoopStep, barrier: bool) -> p.Loop:
+        """The commands of a loop: a binding has a walk, and a barrier stands where a wave begins, the first of an iteration left out."""
+        wave = loop.steps[0].wave
+        commands: list[p.Command] = []
+        for step in loop.steps:
+            command, wave = self._command(step, step.wave != wave), step.wave
+            arms = zip(command.arms, self._walks(step), strict=True)
+            commands.append(command._replace(arms=tuple(arm._replace(walks=walks) for arm, walks in arms)))
+        return p.Loop(_size(loop.trips), tuple(commands), barrier, loop.label)
+
+    def _walks(self, step: DispatchStep | CopyStep | SizesStep) -> Iterable[tuple[p.Walk, ...]]:
+        """The walks of each arm's bindings; a kernel's own constants stand still."""
+        if not isinstance(step, DispatchStep):
+            yield tuple(self._walk(operand.walk) for operand in _operands(step))
+            return
+        for launch in launches(step, self.kernels[step.executable]):
+            operands = (*launch.step.operands, *launch.step.results)
+            yield (*(self._walk(operand.walk) for operand in operands), *(p.Walk() for _ in launch.kernel.extra_constants))
+
+    def _walk(self, walk: Walk) -> p.Walk:
+        special = self._place(walk.special) if walk.special is not None else None
+        return p.Walk(_size(walk.stride), walk.lag, walk.alternates, special, _size(walk.at))
+
+    def _place(self, slot: Slot) -> p.Place:
+        if slot.segment == "constant":
+            return p.Place("constant", self.plain[slot.index], _size(slot.offset))
+        return p.Place(slot.segment, slot.index, _size(slot.offset))
+
+    def _command(self, step: DispatchStep | CopyStep | SizesStep, barrier: bool) -> p.Command:
+        if isinstance(step, SizesStep):
+            places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
+            return p.Command((p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label)
+        return self._dispatch(step, barrier) if isinstance(step, DispatchStep) else self._copy(step, barrier)
 
     def _dispatch(self, step: DispatchStep, barrier: bool) -> p.Command:
         kernel = self.kernels.get(step.executable)
@@ -172,7 +217,7 @@ class _ProgramBuilder:
         block = self.plain.get(slot.index) if layout is None else self.packed.get((slot.index, operand.dims, layout))
         if block is None:
             raise FuselineError("E0901", f"constant {slot.index} was not packed as @{kernel.symbol if kernel else 'copy'} wants it")
-        return p.Place("constant", block)
+        return p.Place("constant", block, _size(slot.offset) if layout is None else 0)
 
 
 def _spec(boundary: Boundary) -> p.TensorSpec:
@@ -186,11 +231,13 @@ def _size(dim: Dim) -> Size:
 def _check_sizes(schedule: Schedule) -> None:
     """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run could know it."""
     known = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
-    for step in schedule.steps:
+    for step in flat_steps(schedule.steps):
         if isinstance(step, HostStep):
             known |= {symbol.name for result in step.results for size in result.dims for symbol in _lone_symbol(size)}
         for size in _used_sizes(step):
             _require(size, known, step.label)
+    for loop in schedule.loops:
+        _require(loop.trips, known, loop.label)
     for boundary in schedule.outputs:
         for size in boundary.dims if boundary.slot is None else ():  # nothing is allocated for a value that is held
             _require(size, known, boundary.name)
@@ -218,11 +265,15 @@ def _used_sizes(step: Step) -> Iterable[Dim]:
     slots: list[Slot] = [operand.slot for operand in operands]
     yield from (size for _, size in step.sizes) if isinstance(step, DispatchStep) else ()
     yield from step.values if isinstance(step, SizesStep) else ()
+    slots += [operand.walk.special for operand in operands if operand.walk.special is not None]
+    yield from (size for operand in operands for size in (operand.walk.stride, operand.walk.at))
     yield from (slot.offset for slot in slots)
     yield from (size for operand in operands for size in operand.dims)
 
 
 def _operands(step: Step) -> tuple[Operand, ...]:
+    if isinstance(step, LoopStep):
+        return ()
     if isinstance(step, SizesStep):
         return (step.target,)
     return (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)

@@ -4,9 +4,9 @@ It is LLVM text for any triple of x86-64 or AArch64, compiled into every image; 
 in `built_in_kernels`. It imports nothing: the addresses of libc's `syscall`,
 `sched_yield` and `sched_getcpu` lie in the team state, so that an image stays position-independent and closed.
 
-Every thread of a run walks the same rows (SPMD) and takes its range of each grid; a flag barrier (one line per thread, no
-read-modify-write) stands only where the table says so. Waiting spins shortly, pauses, yields, then sleeps in a futex.
-A run on one thread touches no atomics. Layouts: `fuseline.runtime.abi`.
+Every thread of a run walks the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with bindings that each
+thread works out for itself. A flag barrier (one line per thread, no read-modify-write) stands only where the table says so. Waiting spins
+shortly, pauses, yields, then sleeps in a futex. A run on one thread touches no atomics. Layouts: `fuseline.runtime.abi`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,60 @@ _TABLE = """
 ; Walks the table as thread of threads; returns the generation of the last barrier passed.
 define internal i64 @walk(ptr %team, ptr %context, i64 %thread) nounwind noinline {
 entry:
-  %rows = load ptr, ptr %context
   %first.p = getelementptr i8, ptr %context, i64 $CONTEXT_FIRST
   %first = load i64, ptr %first.p
   %last.p = getelementptr i8, ptr %context, i64 $CONTEXT_LAST
   %last = load i64, ptr %last.p
+  %generation.p = getelementptr i8, ptr %context, i64 $CONTEXT_GENERATION
+  %generation = load i64, ptr %generation.p
+  %result = call i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %first, i64 %last, i64 %generation, i64 0)
+  ret i64 %result
+}
+; The bindings of a row in iteration trip of its loop, written to local where it has walks.
+define internal ptr @bindings_of(ptr %row, i64 %trip, ptr %local) nounwind {
+entry:
+  %walks.p = getelementptr i8, ptr %row, i64 40
+  %walks = load ptr, ptr %walks.p
+  %moves = icmp ne ptr %walks, null
+  br i1 %moves, label %begin, label %fixed
+fixed:
+  %bindings.p = getelementptr i8, ptr %row, i64 8
+  %bindings = load ptr, ptr %bindings.p
+  ret ptr %bindings
+begin:
+  %count.p = getelementptr i8, ptr %row, i64 48
+  %count = load i64, ptr %count.p
+  br label %move
+move:
+  %i = phi i64 [0, %begin], [%i1, %move]
+  %wo = mul i64 %i, $WALK
+  %walk = getelementptr i8, ptr %walks, i64 %wo
+  %base = load ptr, ptr %walk
+  %special.p = getelementptr i8, ptr %walk, i64 8
+  %special = load ptr, ptr %special.p
+  %at.p = getelementptr i8, ptr %walk, i64 16
+  %at = load i64, ptr %at.p
+  %step.p = getelementptr i8, ptr %walk, i64 24
+  %step = load i64, ptr %step.p
+  %mask.p = getelementptr i8, ptr %walk, i64 32
+  %mask = load i64, ptr %mask.p
+  %steps = and i64 %trip, %mask
+  %distance = mul i64 %steps, %step
+  %moved = getelementptr i8, ptr %base, i64 %distance
+  %is.special = icmp eq i64 %trip, %at
+  %address = select i1 %is.special, ptr %special, ptr %moved
+  %slot = getelementptr ptr, ptr %local, i64 %i
+  store ptr %address, ptr %slot
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %count
+  br i1 %more, label %move, label %done
+done:
+  ret ptr %local
+}
+; Rows first up to last in iteration trip of the loop they stand in; returns the generation of the last barrier passed.
+define internal i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %first, i64 %last, i64 %generation.0, i64 %trip) nounwind noinline {
+entry:
+  %rows = load ptr, ptr %context
   %threads.p = getelementptr i8, ptr %context, i64 $CONTEXT_THREADS
   %threads = load i64, ptr %threads.p
   %scratch.p = getelementptr i8, ptr %context, i64 $CONTEXT_SCRATCH
@@ -47,26 +96,47 @@ entry:
   %ranges.stride = load i64, ptr %ranges.stride.p
   %ranges.mine = mul i64 %ranges.stride, %thread
   %ranges = getelementptr i8, ptr %ranges.0, i64 %ranges.mine
-  %generation.p = getelementptr i8, ptr %context, i64 $CONTEXT_GENERATION
-  %generation.0 = load i64, ptr %generation.p
+  %walks.p = getelementptr i8, ptr %context, i64 $CONTEXT_WALKS
+  %walks = load i64, ptr %walks.p
+  %local = alloca ptr, i64 %walks, align 16
   %any = icmp ult i64 %first, %last
   br i1 %any, label %loop, label %exit
 loop:
   %r = phi i64 [%first, %entry], [%r1, %next]
-  %generation = phi i64 [%generation.0, %entry], [%generation.2, %next]
+  %generation = phi i64 [%generation.0, %entry], [%generation.4, %next]
   %ro = mul i64 %r, $ROW
   %row = getelementptr i8, ptr %rows, i64 %ro
   %flags.p = getelementptr i8, ptr %row, i64 32
   %flags = load i64, ptr %flags.p
-  %bit = and i64 %flags, 1
+  %bit = and i64 %flags, $FLAG_BARRIER
   %barrier = icmp ne i64 %bit, 0
-  br i1 %barrier, label %sync, label %share
+  br i1 %barrier, label %sync, label %kind
 sync:
   %generation.1 = add i64 %generation, 1
   call void @sync(ptr %team, i64 %thread, i64 %threads, i64 %generation.1)
-  br label %share
-share:
+  br label %kind
+kind:
   %generation.2 = phi i64 [%generation, %loop], [%generation.1, %sync]
+  %r.next = add i64 %r, 1
+  %loop.bit = and i64 %flags, $FLAG_LOOP
+  %repeats = icmp ne i64 %loop.bit, 0
+  br i1 %repeats, label %repeat, label %share
+repeat:
+  %trips.p = getelementptr i8, ptr %row, i64 24
+  %trips = load i64, ptr %trips.p
+  %body.p = getelementptr i8, ptr %row, i64 16
+  %body = load i64, ptr %body.p
+  %r.end = add i64 %r.next, %body
+  %runs = icmp sgt i64 %trips, 0
+  br i1 %runs, label %iterate, label %next
+iterate:
+  %t = phi i64 [0, %repeat], [%t1, %iterate]
+  %generation.in = phi i64 [%generation.2, %repeat], [%generation.3, %iterate]
+  %generation.3 = call i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %r.next, i64 %r.end, i64 %generation.in, i64 %t)
+  %t1 = add i64 %t, 1
+  %again = icmp slt i64 %t1, %trips
+  br i1 %again, label %iterate, label %next
+share:
   %range.o = mul i64 %r, $RANGE
   %range = getelementptr i8, ptr %ranges, i64 %range.o
   %begin = load i64, ptr %range
@@ -76,50 +146,75 @@ share:
   br i1 %some, label %launch, label %next
 launch:
   %kernel = load ptr, ptr %row
-  %bindings.p = getelementptr i8, ptr %row, i64 8
-  %bindings = load ptr, ptr %bindings.p
+  %bindings = call ptr @bindings_of(ptr %row, i64 %trip, ptr %local)
   %sizes.p = getelementptr i8, ptr %row, i64 16
   %sizes = load ptr, ptr %sizes.p
   call void %kernel(ptr %bindings, ptr %sizes, i64 %begin, i64 %end, ptr %scratch)
   br label %next
 next:
-  %r1 = add i64 %r, 1
+  %generation.4 = phi i64 [%generation.2, %repeat], [%generation.3, %iterate], [%generation.2, %share], [%generation.2, %launch]
+  %r1 = phi i64 [%r.end, %repeat], [%r.end, %iterate], [%r.next, %share], [%r.next, %launch]
   %more = icmp ult i64 %r1, %last
   br i1 %more, label %loop, label %exit
 exit:
-  %result = phi i64 [%generation.0, %entry], [%generation.2, %next]
+  %result = phi i64 [%generation.0, %entry], [%generation.4, %next]
   ret i64 %result
 }
-; The whole grids, in order, on the calling thread: no atomics.
 define internal void @walk_alone(ptr %context) nounwind {
 entry:
-  %rows = load ptr, ptr %context
   %first.p = getelementptr i8, ptr %context, i64 $CONTEXT_FIRST
   %first = load i64, ptr %first.p
   %last.p = getelementptr i8, ptr %context, i64 $CONTEXT_LAST
   %last = load i64, ptr %last.p
+  call void @walk_rows_alone(ptr %context, i64 %first, i64 %last, i64 0)
+  ret void
+}
+; The whole grids of rows first up to last, in order, on the calling thread: no atomics.
+define internal void @walk_rows_alone(ptr %context, i64 %first, i64 %last, i64 %trip) nounwind noinline {
+entry:
+  %rows = load ptr, ptr %context
   %scratch.p = getelementptr i8, ptr %context, i64 $CONTEXT_SCRATCH
   %scratch = load ptr, ptr %scratch.p
+  %walks.p = getelementptr i8, ptr %context, i64 $CONTEXT_WALKS
+  %walks = load i64, ptr %walks.p
+  %local = alloca ptr, i64 %walks, align 16
   %any = icmp ult i64 %first, %last
   br i1 %any, label %loop, label %exit
 loop:
   %r = phi i64 [%first, %entry], [%r1, %next]
   %ro = mul i64 %r, $ROW
   %row = getelementptr i8, ptr %rows, i64 %ro
+  %r.next = add i64 %r, 1
   %workgroups.p = getelementptr i8, ptr %row, i64 24
   %workgroups = load i64, ptr %workgroups.p
+  %flags.p = getelementptr i8, ptr %row, i64 32
+  %flags = load i64, ptr %flags.p
+  %loop.bit = and i64 %flags, $FLAG_LOOP
+  %repeats = icmp ne i64 %loop.bit, 0
   %some = icmp sgt i64 %workgroups, 0
+  br i1 %repeats, label %repeat, label %share
+repeat:
+  %body.p = getelementptr i8, ptr %row, i64 16
+  %body = load i64, ptr %body.p
+  %r.end = add i64 %r.next, %body
+  br i1 %some, label %iterate, label %next
+iterate:
+  %t = phi i64 [0, %repeat], [%t1, %iterate]
+  call void @walk_rows_alone(ptr %context, i64 %r.next, i64 %r.end, i64 %t)
+  %t1 = add i64 %t, 1
+  %again = icmp slt i64 %t1, %workgroups
+  br i1 %again, label %iterate, label %next
+share:
   br i1 %some, label %launch, label %next
 launch:
   %kernel = load ptr, ptr %row
-  %bindings.p = getelementptr i8, ptr %row, i64 8
-  %bindings = load ptr, ptr %bindings.p
+  %bindings = call ptr @bindings_of(ptr %row, i64 %trip, ptr %local)
   %sizes.p = getelementptr i8, ptr %row, i64 16
   %sizes = load ptr, ptr %sizes.p
   call void %kernel(ptr %bindings, ptr %sizes, i64 0, i64 %workgroups, ptr %scratch)
   br label %next
 next:
-  %r1 = add i64 %r, 1
+  %r1 = phi i64 [%r.end, %repeat], [%r.end, %iterate], [%r.next, %share], [%r.next, %launch]
   %more = icmp ult i64 %r1, %last
   br i1 %more, label %loop, label %exit
 exit:
@@ -277,8 +372,8 @@ def scheduler_text(triple: str) -> str:
     if words is None:
         raise FuselineError("E0501", f"no scheduler for machine {machine!r}", hint=f"use one of {', '.join(_MACHINES)}")
     values = {**scheduler_barrier.VALUES, **built_in_kernels.VALUES, "LINE": abi.LINE_BYTES, "PATCH": abi.PATCH_BYTES}
-    values |= {"ROW": abi.ROW_BYTES, "RANGE": abi.RANGE_BYTES}
-    values |= {name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_"))}
+    values |= {"ROW": abi.ROW_BYTES, "RANGE": abi.RANGE_BYTES, "WALK": abi.WALK_BYTES}
+    values |= {name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_", "FLAG_"))}
     parts = words["declare"], scheduler_barrier.BARRIER_TEXT, _TABLE, _RUN, built_in_kernels.KERNELS_TEXT
     text = f'target triple = "{triple}"\n' + "\n".join(parts)
     text = text.replace("$PAUSE", words["pause"]).replace("$FUTEX", words["futex"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.schedule import Boundary, CopyStep, HostStep, Operand, Schedule, SizesStep, Step
+from fuseline.analysis.schedule import Boundary, CopyStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime.dtypes import dtype_named
@@ -70,7 +70,12 @@ class InterpretedSession:
         return {spec.name: memory.output(i) for i, spec in enumerate(self.outputs)}
 
     def _step(self, step: Step, memory: _Memory) -> None:
-        if isinstance(step, CopyStep):
+        if isinstance(step, LoopStep):
+            for iteration in range(d.evaluate(step.trips, memory.sizes)):
+                memory.iteration = iteration
+                for inner in step.steps:
+                    self._step(inner, memory)
+        elif isinstance(step, CopyStep):
             memory.write([step.target], [memory.read(step.source).view(memory.dtype(step.target))])
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
@@ -89,6 +94,7 @@ class _Memory:
     def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
         schedule = self.schedule = program.schedule
         self.inputs, self.sizes, self.requirements = inputs, dict(sizes), program.program.requirements
+        self.iteration = 0
         self.held: list[Any] = [None] * schedule.slots
         for boundary, array in zip(schedule.inputs, inputs, strict=True):
             if boundary.slot is not None:
@@ -122,8 +128,15 @@ class _Memory:
         """The dtype of an operand."""
         return dtype_named(operand.dtype)
 
-    def _segment(self, operand: Operand) -> Array:
-        slot = operand.slot
+    def _place(self, operand: Operand) -> tuple[Slot, int]:
+        """Where an operand lies in the present iteration of a loop: a slot, and bytes from there on."""
+        walk = operand.walk
+        if walk.special is not None and self.iteration == d.evaluate(walk.at, self.sizes):
+            return walk.special, 0
+        steps = self.iteration - walk.lag
+        return operand.slot, (steps % 2 if walk.alternates else steps) * d.evaluate(walk.stride, self.sizes)
+
+    def _segment(self, slot: Slot) -> Array:
         if slot.segment == "arena":
             return self.arena
         if slot.segment == "output":
@@ -138,9 +151,10 @@ class _Memory:
 
     def _view(self, operand: Operand) -> Array:
         shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
-        start, dtype = d.evaluate(operand.slot.offset, self.sizes), self.dtype(operand)
+        slot, distance = self._place(operand)
+        start, dtype = d.evaluate(slot.offset, self.sizes) + distance, self.dtype(operand)
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        segment = self._segment(operand)
+        segment = self._segment(slot)
         if stop > segment.size:
             raise FuselineError("E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}")
         return segment[start:stop].view(dtype).reshape(shape)

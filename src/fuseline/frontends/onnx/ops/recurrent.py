@@ -1,7 +1,8 @@
-"""Recurrent layers over a known number of steps: the input's part of every gate is one contraction for all steps, then a small contraction for each
-gate and an elementwise cell per step. The gates of a step have the cell's own loops, so a step is one dispatch where nothing else lies between.
+"""Recurrent layers: the input's part of every gate is one contraction for all steps, then a small contraction for each gate and an elementwise
+cell per step. The gates of a step have the cell's own loops, so a step is one dispatch where nothing else lies between.
 
-What is not translated here runs on the host (`reference/recurrent.py`).
+The steps are a loop of the program (`loops.py`), all directions side by side in it. What is not translated here runs on the host
+(`reference/recurrent.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from xdsl.ir import SSAValue
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import is_float, mlir_element
-from fuseline.frontends.onnx.emission import broadcast_to, contract, elementwise, mapped, reshape, result
+from fuseline.frontends.onnx.emission import BOOL, broadcast_to, contract, elementwise, mapped, reshape, result
+from fuseline.frontends.onnx.loops import CountedLoop, Rows, Stack, StackRow, StepInputs, StepResult
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import sigmoid
 from fuseline.frontends.onnx.ops.shape import transposed
@@ -28,8 +30,8 @@ from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, sta
 from fuseline.ir.build import Body, tensor_type
 from fuseline.ir.dim import Dim
 
-MAX_STEPS = 256
-"""More steps than this would be more code than they are worth unrolled; they run on the host."""
+UNROLLED_STEPS = 1
+"""Up to this many steps are written out: a single one needs no loop. More are a loop: an iteration costs no more than a step written out."""
 
 Activation = Callable[[Body, SSAValue], SSAValue]
 Cell = Callable[["Step", Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
@@ -127,13 +129,6 @@ def _clipped_activation(name: str, dtype: np.dtype[Any], clip: float | None) -> 
     return apply
 
 
-def _check_steps(x: Tensor) -> int:
-    steps = x.dims[0]
-    if not isinstance(steps, int) or steps > MAX_STEPS or not is_float(x.dtype):
-        raise NoNativeLowering("recurrent-steps", f"{steps} steps")
-    return steps
-
-
 # -- the layer --------------------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +146,28 @@ def _times(node: OnnxNode, h: Tensor, r: Tensor) -> Tensor:
     return contract(node, (h, [0, 2]), (r, [1, 2]), [h.dims[0], r.dims[0], h.dims[1]], [0, 1], h.dtype)
 
 
+@dataclass(frozen=True)
+class _Direction:
+    """One direction of a layer: what is the same in every step, the input's part of the gates `[steps, batch, gates * hidden]`, the first states.
+
+    `weights` are the recurrent weights of each gate, then what else a step reads: a bias where `has_bias`, and the peepholes.
+    """
+
+    backwards: bool
+    weights: tuple[Tensor, ...]
+    gates: int
+    has_bias: bool
+    activations: tuple[Activation, ...]
+    projected: Tensor
+    states: tuple[Tensor, ...]
+
+    def step(self, node: OnnxNode, weights: Sequence[Tensor], hidden: int) -> Step:
+        """The step with `weights` as `node` sees them."""
+        others = list(weights[self.gates :])
+        bias = others.pop(0) if self.has_bias else None
+        return Step(node, tuple(weights[: self.gates]), bias, hidden, self.activations, tuple(others))
+
+
 def _run(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[Tensor]:
     """All directions; answers Y `[steps, directions, batch, hidden]` and the last states `[directions, batch, hidden]`.
 
@@ -158,54 +175,124 @@ def _run(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[Tensor
     """
     batch_first = bool(node.integer("layout"))
     x = transposed(node, node[0], [1, 0, 2]) if batch_first else node[0]
-    _check_steps(x)
-    every: list[Tensor] = []
-    last: list[list[Tensor]] = []
-    for direction, backwards in enumerate(_directions(node)):
-        outputs, state = _run_direction(node, x, direction, backwards, states, cell, biases)
-        every.append(_concat(node, outputs, 0))
-        last.append([reshape(node, t, (1, *t.dims)) for t in state])
-    out = [_concat(node, every, 1), *(_concat(node, [states_[i] for states_ in last], 0) for i in range(states))]
+    if not is_float(x.dtype):
+        raise NoNativeLowering("element-type", f"{x.dtype}")
+    directions = [_direction(node, x, number, backwards, states, biases) for number, backwards in enumerate(_directions(node))]
+    layer = _Layer(node, cell, directions, _active(node, x.dims[0], x.dims[1]), static_size(node[2].dims[2]))
+    steps = x.dims[0]
+    every, last = layer.unrolled(steps) if isinstance(steps, int) and steps <= UNROLLED_STEPS else layer.loop(steps)
+    out = [every, *(_concat(node, [reshape(node, of[i], (1, *of[i].dims)) for of in last], 0) for i in range(states))]
     if not batch_first:
         return out
     return [transposed(node, out[0], [2, 0, 1, 3]), *(transposed(node, t, [1, 0, 2]) for t in out[1:])]
 
 
-def _run_direction(
-    node: OnnxNode, x: Tensor, direction: int, backwards: bool, states: int, cell: Cell, biases: Biases
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The outputs `[1, 1, batch, hidden]` of all steps in order, and the last state."""
-    steps, batch, hidden = _check_steps(x), x.dims[1], static_size(node[2].dims[2])
+def _direction(node: OnnxNode, x: Tensor, number: int, backwards: bool, states: int, biases: Biases) -> _Direction:
+    batch, hidden = x.dims[1], static_size(node[2].dims[2])
     given, peepholes = node.get(3), node.get(7)
-    first, second = biases(node, _one(node, given, direction)) if given is not None else (None, None)
-    own = _one(node, peepholes, direction) if peepholes is not None else None
-    parts = tuple(_part(node, own, 0, k * hidden, hidden) for k in range(3)) if own is not None else ()
-    step = Step(node, _gates(node, _one(node, node[2], direction), 0, hidden), second, hidden, _activations(node, direction), parts)
-    projected = _project(node, x, _one(node, node[1], direction), first)
-    state = [_initial(node, node.get(5 + i), direction, batch, hidden, x.dtype) for i in range(states)]
-    outputs: list[Tensor] = []
-    for t in reversed(range(steps)) if backwards else range(steps):
-        new = list(cell(step, _gates(node, _one(node, projected, t), 1, hidden), state))
-        shown, state = _masked(node, t, steps, new, state)
-        outputs.append(reshape(node, shown, (1, 1, batch, hidden)))
-    return outputs[::-1] if backwards else outputs, state
+    first, second = biases(node, _one(node, given, number)) if given is not None else (None, None)
+    own = _one(node, peepholes, number) if peepholes is not None else None
+    parts = [_part(node, own, 0, k * hidden, hidden) for k in range(3)] if own is not None else []
+    gates = _gates(node, _one(node, node[2], number), 0, hidden)
+    weights = (*gates, *([second] if second is not None else []), *parts)
+    projected = _project(node, x, _one(node, node[1], number), first)
+    initial = tuple(_initial(node, node.get(5 + i), number, batch, hidden, x.dtype) for i in range(states))
+    return _Direction(backwards, weights, len(gates), second is not None, _activations(node, number), projected, initial)
 
 
-def _masked(node: OnnxNode, t: int, steps: int, new: list[Tensor], old: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """What step `t` shows and keeps: beyond its length a sequence shows zeros and keeps its state."""
+def _active(node: OnnxNode, steps: Dim, batch: Dim) -> Tensor | None:
+    """For each step and sequence `[steps, batch]` whether the sequence is that long; None where all are."""
     lengths = node.get(4)
-    if lengths is None or (lengths.is_constant and bool((lengths.numbers() >= steps).all())):
-        return new[0], new
-    dtype, index = new[0].dtype, lengths.dtype
+    if lengths is None:
+        return None
+    if lengths.is_constant and isinstance(steps, int):
+        longer = lengths.numbers().reshape(1, -1) > np.arange(steps).reshape(-1, 1)
+        return None if longer.all() else known(np.broadcast_to(longer, (steps, static_size(batch))).copy())
+    index = lengths.dtype
 
-    def chosen(x: Tensor, other: Tensor) -> Tensor:
-        def body(b: Body, length: SSAValue, p: SSAValue, q: SSAValue) -> SSAValue:
-            return s.select(b, s.compare(b, index, "gt", length, b.constant(t, mlir_element(index))), p, q)
+    def body(b: Body, length: SSAValue) -> SSAValue:
+        step = b.op(arith.IndexCastOp, s.loop_index(b, 0), mlir_element(index))
+        return s.compare(b, index, "gt", length, step)
 
-        return mapped(node, [(lengths, [0]), (x, [0, 1]), (other, [0, 1])], x.dims, dtype, body)
+    return mapped(node, [(lengths, [1])], (steps, batch), BOOL, body)
 
-    zeros = broadcast_to(known(np.zeros((), dtype)), new[0].dims)
-    return chosen(new[0], zeros), [chosen(x, other) for x, other in zip(new, old, strict=True)]
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer of `directions`; `active` says which sequences each step belongs to, None: all."""
+
+    node: OnnxNode
+    cell: Cell
+    directions: Sequence[_Direction]
+    active: Tensor | None
+    hidden: int
+
+    def loop(self, steps: Dim) -> tuple[Tensor, list[list[Tensor]]]:
+        """Y and the last states of each direction, by a loop over the steps."""
+        first = self.directions[0]
+        batch, dtype, count = first.projected.dims[1], first.projected.dtype, len(first.states)
+        rows = [Rows(of.projected, of.backwards) for of in self.directions]
+        rows += [Rows(self.active, of.backwards) for of in self.directions] if self.active is not None else []
+        wholes, states = ([t for of in self.directions for t in part(of)] for part in (lambda of: of.weights, lambda of: of.states))
+        stack = Stack((len(self.directions), batch, self.hidden), dtype)
+        stacks, last = CountedLoop(steps, rows, wholes, states, [stack]).emit(self.node, self._step)
+        return stacks[0], [last[i * count : (i + 1) * count] for i in range(len(self.directions))]
+
+    def _step(self, node: OnnxNode, inputs: StepInputs) -> list[StepResult]:
+        results: list[StepResult] = []
+        wholes, states = iter(inputs.wholes), iter(inputs.states)
+        for number, of in enumerate(self.directions):
+            step = of.step(node, [next(wholes) for _ in of.weights], self.hidden)
+            old = [next(states) for _ in of.states]
+            active = inputs.rows[len(self.directions) + number] if self.active is not None else None
+            shown, new = self._advance(step, inputs.rows[number], old, active)
+            row, first = StackRow(0, (number,), of.backwards), number * len(old)
+            if shown is new[0]:
+                results.append(StepResult(shown, first, row))
+            else:
+                results += [StepResult(shown, row=row), StepResult(new[0], first)]
+            results += [StepResult(t, first + i) for i, t in enumerate(new) if i]
+        return results
+
+    def unrolled(self, steps: int) -> tuple[Tensor, list[list[Tensor]]]:
+        """Y and the last states of each direction, every step written out."""
+        every: list[Tensor] = []
+        last: list[list[Tensor]] = []
+        for of in self.directions:
+            outputs, state = self._unrolled_direction(of, steps)
+            every.append(_concat(self.node, outputs, 0) if outputs else _nothing(self.node, of.projected, self.hidden))
+            last.append(state)
+        return _concat(self.node, every, 1), last
+
+    def _unrolled_direction(self, of: _Direction, steps: int) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs `[1, 1, batch, hidden]` of all steps in order, and the last states."""
+        node, state = self.node, list(of.states)
+        step, outputs = of.step(node, of.weights, self.hidden), list[Tensor]()
+        for t in reversed(range(steps)) if of.backwards else range(steps):
+            active = _one(node, self.active, t) if self.active is not None else None
+            shown, state = self._advance(step, _one(node, of.projected, t), state, active)
+            outputs.append(reshape(node, shown, (1, 1, *shown.dims)))
+        return outputs[::-1] if of.backwards else outputs, state
+
+    def _advance(self, step: Step, projected: Tensor, state: list[Tensor], active: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """What a step shows and keeps: beyond its length a sequence shows zeros and keeps its state."""
+        new = list(self.cell(step, _gates(step.node, projected, 1, self.hidden), state))
+        if active is None:
+            return new[0], new
+        zeros = broadcast_to(known(np.zeros((), new[0].dtype)), new[0].dims)
+        shown = _chosen(step.node, active, new[0], zeros)
+        return shown, [_chosen(step.node, active, x, old) for x, old in zip(new, state, strict=True)]
+
+
+def _chosen(node: OnnxNode, active: Tensor, x: Tensor, other: Tensor) -> Tensor:
+    """`x` for sequences that are `active`, else `other`."""
+    return mapped(node, [(active, [0]), (x, [0, 1]), (other, [0, 1])], x.dims, x.dtype, s.select)
+
+
+def _nothing(node: OnnxNode, projected: Tensor, hidden: int) -> Tensor:
+    """The outputs of no step at all."""
+    dims = (0, 1, projected.dims[1], hidden)
+    return result(node.program.empty(dims, projected.dtype, node.emit), dims, projected.dtype)
 
 
 def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, hidden: int, dtype: np.dtype[Any]) -> Tensor:

@@ -73,6 +73,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     "fusion": (
         "materialize-fills",
         "form-dispatch-regions",
+        "place-concats",
         "clone-cheap-producers",
         "dead-code",
     ),

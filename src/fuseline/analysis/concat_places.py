@@ -12,7 +12,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.func import CallOp, ReturnOp
-from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.result_places import unreshaped
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -61,6 +61,13 @@ class ConcatPlaces:
         dims = self.shapes.dims(op.result)
         known = {symbol for size in dims for symbol in symbols(size)} <= self.given
         return known and all(size == 1 for size in dims[: op.dim.value.data])
+
+
+def placed_concats(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
+    """The concats of a function that lie between dispatches as memory: some part is written in its place by a dispatch that is formed already."""
+    places = ConcatPlaces(block, shapes)
+    claims = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
+    return {op for op, parts in claims.items() if any(part is not None for part in parts or ())}
 
 
 def _is_made_by_a_step(value: SSAValue) -> bool:

@@ -39,25 +39,25 @@ class PlaceConcatsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
-                _place_all(ctx, function.body.block)
+        blocks = [function.body.block for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
+        placed, members = list[tensor.ConcatOp](), set[str]()
+        for block in blocks:
+            _place_all(ctx, block, placed, members)
+        if placed:
+            _record(ctx.records, blocks, placed, members)
 
 
-def _place_all(ctx: CompilerContext, block: Block) -> None:
+def _place_all(ctx: CompilerContext, block: Block, placed: list[tensor.ConcatOp], members: set[str]) -> None:
+    """Dissolve the regions of `block` that are memory, and add their concats and the ids of those to the lists."""
     places = ConcatPlaces(block, ShapeAnalysis(ctx.symbols))
-    placed: list[tensor.ConcatOp] = []
-    members: set[str] = set()
     for op in list(block.ops):
         concat = op if isinstance(op, tensor.ConcatOp) else _only_concat(op)
         if concat is None or places.claim(concat) is None or concat is op:
             continue
         assert isinstance(op, DispatchRegionOp)
-        members |= _members(op)
+        members.update(_members(op))
         _dissolve(op)
         placed.append(concat)
-    if placed:
-        _record(ctx.records, block, placed, members)
 
 
 def _only_concat(op: Operation) -> tensor.ConcatOp | None:
@@ -93,9 +93,9 @@ def _members(region: DispatchRegionOp) -> set[str]:
 # records -------------------------------------------------------------------------------------------------------------------------------
 
 
-def _record(records: CompileRecord, block: Block, placed: Iterable[tensor.ConcatOp], members: Collection[str]) -> None:
+def _record(records: CompileRecord, blocks: Iterable[Block], placed: Iterable[tensor.ConcatOp], members: Collection[str]) -> None:
     """A source node that was nothing but such a concat costs nothing any more; its parts are fused into those that make them."""
-    dispatched = {name for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)}
+    dispatched = {name for block in blocks for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)}
     for concat in placed:
         for name in provenance(concat):
             if name not in dispatched:

@@ -1,12 +1,13 @@
 """Resizing: each output position reads the input at places computed while reading the model.
 
 Places and weights per axis are tables of constants: nearest reads one place, linear two, cubic four. An axis that grows by a whole factor under
-nearest is a view instead: the element repeats.
+nearest is a view instead: the element repeats. For symbolic sizes the tables are computed when the program runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,17 @@ from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.resampling import Places, Resampling, coordinates_of, nearest_places, taps
+from fuseline.frontends.onnx.symbolic_resampling import SymbolicAxis, scaled_size
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body, element_of
-from fuseline.ir.dim import Dim, mul
+from fuseline.ir.dim import Dim, floor_div, mul
 
 MOST_TAPS = 16
 """Wider filters (strong antialiased shrinking) would make bodies of hundreds of ops; they run on the host."""
+
+
+Table = tuple[Tensor, list[int | None]]
+"""Numbers along one axis of the result, and the loop that they follow."""
 
 
 @onnx_op("Upsample", since=7)
@@ -48,8 +54,8 @@ def resize(node: OnnxNode) -> Tensor:
     x = node[0]
     axes = [normal_axis(a, x.rank) for a in node.integers("axes")] or list(range(x.rank))
     given, sizes_input = node.get(2), node.get(3)
-    scales: list[float] = [1.0] * x.rank
-    sizes: list[int] | None = None
+    scales: list[float | None] = [1.0] * x.rank
+    sizes: list[Dim] | None = None
     if sizes_input is not None and sizes_input.dims != (0,):
         scales, sizes = _from_sizes(node, x, axes, sizes_input)
     elif given is not None:
@@ -76,23 +82,33 @@ def _resampling(node: OnnxNode, axes: Sequence[int]) -> Resampling:
     )
 
 
-def _from_sizes(node: OnnxNode, x: Tensor, axes: Sequence[int], wanted: Tensor) -> tuple[list[float], list[int]]:
-    sizes, scales = [_number(size) for size in x.dims], [1.0] * x.rank
-    ratios = [_number(size) / sizes[axis] for axis, size in zip(axes, wanted.sizes(), strict=True)]
+def _from_sizes(node: OnnxNode, x: Tensor, axes: Sequence[int], wanted: Tensor) -> tuple[list[float | None], list[Dim]]:
+    """The scale of each axis, None where only the run tells, and its new size."""
+    sizes, scales = list(x.dims), cast("list[float | None]", [1.0] * x.rank)
     policy = node.text("keep_aspect_ratio_policy", "stretch")
-    for axis, size, ratio in zip(axes, wanted.sizes(), ratios, strict=True):
-        scales[axis] = {"stretch": ratio, "not_larger": min(ratios), "not_smaller": max(ratios)}[policy]
-        sizes[axis] = _number(size) if policy == "stretch" else int(np.floor(scales[axis] * sizes[axis] + 0.5))
+    ratios = [_ratio(size, x.dims[axis]) for axis, size in zip(axes, wanted.sizes(), strict=True)]
+    if policy == "stretch":
+        for axis, size, ratio in zip(axes, wanted.sizes(), ratios, strict=True):
+            scales[axis], sizes[axis] = ratio, size
+        return scales, sizes
+    known_ratios = [ratio for ratio in ratios if ratio is not None]
+    if len(known_ratios) < len(ratios):
+        raise NoNativeLowering("symbolic-resize", f"symbolic sizes, {policy}")
+    ratio = {"not_larger": min, "not_smaller": max}[policy](known_ratios)
+    for axis in axes:
+        scales[axis], sizes[axis] = ratio, int(np.floor(ratio * static_size(sizes[axis]) + 0.5))
     return scales, sizes
 
 
-def _number(size: Dim) -> int:
-    if not isinstance(size, int):
-        raise NoNativeLowering("symbolic-resize", "a symbolic size is resized")
-    return size
+def _ratio(new: Dim, old: Dim) -> float | None:
+    """How many times larger `new` is, None where that depends on symbols."""
+    if isinstance(new, int) and isinstance(old, int):
+        return new / old
+    whole = floor_div(new, old) if old != 0 else 0
+    return float(whole) if isinstance(whole, int) and mul(old, whole) == new else None
 
 
-def _resized(node: OnnxNode, scales: list[float], sizes: list[int] | None, how: Resampling) -> Tensor:
+def _resized(node: OnnxNode, scales: Sequence[float | None], sizes: list[Dim] | None, how: Resampling) -> Tensor:
     x = node[0]
     crop = how.roi or {}
     changed = [a for a, scale in enumerate(scales) if scale != 1.0 or (sizes is not None and sizes[a] != x.dims[a]) or crop.get(a, (0, 1)) != (0, 1)]
@@ -100,10 +116,21 @@ def _resized(node: OnnxNode, scales: list[float], sizes: list[int] | None, how: 
         raise FuselineError("E0107", f"resize mode {how.mode!r} is unknown", hint="nearest, linear or cubic")
     if not changed:
         return x
-    if any(not isinstance(x.dims[axis], int) for axis in changed):
-        return _repeated_symbolic(node, x, {axis: scales[axis] for axis in changed}, sizes, how)
-    old = {axis: static_size(x.dims[axis]) for axis in changed}
-    new = {axis: sizes[axis] if sizes is not None else int(np.floor(old[axis] * scales[axis])) for axis in changed}
+    ends = {axis: sizes[axis] if sizes is not None else _scaled(x.dims[axis], scales[axis]) for axis in changed}
+    if any(not isinstance(size, int) for axis in changed for size in (x.dims[axis], ends[axis])):
+        return _resized_symbolic(node, x, [SymbolicAxis(node, how, axis, x.dims[axis], ends[axis], scales[axis]) for axis in changed], how)
+    old, new = ({axis: static_size(size[axis]) for axis in changed} for size in (x.dims, ends))
+    ratios = {axis: scale for axis, scale in enumerate(scales) if axis in new and scale is not None}
+    return _resized_static(node, x, how, old, new, ratios)
+
+
+def _scaled(size: Dim, scale: float | None) -> Dim:
+    assert scale is not None
+    return int(np.floor(size * scale)) if isinstance(size, int) else scaled_size(size, scale)
+
+
+def _resized_static(node: OnnxNode, x: Tensor, how: Resampling, old: dict[int, int], new: dict[int, int], scales: dict[int, float]) -> Tensor:
+    changed = list(new)
     at = {axis: coordinates_of(how, axis, old[axis], new[axis], scales[axis]) for axis in changed}
     if how.mode == "nearest":
         out = _nearest(node, x, {axis: nearest_places(at[axis], old[axis], how.nearest) for axis in changed})
@@ -132,20 +159,6 @@ def _factor(table: Places, old: int) -> int:
     return factor if np.array_equal(table, np.repeat(np.arange(old), factor)) else 0
 
 
-def _repeated_symbolic(node: OnnxNode, x: Tensor, scales: dict[int, float], sizes: list[int] | None, how: Resampling) -> Tensor:
-    """Whole factors under nearest repeat elements whatever the size is; other ways to resize a symbolic size have no table."""
-    if how.mode != "nearest" or sizes is not None or how.coordinates in ("align_corners", "tf_crop_and_resize"):
-        raise NoNativeLowering("symbolic-resize", f"{how.mode}, {how.coordinates}")
-    sample = 8
-    factors: dict[int, int] = {}
-    for axis, scale in scales.items():
-        at = coordinates_of(how, axis, sample, int(sample * scale), scale)
-        factors[axis] = _factor(nearest_places(at, sample, how.nearest), sample) if scale.is_integer() else 0
-    if not all(factors.values()):
-        raise NoNativeLowering("symbolic-resize", f"scales {sorted(set(scales.values()))}")
-    return _repeated(node, x, factors)
-
-
 def _repeated(node: OnnxNode, x: Tensor, factors: dict[int, int]) -> Tensor:
     """Each element `factor` times: opened with unit axes, broadcast, closed."""
     opened: list[Dim] = []
@@ -160,19 +173,23 @@ def _repeated(node: OnnxNode, x: Tensor, factors: dict[int, int]) -> Tensor:
     return reshape(node, result(node.ssa(spread), spread.dims, x.dtype), closed)
 
 
-def _table(axis: int, values: NDArray[np.generic]) -> tuple[Tensor, list[int | None]]:
+def _table(axis: int, values: NDArray[np.generic]) -> Table:
     return known(np.ascontiguousarray(values), name="resize_table"), [axis]
 
 
 def _read_nearest(node: OnnxNode, x: Tensor, tables: dict[int, Places]) -> Tensor:
+    return _read_at(node, x, {axis: _table(axis, places) for axis, places in tables.items()})
+
+
+def _read_at(node: OnnxNode, x: Tensor, tables: dict[int, Table]) -> Tensor:
     axes = list(tables)
-    dims = [len(tables[axis]) if axis in tables else size for axis, size in enumerate(x.dims)]
+    dims = [tables[axis][0].dims[0] if axis in tables else size for axis, size in enumerate(x.dims)]
 
     def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
         found = dict(zip(axes, elements, strict=True))
         return [s.as_index(b, found[axis]) if axis in found else s.loop_index(b, axis) for axis in range(x.rank)]
 
-    return gather_at(node, x, [_table(axis, tables[axis]) for axis in axes], dims, place)
+    return gather_at(node, x, list(tables.values()), dims, place)
 
 
 # -- linear and cubic -------------------------------------------------------------------------------------------------------------
@@ -200,19 +217,30 @@ def _spread(node: OnnxNode, x: Tensor, axis: int, size: int) -> Tensor:
 
 def _read_linear(node: OnnxNode, x: Tensor, axis: int, places: Places, share: NDArray[np.float64]) -> Tensor:
     """Between two places along one axis: `a + (b - a) * share`."""
+    tables = [_table(axis, places[:, 0]), _table(axis, places[:, 1]), _table(axis, share.astype(x.dtype))]
+    return _between(node, x, axis, tables)
+
+
+def _between(node: OnnxNode, x: Tensor, axis: int, tables: Sequence[Table]) -> Tensor:
     value = node.ssa(x)
 
     def body(b: Body, left: SSAValue, right: SSAValue, weight: SSAValue) -> SSAValue:
         first, second = (_element(b, value, axis, x.rank, index) for index in (left, right))
         return b.op(arith.AddfOp, first, b.op(arith.MulfOp, b.op(arith.SubfOp, second, first), weight))
 
-    tables = [_table(axis, places[:, 0]), _table(axis, places[:, 1]), _table(axis, share.astype(x.dtype))]
-    return mapped(node, tables, _with_size(x, axis, len(places)), x.dtype, body)
+    return mapped(node, tables, _with_size(x, axis, tables[0][0].dims[0]), x.dtype, body)
 
 
 def _read_weighted(node: OnnxNode, x: Tensor, axis: int, places: Places, weights: NDArray[np.float64]) -> Tensor:
     """The weighted sum of several places along one axis."""
-    value, count = node.ssa(x), places.shape[1]
+    count = places.shape[1]
+    tables = [_table(axis, places[:, i]) for i in range(count)] + [_table(axis, weights[:, i].astype(x.dtype)) for i in range(count)]
+    return _weighted(node, x, axis, tables)
+
+
+def _weighted(node: OnnxNode, x: Tensor, axis: int, tables: Sequence[Table]) -> Tensor:
+    """The first half of `tables` are places, the second their weights."""
+    value, count = node.ssa(x), len(tables) // 2
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
         terms = [b.op(arith.MulfOp, _element(b, value, axis, x.rank, elements[i]), elements[count + i]) for i in range(count)]
@@ -221,11 +249,10 @@ def _read_weighted(node: OnnxNode, x: Tensor, axis: int, places: Places, weights
             total = b.op(arith.AddfOp, total, term)
         return total
 
-    tables = [_table(axis, places[:, i]) for i in range(count)] + [_table(axis, weights[:, i].astype(x.dtype)) for i in range(count)]
-    return mapped(node, tables, _with_size(x, axis, len(places)), x.dtype, body)
+    return mapped(node, tables, _with_size(x, axis, tables[0][0].dims[0]), x.dtype, body)
 
 
-def _with_size(x: Tensor, axis: int, size: int) -> list[Dim]:
+def _with_size(x: Tensor, axis: int, size: Dim) -> list[Dim]:
     return [size if i == axis else dim for i, dim in enumerate(x.dims)]
 
 
@@ -246,3 +273,34 @@ def _outside_replaced(node: OnnxNode, x: Tensor, inside: dict[int, NDArray[np.bo
         return element
 
     return mapped(node, [(x, list(range(x.rank))), *(_table(axis, inside[axis]) for axis in partial)], x.dims, x.dtype, body)
+
+
+# -- symbolic sizes ---------------------------------------------------------------------------------------------------------------
+
+
+def _resized_symbolic(node: OnnxNode, x: Tensor, axes: Sequence[SymbolicAxis], how: Resampling) -> Tensor:
+    if how.exclude_outside or how.antialias:
+        raise NoNativeLowering("symbolic-resize", "weights that sum up to one only with their neighbours")
+    if how.mode == "nearest":
+        factors = {item.axis: _whole_factor(item, how) for item in axes}
+        if all(factors.values()):
+            return _repeated(node, x, factors)
+        return _read_at(node, x, {item.axis: (item.nearest(), [item.axis]) for item in axes})
+    if not is_float(x.dtype):
+        raise NoNativeLowering("unsupported-dtype", x.dtype.name)
+    for item in axes:
+        if how.mode == "linear":
+            x = _between(node, x, item.axis, [(table, [item.axis]) for table in item.linear(x.dtype)])
+        else:
+            places, weights = item.cubic(x.dtype)
+            x = _weighted(node, x, item.axis, [(table, [item.axis]) for table in (*places, *weights)])
+    return x
+
+
+def _whole_factor(item: SymbolicAxis, how: Resampling) -> int:
+    """How often each element repeats whatever the size is, 0 where that depends on it."""
+    if item.scale is None or not item.scale.is_integer() or how.coordinates in ("align_corners", "tf_crop_and_resize"):
+        return 0
+    sample = 8
+    at = coordinates_of(how, item.axis, sample, int(sample * item.scale), item.scale)
+    return _factor(nearest_places(at, sample, how.nearest), sample)

@@ -1,0 +1,94 @@
+"""Resizing images of unknown size: one program for all, equal to onnxruntime, or to the reference where that is closer to the standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import fuseline
+
+SIZES = ((8, 12), (7, 5), (13, 1), (2, 30))
+
+
+def model(scales: tuple[float, float] | None, *, dims: tuple[int | str, int | str] = ("h", "w"), **attributes: Any) -> onnx.ModelProto:
+    """`[1, 3, h, w]` resized by `scales`, or to the size of a second input."""
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, *dims])]
+    if scales is None:
+        inputs.append(helper.make_tensor_value_info("like", TensorProto.FLOAT, [1, 3, "p", "q"]))
+        nodes = [helper.make_node("Shape", ["like"], ["size"]), helper.make_node("Resize", ["x", "", "", "size"], ["y"], name="resize", **attributes)]
+        weights: list[onnx.TensorProto] = []
+    else:
+        nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], name="resize", **attributes)]
+        weights = [numpy_helper.from_array(np.array([1, 1, *scales], np.float32), "scales")]
+    graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+def check(proto: onnx.ModelProto, *, to: tuple[int, int] | None = None) -> None:
+    """One compile, every size, both targets."""
+    program, oracle = fuseline.compile(proto, threads=1), fuseline.compile(proto, target="interpreter")
+    assert program.stats["host_ops"] == 0
+    peer = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(3)
+    for size in SIZES:
+        feeds = {"x": rng.standard_normal((1, 3, *size)).astype(np.float32)}
+        if to is not None:
+            feeds["like"] = np.zeros((1, 3, *to), np.float32)
+        expected: Any = peer.run(None, feeds)[0]
+        for found in (program.run(feeds)["y"], oracle.run(feeds)["y"]):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("coordinates", ["asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_interpolation(mode: str, coordinates: str):
+    check(model((2, 3), mode=mode, coordinate_transformation_mode=coordinates))
+    check(model(None, mode=mode, coordinate_transformation_mode=coordinates), to=(9, 14))
+
+
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+def test_nearest(rounding: str):
+    check(model((2, 2), mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode=rounding))
+    check(model(None, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode=rounding), to=(11, 6))
+
+
+@pytest.mark.parametrize("scales", [(0.5, 0.5), (1.5, 1.0), (0.6, 2.0)])
+def test_scales_that_are_fractions(scales: tuple[float, float]):
+    check(model(scales, mode="linear", coordinate_transformation_mode="asymmetric"))
+
+
+def test_a_symmetric_half_pixel():
+    """onnxruntime rounds differently here; the reference follows the standard."""
+    from onnx.reference import ReferenceEvaluator
+
+    proto = model((1.7, 2), mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
+    x = np.random.default_rng(5).standard_normal((1, 3, 10, 10)).astype(np.float32)
+    (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_allclose(fuseline.compile(proto, threads=1)(x), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_only_one_axis_is_unknown():
+    proto = model((2, 3), dims=(8, "w"), mode="linear", coordinate_transformation_mode="half_pixel")
+    x = np.random.default_rng(6).standard_normal((1, 3, 8, 5)).astype(np.float32)
+    peer: Any = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    np.testing.assert_allclose(fuseline.compile(proto, threads=1)(x), peer, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scales", "attributes"),
+    [
+        ((0.5, 0.5), {"mode": "linear", "antialias": 1}),
+        ((2, 2), {"mode": "cubic", "exclude_outside": 1}),
+        ((0.7, 0.7), {"mode": "linear"}),
+        (None, {"mode": "linear", "keep_aspect_ratio_policy": "not_larger"}),
+    ],
+    ids=["antialias", "exclude outside", "a scale just below a fraction", "aspect ratio"],
+)
+def test_what_has_no_table_runs_on_the_host(scales: tuple[float, float] | None, attributes: dict[str, Any]):
+    record = fuseline.compile(model(scales, **attributes), target="null").record
+    assert [host.reason.split(":")[0] for host in record.host_ops] == ["symbolic-resize"]

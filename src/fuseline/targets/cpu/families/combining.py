@@ -60,9 +60,14 @@ class Combiner:
         dtype = dtype_of(self.op.results[0].type)
         return "f32" if dtype in ("f16", "bf16") else dtype
 
+    @property
+    def neutral(self) -> float | int:
+        """The number that combines with anything to that thing."""
+        return _IDENTITIES[type(self.op)](BITS[self.dtype])
+
     def identity(self, kernel: KernelBuilder, lanes: int) -> Value:
-        """What combines with anything to that thing."""
-        return kernel.const(_IDENTITIES[type(self.op)](BITS[self.dtype]), self.dtype, lanes)
+        """`neutral` in every lane."""
+        return kernel.const(self.neutral, self.dtype, lanes)
 
     def combine(self, kernel: KernelBuilder, a: Value, b: Value) -> Value:
         """`a` and `b` combined."""

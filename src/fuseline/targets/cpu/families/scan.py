@@ -1,0 +1,207 @@
+"""Running sums and products: a reduction over the lower (or upper) triangle of two equal loops, made in one walk that keeps the total so far.
+
+    out[.., i, ..] = init + sum over j <= i of element[.., j, ..]        (or j < i, j >= i, j > i; any op that combines in any order)
+
+Lanes run along the innermost axis of the result where that is not the walked one; a workgroup is a block of it at one point of the other axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, linalg
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.contraction_plan import unsupported_members
+from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.gathers import loops_behind
+from fuseline.targets.cpu.families.lane_loops import LaneLoop
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+
+VECTORS_PER_WORKGROUP = 4
+"""Vectors of the innermost axis that one workgroup walks."""
+
+_ORDERS = {"sge": (True, False), "sgt": (False, False), "sle": (True, True), "slt": (False, True)}
+"""By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is backwards."""
+
+_SWAPPED = {"sge": "sle", "sgt": "slt", "sle": "sge", "slt": "sgt"}
+_PREDICATES = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
+"""`arith.cmpi` predicates of signed order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The root as a running combination: `walked` is the result's loop, `reduced` the one over what is combined, `element` that in the body."""
+
+    root: StructuredOp
+    combiner: Combiner
+    element: SSAValue
+    walked: int
+    reduced: int
+    inclusive: bool
+    reverse: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan(Plan):
+    """A scan with its loops: `outer` ones form the grid, `lane` runs across the lanes in blocks (None: nothing does)."""
+
+    scan: Scan
+    outer: tuple[int, ...]
+    lane: int | None
+    lanes: int
+    extents: tuple[Dim, ...]
+    paths: tuple[ResultPath, ...]
+
+    @property
+    def block(self) -> int:
+        """Elements of the lane axis per workgroup."""
+        return VECTORS_PER_WORKGROUP * self.lanes
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid, slowest first."""
+        return (*(self.extents[loop] for loop in self.outer), d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1)
+
+
+def scan_of(view: DispatchView) -> Scan | Refusal:
+    """The root of `view` as a scan, or why it is none."""
+    root = view.root_view
+    found = combiners(root.op) if root is not None and is_generic(root.op) else None
+    if root is None or found is None or len(found) != 1 or len(root.reduction) != 1:
+        return Refusal("not-a-scan", "the root does not combine elements along one loop")
+    if dtype_of(root.op.results[0].type) != found[0].dtype or found[0].dtype == "i1":
+        return Refusal("element-type", "the result does not keep the running total as it is")
+    select = found[0].element.owner
+    if not isinstance(select, arith.SelectOp) or splat_value(select.rhs) != found[0].neutral:
+        return Refusal("not-a-scan", "every element counts")
+    order = _order(root, select.cond)
+    if order is None:
+        return Refusal("not-a-scan", "what counts is not decided by the order of two loops")
+    walked, inclusive, reverse = order
+    extents = root.loops(view.shapes)
+    if extents[walked] != extents[root.reduction[0]] or walked in loops_behind(root, select.lhs):
+        return Refusal("not-a-scan", "what is combined depends on the place of the result")
+    return Scan(root, found[0], select.lhs, walked, root.reduction[0], inclusive, reverse)
+
+
+def _order(root: StructuredOp, condition: SSAValue) -> tuple[int, bool, bool] | None:
+    """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether the walk is backwards."""
+    if not isinstance(condition, OpResult) or not isinstance(condition.op, arith.CmpiOp):
+        return None
+    predicate = _PREDICATES.get(condition.op.predicate.value.data)
+    loops = [operand.owner.dim.value.data for operand in condition.op.operands if isinstance(operand.owner, linalg.ops.IndexOp)]
+    if predicate is None or len(loops) != 2 or (loops[0] in root.reduction) == (loops[1] in root.reduction):
+        return None
+    if loops[0] in root.reduction:
+        return (loops[1], *_ORDERS[_SWAPPED[predicate]])
+    return (loops[0], *_ORDERS[predicate])
+
+
+class ScanFamily(Family):
+    """Takes running sums, products, minima and maxima along one axis, in any element type that keeps its sums."""
+
+    name = "scan"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scan."""
+        scan = scan_of(view)
+        if isinstance(scan, Refusal):
+            return scan
+        if unsupported_members(view, scan.root.op):
+            return Refusal("second-reduction", "an op reduces beside the root")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        extents = scan.root.loops(view.shapes)
+        if any(extent == 0 for extent in extents):
+            return Refusal("empty", "a loop never runs")
+        written = [expr.position for expr in scan.root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+        lane = written[-1] if written and written[-1] != scan.walked else None
+        outer = tuple(loop for loop in written if loop not in (scan.walked, lane))
+        lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
+        plan = ScanPlan(view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths))
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ScanPlan)
+        _ScanKernel(plan, kernel).emit()
+
+
+class _ScanKernel:
+    def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.scan, self.kernel = plan, plan.scan, kernel
+        self.evaluator = Evaluator(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
+        self.frame = self.evaluator.frame
+        self.total: Value | None = None
+
+    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        del index, lanes, active
+        assert self.total is not None
+        return self.total
+
+    def emit(self) -> None:
+        """Run the workgroups."""
+        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
+
+    def _workgroup(self, number: Operand) -> tuple[()]:
+        plan, kernel = self.plan, self.kernel
+        *outer, block = self.frame.coordinates(number, plan.grid)
+        loops: list[AnyIndex] = [Index(0)] * self.scan.root.rank
+        for loop, at in zip(plan.outer, outer, strict=True):
+            loops[loop] = Index(at)
+        if plan.lane is None:
+            self._walk(loops, 1, None)
+            return ()
+        lane, first = plan.lane, kernel.mul(block, plan.block)
+        last = kernel.min(kernel.add(first, plan.block), self.frame.operand(plan.extents[lane]))
+        masked = max(BITS[self.scan.combiner.dtype], 8) in kernel.machine.masked_bits
+
+        def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
+            here = list(loops)
+            here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
+            self._walk(here, lanes, active)
+            return ()
+
+        LaneLoop(kernel, plan.lanes, masked=masked).run(first, last, lines)
+        return ()
+
+    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """All elements along the walked loop, in order."""
+        kernel, scan = self.kernel, self.scan
+        extent = self.frame.operand(self.plan.extents[scan.walked])
+        start = self.evaluator.value_at(scan.root.outputs[0], self.evaluator.through(scan.root.output_maps[0], loops, lanes), lanes, active)
+
+        def step(i: Operand, total: Value) -> tuple[Value]:
+            at = kernel.sub(kernel.sub(extent, 1), i) if scan.reverse else i
+            here = list(loops)
+            here[scan.walked] = here[scan.reduced] = Index(at)
+            element = BodyPoint(self.evaluator, scan.root, here, lanes, active).value(scan.element)
+            after = scan.combiner.combine(kernel, total, kernel.splat(element, lanes))
+            self._store(here, after if scan.inclusive else total, active)
+            return (after,)
+
+        kernel.loop(0, extent, 1, step, [start])
+
+    def _store(self, loops: list[AnyIndex], total: Value, active: Operand | None) -> None:
+        lanes = total.type.lanes
+        self.total = total
+        for path in self.plan.paths:
+            index = path.index(self.frame, loops, lanes)
+            path.store(self.frame, index, self.evaluator.value_at(path.value, index, lanes, active), active)
+
+
+EXPORT = ScanFamily

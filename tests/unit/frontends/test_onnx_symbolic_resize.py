@@ -68,7 +68,8 @@ def test_a_symmetric_half_pixel():
 
     proto = model((1.7, 2), mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
     x = np.random.default_rng(5).standard_normal((1, 3, 10, 10)).astype(np.float32)
-    (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    reference: Any = ReferenceEvaluator(proto)
+    (expected,) = reference.run(None, {"x": x})
     np.testing.assert_allclose(fuseline.compile(proto, threads=1)(x), expected, rtol=1e-4, atol=1e-5)
 
 

@@ -11,6 +11,7 @@ ADVICE: dict[str, str] = {
     "forbidden": "take the pair out of `forbid`, or put both into one group of the plan",
     "host-op": "replace the operator in the model by ones that are lowered natively; `stats` names it under host ops",
     "indexing-map": "move the transpose, stride or window between them away in the model, so that loops meet one to one",
+    "loop": "nothing: what a loop computes in each step is fused with the rest of the step",
     "multi-use": "give the other readers a producer of their own in the model (duplicate the op), if it is cheap",
     "no-rule": "write a rule about such a pair and give it with --rules (docs/map.md), or nothing: most such pairs share no loops",
     "parallelism": "compile for fewer --threads, or force them together in a plan if the measured time is better (bench --per-dispatch)",

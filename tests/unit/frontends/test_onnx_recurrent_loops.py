@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from fuseline.api import emit
 from fuseline.runtime import load
+from fuseline.verify.dispatch_times import dispatch_seconds
 
 Array = NDArray[Any]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -136,7 +138,7 @@ def test_the_reset_gate_may_act_after_the_product(lengths: str) -> None:
 @OPS
 def test_many_steps_on_several_threads(op_type: str) -> None:
     model, feeds = layer(op_type, 1000, 4, "bidirectional", hidden=33)
-    artifact = agrees(model, feeds, threads=2).artifact
+    artifact = agrees(model, feeds, threads=2).session.artifact
     shared: Any = fuseline.runtime.Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)), threads=2)
     plain: Any = fuseline.runtime.Session(artifact, threads=1)
     for _ in range(3):
@@ -175,5 +177,28 @@ def test_no_step_at_all_answers_the_first_states() -> None:
 
 
 def test_compile_time_does_not_grow_with_the_steps() -> None:
-    few, many = (len(fuseline.emit(layer("LSTM", steps, 2)[0], "fusion")) for steps in (10, 5000))
+    few, many = (len(emit(layer("LSTM", steps, 2)[0], "fusion")) for steps in (10, 5000))
     assert many < few + 200
+
+
+def test_a_loop_is_no_host_operator_in_the_reasons() -> None:
+    compiled: Any = fuseline.compile(layer("LSTM", 6, 2)[0])
+    codes = {decision.code for decision in compiled.record.decisions if decision.verdict == "missed"}
+    assert "loop" in codes and "host-op" not in codes
+
+
+def test_a_dispatch_in_a_loop_is_timed_as_often_as_it_runs() -> None:
+    times: list[float] = []
+    for steps in (4, 400):
+        model, feeds = layer("LSTM", steps, 2, hidden=64, sizes=("steps", 2), outputs=(0,))
+        compiled: Any = fuseline.compile(model, threads=1)
+        found = dispatch_seconds(compiled.session.artifact, feeds, 1)
+        assert len(found) == compiled.stats["dispatches"] == 2
+        times.append(found[1][1])
+    assert times[1] > 20 * times[0] > 0
+
+
+def test_statistics_count_the_steps_of_a_loop() -> None:
+    short, long = (fuseline.compile(layer("RNN", steps, 2, outputs=(0,))[0], target="null").stats for steps in (10, 1000))
+    assert (short["dispatches"], short["launches"]) == (2, 11) and (long["dispatches"], long["launches"]) == (2, 1001)
+    assert long["bytes_moved"] > 50 * short["bytes_moved"]

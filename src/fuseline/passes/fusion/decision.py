@@ -14,6 +14,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "forbidden": "the plan forbids this merge",
     "host-op": "one side runs on the host",
     "indexing-map": "the reads of the intermediate do not map loops to loops one to one",
+    "loop": "one side is a loop, whose steps are fused among themselves",
     "multi-use": "the producer is read in place and has other readers",
     "no-rule": "no fusion rule covers this pair of ops",
     "parallelism": "too few parallel iterations would be left for the target's threads",

@@ -17,6 +17,7 @@ from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
+from fuseline.passes.fusion.outside import outside
 from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, loses_parallelism, unprofitable, weigh, weigh_reads
 from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.passes.fusion.streamed_loops import Stream
@@ -153,7 +154,7 @@ class Driver:
         producer, consumer = merge.producer, merge.consumer
         if not producer.fusable or not consumer.fusable:
             at = producer if not producer.fusable else consumer
-            return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
+            return outside(at.root)
         between = self._path_outside(producer, consumer)
         if between is not None:
             return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)

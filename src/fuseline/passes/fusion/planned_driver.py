@@ -20,6 +20,7 @@ from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.guide import Guide, PlannedSet
 from fuseline.passes.fusion.horizontal import Join, concat_join
+from fuseline.passes.fusion.outside import outside
 from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.passes.fusion.streamed_softmax import Candidate
 from fuseline.report.records import Decision
@@ -136,7 +137,7 @@ class PlannedDriver(Driver):
             return None
         at = next((piece for piece in pieces if not piece.fusable), None)
         if at is not None:
-            return WhyNot("host-op", f"{at.root.op.name} runs on the host", at.root.name)
+            return outside(at.root)
         for first, second in combinations(pieces, 2):
             refusal = self.guide.refusal(first, second)
             if refusal is not None:

@@ -157,7 +157,8 @@ class _Model:
         self.streamed = streamed
         self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
         self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
-        self.few = {axis: self.extents[axis] if isinstance(extent, int) else min(FEW, self.extents[axis]) for axis, extent in self.ragged.items()}
+        few = {axis: FEW for axis, extent in self.ragged.items() if not isinstance(extent, int) and axis != streamed}
+        self.few = {axis: min(few.get(axis, extent), extent) for axis, extent in self.extents.items()}
         self.fewer = prod(self.few[axis] / self.extents[axis] for axis in grid)
         self.kept = kept
         self.kept_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in kept]

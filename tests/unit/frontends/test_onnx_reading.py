@@ -207,3 +207,19 @@ def test_a_loop_of_known_length_is_unrolled_and_one_of_unknown_length_runs_on_th
     free = model([node], {"x": (FLOAT, (3,)), "m": (INT64, ())}, ["y"])
     assert [h.op_type for h in read(free)[1].records.host_ops] == ["Loop", "Add", "Identity"]
     np.testing.assert_array_equal(run(free, x, np.array(2))[0], 3 * x)
+
+
+def _backwards(first_reads: str) -> onnx.ModelProto:
+    nodes = [helper.make_node("Exp", [first_reads], ["y"], name="last"), helper.make_node("Neg", ["x"], ["h"], name="first")]
+    return model(nodes, {"x": (FLOAT, (3,))}, ["y"])
+
+
+def test_nodes_may_stand_before_what_they_read():
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_allclose(run(_backwards("h"), x)[0], np.exp(-x), rtol=1e-6)
+
+
+def test_a_cycle_of_nodes_is_refused():
+    with pytest.raises(FuselineError, match="cycle") as raised:
+        read(_backwards("y"))
+    assert raised.value.code == "E0105"

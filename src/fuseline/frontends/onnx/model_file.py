@@ -70,10 +70,25 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
         readable, types = plain_model(proto)
         model = ir.from_proto(readable)
         split.put_back(model)
+        _put_in_order(model.graph)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ir.serde.SerdeError) as error:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
     _point_external_tensors_at(model, folder)
     return LoadedModel(model, opsets, name, types)
+
+
+def _put_in_order(graph: ir.Graph) -> None:
+    """Sort nodes that stand before what they read: the standard forbids it, but converters append nodes at the end, and other runtimes take it.
+
+    Raises ValueError for a cycle.
+    """
+    seen: set[ir.Node] = set()
+    for node in graph:
+        makers = (value.producer() for value in node.inputs if value is not None)
+        if any(maker is not None and maker not in seen for maker in makers):
+            graph.sort()
+            return
+        seen.add(node)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -278,7 +278,7 @@ def nothing_native(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(*arguments: object) -> NoReturn:
         raise NoNativeLowering("test")
 
-    return lambda: monkeypatch.setattr("fuseline.frontends.onnx.ops.recurrent._activations", refuse)
+    return lambda: monkeypatch.setattr("fuseline.frontends.onnx.recurrent_layer._activations", refuse)
 
 
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
@@ -349,3 +349,19 @@ def test_halves_keep_large_zero_points():
     constants = {"scale": np.array(1, np.float16), "zero": np.array(32769, np.uint16)}
     found = run(one_node("QuantizeLinear", {"x": x}, constants, ("x", "scale", "zero")), x)[0]
     assert found.view(np.uint16).tolist() == [32766, 32769, 32774]
+
+
+# -- LRN --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beta", [0.25, 0.5, 0.75, 0.6, 1.0])
+@pytest.mark.parametrize(("bias", "alpha"), [(1.0, 0.3), (2.0, 0.0), (-0.5, 4.0)])
+def test_local_response_normalisation(beta: float, bias: float, alpha: float):
+    """By square roots where that is the power; a base that may be negative stays a power, which is NaN."""
+    x = 3 * random(5, 2, 7, 3, 4)
+    squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), (1, 2), (0, 0), (0, 0)])
+    base = bias + alpha / 4 * sum(squares[:, i : i + 7] for i in range(4))
+    with np.errstate(invalid="ignore"):
+        expected = x / base**beta
+    (found,) = run(one_node("LRN", {"x": x}, {}, ("x",), size=4, beta=beta, bias=bias, alpha=alpha), x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -1,4 +1,5 @@
-"""`onnx.reference` as this project runs it: with the operators that it lacks, and those that it has wrong as the standard defines them.
+"""`onnx.reference` as this project runs it: with the operators that it lacks, those that it has wrong as the standard defines them, and those
+that it computes element by element.
 
 Importing this package imports onnx.
 """
@@ -11,11 +12,12 @@ from onnx.reference import ReferenceEvaluator
 from fuseline.frontends.onnx.reference.additions import ADDITIONS
 from fuseline.frontends.onnx.reference.corrections import CORRECTIONS
 from fuseline.frontends.onnx.reference.recurrent import RECURRENT
+from fuseline.frontends.onnx.reference.vectorised import VECTORISED
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
     """What runs `model` on NumPy arrays; sequences are lists, an empty optional is None."""
-    return ReferenceEvaluator(model, new_ops=[*CORRECTIONS, *ADDITIONS, *RECURRENT])
+    return ReferenceEvaluator(model, new_ops=[*CORRECTIONS, *ADDITIONS, *RECURRENT, *VECTORISED])
 
 
 __all__ = ["evaluator"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.func import FuncOp
@@ -26,13 +27,19 @@ class PackedLayout:
     """How a constant is laid out for a kernel: transform, zero-pad each dimension to `pad_to`, reshape, permute, store contiguously.
 
     `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is replaced by the
-    matrix times it, all in float64, rounded once at the end.
+    matrix times it, all in float64, rounded once at the end. `then` is a second layout of the same constant, right behind the first.
     """
 
     pad_to: tuple[int, ...]
     reshape: tuple[int, ...]
     permutation: tuple[int, ...]
     matrices: tuple[tuple[tuple[float, ...], ...] | None, ...] = ()
+    then: PackedLayout | None = None
+
+    @property
+    def elements(self) -> int:
+        """Elements of all that is laid out."""
+        return prod(self.pad_to) + (self.then.elements if self.then is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _constant_operands(operands: Sequence[Operand], kernel: CompiledKernel | Non
 
 
 def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:
-    return array.nbytes if key is None else prod(key.layout.pad_to) * array.dtype.itemsize
+    return array.nbytes if key is None else key.layout.elements * array.dtype.itemsize
 
 
 def _aligned(count: int) -> int:
@@ -165,6 +165,10 @@ def _fill(work: tuple[NDArray[Any], LayoutKey | None, Bytes]) -> None:
 def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
     """Apply a layout, written once. The source, cut at the real sizes, goes into the permuted view of `target`."""
     layout = key.layout
+    if layout.then is not None:
+        end = prod(layout.pad_to) * array.dtype.itemsize
+        _pack(array, replace(key, layout=layout.then), target[end:])
+        layout, target = replace(layout, then=None), target[:end]
     dims = key.dims if prod(key.dims) == array.size and len(key.dims) == len(layout.pad_to) else array.shape
     if not _fits(dims, layout):
         raise FuselineError("E0901", f"layout {layout} does not fit a constant of shape {dims}")
@@ -230,8 +234,9 @@ def transformed(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
     columns = front.reshape(prod(front.shape[: len(axes)]), -1)
     matrix = reduce(np.kron, matrices)
     out = np.empty((len(matrix), columns.shape[1]), array.dtype)
-    for start in range(0, columns.shape[1], _PIECE):
-        piece = slice(start, start + _PIECE)
-        out[:, piece] = matrix @ columns[:, piece].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # weights may be infinite, or become so
+        for start in range(0, columns.shape[1], _PIECE):
+            piece = slice(start, start + _PIECE)
+            out[:, piece] = matrix @ columns[:, piece].astype(np.float64)
     sizes = [len(matrix) for matrix in matrices]
     return np.moveaxis(out.reshape(*sizes, *front.shape[len(axes) :]), range(len(axes)), axes)

@@ -69,6 +69,28 @@ def test_layouts_are_applied_step_by_step_as_at_once(layout: PackedLayout) -> No
     np.testing.assert_allclose(block.view(np.float32).reshape(expected.shape), expected, rtol=1e-6)
 
 
+def test_a_second_layout_lies_behind_the_first() -> None:
+    array = _floats(5, 7)
+    layout = PackedLayout((6, 8), (48,), (0,), then=LAYOUT)
+    packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)})
+    padded = np.pad(array, [(0, 1), (0, 1)])
+    block = packed.blocks[packed.layouts[0, LayoutKey((5, 7), layout)]].view(np.float32)
+    np.testing.assert_array_equal(block, np.concatenate([padded.ravel(), padded.reshape(2, 3, 8).transpose(1, 0, 2).ravel()]))
+    with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
+        wrong = PackedLayout((6, 8), (48,), (0,), then=PackedLayout((4, 8), (4, 8), (0, 1)))
+        pack_constants(_schedule([array], ["a"]), {"a": _kernel(wrong)})
+
+
+def test_matrices_times_what_is_not_finite_or_overflows() -> None:
+    """Without warnings: what it means is the kernel's concern."""
+    array = _floats(3, 9)
+    array[0, 0], array[1, 1], array[:, 2] = np.inf, np.nan, 3.4e38
+    layout = PackedLayout((4, 9), (4, 9), (0, 1), (G, None))
+    block = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)}).blocks[0].view(np.float32).reshape(4, 9)
+    finite = np.isfinite(block)
+    assert not finite[:3, 0].any() and not finite[1:3, 1].any() and not finite[1, 2] and finite[:, 3:].all()
+
+
 def test_a_matrix_that_does_not_fit_is_refused() -> None:
     layout = PackedLayout((5, 4), (5, 4), (0, 1), (None, G))
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):

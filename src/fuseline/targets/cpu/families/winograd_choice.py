@@ -105,8 +105,8 @@ def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machi
 
 
 def growth(problem: FilteringProblem, b: Blocking) -> float:
-    """The size of the transformed filter over that of the filter."""
-    return b.points / problem.taps
+    """The size of the transformed filter, and of the filter itself that is kept behind it, over that of the filter."""
+    return b.points / problem.taps + 1
 
 
 def _applies(problem: FilteringProblem, outputs: int) -> bool:

@@ -4,17 +4,20 @@
     products[tile][point][column]       one small matrix product per point, in the register tiles of contractions
     pixels[output][column]              A^T (the tile's products) A, then the epilogue, pixel by pixel
 
+The third stage sees whether anything was not finite, and then makes the tile's pixels directly (`winograd_direct`).
 Tiles are numbered over the outer loops and the tiles of an image alike, so a block may span images.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 
 from fuseline.analysis.structured import splat_value
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
+from fuseline.targets.cpu.families.winograd_direct import DirectTile
 from fuseline.targets.cpu.families.winograd_maps import mapped
 from fuseline.targets.cpu.families.winograd_matrices import Rows
 from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
@@ -44,8 +47,8 @@ class WinogradKernel:
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
         self.reader = TileReader(plan, self.evaluator)
         position = plan.view.tensors.index(plan.problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
-        elements = blocking.points * plan.problem.channels * plan.panel_count * plan.width
-        self.filter = kernel.binding(position, "f32", elements)
+        self.filter = kernel.binding(position, "f32", plan.constant_layouts[position].elements)
+        self.direct = DirectTile(plan, self.reader, self.filter, self.pixels)
         self.align = kernel.machine.vector_bytes
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -190,16 +193,18 @@ class WinogradKernel:
         row = kernel.mul(slot, plan.product_stride)
         sizes = [axis.size for axis in axes]
 
-        def vector(column: Operand) -> tuple[Operand, ...]:
+        def vector(column: Operand, witness: Value) -> tuple[Operand, ...]:
             def load(at: Sequence[int]) -> Value:
                 point = at[0] if len(at) == 1 else at[0] * sizes[1] + at[1]
                 return kernel.load(self.products, kernel.add(kernel.add(row, column), point * plan.column_pitch), plan.lanes, align=self.align)
 
-            for i, value in enumerate(self._along_axes([axis.results for axis in axes], sizes, load)):
+            values = self._along_axes([axis.results for axis in axes], sizes, load)
+            for i, value in enumerate(values):
                 kernel.store(self.pixels, kernel.add(column, i * plan.pass_width), value, align=self.align)
-            return ()
+            return (kernel.add(witness, reduce(kernel.add, values)),)
 
-        kernel.loop(0, plan.pass_width, plan.lanes, vector)
+        (witness,) = kernel.loop(0, plan.pass_width, plan.lanes, vector, [kernel.const(0, "f32", plan.lanes)])
+        self.direct.replace(tile, number, witness)
         self._store(tile, number)
 
     def _along_axes(self, matrices: Sequence[Rows], sizes: Sequence[int], read: Callable[[Sequence[int]], Value]) -> list[Value]:

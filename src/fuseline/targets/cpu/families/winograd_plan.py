@@ -73,6 +73,11 @@ class WinogradPlan(Plan):
         return -(-self.problem.columns // (self.width * self.blocking.panels))
 
     @property
+    def filter_elements(self) -> int:
+        """Elements of the transformed filter; the filter as it is follows them."""
+        return self.blocking.points * self.problem.channels * self.panel_count * self.width
+
+    @property
     def group_count(self) -> int:
         """Workgroups that share a block of tiles and divide its columns."""
         return -(-self.pass_count // self.blocking.passes)
@@ -143,8 +148,7 @@ class WinogradPlan(Plan):
 def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
     """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
     plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetches=False)
-    filter_bytes = blocking.points * problem.channels * plan.panel_count * plan.width * BYTES["f32"]
-    plan = replace(plan, prefetches=2 * filter_bytes > machine.l2_bytes)
+    plan = replace(plan, prefetches=2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes)
     position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)
@@ -175,7 +179,20 @@ def filter_layout(plan: WinogradPlan) -> PackedLayout:
     wanted = [first, *(place[axis.tap] for axis in problem.windows), first + 1, place[problem.channel], first + 2]
     rest = [i for i in range(len(reshape)) if i not in wanted]
     matrices = tuple(taps[loop].filter if loop in taps else None for loop in _loops(plan))
-    return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices)
+    return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices, direct_filter_layout(plan))
+
+
+def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
+    """The filter as it is, for tiles that are computed directly: pass, taps, channel, column of the pass."""
+    problem, loops, column = plan.problem, _loops(plan), plan.problem.base.column.inner
+    shape = [size for size in problem.view.shapes.dims(problem.base.rhs.value) if isinstance(size, int)]
+    pad_to = tuple(plan.pass_count * plan.pass_width if loop == column else size for loop, size in zip(loops, shape, strict=True))
+    split = loops.index(column)
+    reshape = (*pad_to[:split], plan.pass_count, plan.pass_width, *pad_to[split + 1 :])
+    place = {loop: i + (i > split) for i, loop in enumerate(loops)}
+    wanted = [split, *(place[axis.tap] for axis in problem.windows), place[problem.channel], split + 1]
+    rest = [i for i in range(len(reshape)) if i not in wanted]
+    return PackedLayout(pad_to, reshape, (*rest, *wanted))
 
 
 def _loops(plan: WinogradPlan) -> list[int | None]:

@@ -206,9 +206,10 @@ def kernel_of(family: Family, plan: Plan, isa: Machine, symbol: str = "kernel") 
 
 def packed(array: Array, layout: PackedLayout) -> Array:
     """`array` laid out as a kernel wants a constant."""
-    array = transformed(array, layout)
-    padded = np.pad(array, [(0, to - size) for to, size in zip(layout.pad_to, array.shape, strict=True)])
-    return np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))
+    plain = transformed(array, layout)
+    padded = np.pad(plain, [(0, to - size) for to, size in zip(layout.pad_to, plain.shape, strict=True)])
+    found = np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))
+    return found if layout.then is None else np.concatenate([found.ravel(), packed(array, layout.then).ravel()])
 
 
 PAGE = mmap.PAGESIZE

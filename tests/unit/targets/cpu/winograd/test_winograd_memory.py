@@ -8,6 +8,7 @@ import pytest
 
 from fuseline.targets.cpu.families.family import Policy, Refusal
 from fuseline.targets.cpu.families.winograd import WinogradFamily
+from fuseline.targets.cpu.families.winograd_choice import growth
 from fuseline.targets.cpu.families.winograd_memory import EXTRA_BYTES, filter_growth_limits
 from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
@@ -32,11 +33,24 @@ def test_few_filters_may_grow_as_they_like():
 
 
 def test_many_filters_together_take_smaller_tiles():
-    """Each launch has a filter of its own: what they take beyond the filters is at most as much again."""
+    """Each launch has a filter of its own: what they take beyond the filters is at most as much again as all constants."""
     launches = 3 * EXTRA_BYTES // FILTER
-    (limit,) = filter_growth_limits([(CASE.view, launches)], ISA, Policy())
+    p = Dispatch((8, 4096), (4096, 4096), constants=[1])
+    other = p.done(p.matmul(p.x[0], p.x[1], 8, 4096))
+    constants = launches * FILTER + 3 * 4096 * 4096 * 4
+    limit, _ = filter_growth_limits([(CASE.view, launches), (other, 3)], ISA, Policy())
     assert outputs(limit) == 2
-    assert (limit - 1) * launches * FILTER <= max(EXTRA_BYTES, launches * FILTER)
+    assert (limit - 1) * launches * FILTER <= constants
+
+
+def test_the_filter_itself_is_counted_with_the_transformed_one():
+    """A program of nothing but filters has no room for both: they would be more than as much again."""
+    (limit,) = filter_growth_limits([(CASE.view, 3 * EXTRA_BYTES // FILTER)], ISA, Policy())
+    assert limit == 1
+    found = WinogradFamily(Policy()).accepts(CASE.view, ISA)
+    assert isinstance(found, WinogradPlan)
+    (layout,) = found.constant_layouts.values()
+    assert layout.elements == growth(found.problem, found.blocking) * FILTER / 4
 
 
 def test_other_constants_count_as_what_a_program_takes_anyway():

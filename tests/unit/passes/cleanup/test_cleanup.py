@@ -6,6 +6,7 @@ import time
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.provenance import provenance
@@ -116,3 +117,32 @@ def test_a_chain_of_concats_stays_linear(links: int):
     _run(module, ctx, "canonicalize")
     parts = [len(op.operands) for op in module.walk() if op.name == "tensor.concat"]
     assert max(parts) == min(links + 1, MOST_SHARED_PARTS)
+
+
+CALLS = """builtin.module {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %used = func.call @outer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %unused = func.call @other(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %used : tensor<4xf32>
+  }
+  func.func private @outer(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = func.call @inner(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %y : tensor<4xf32>
+  }
+  func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
+  func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %e = tensor.empty() : tensor<4xf32>
+    %y = linalg.elementwise <exp> ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32> loc("exp")
+    %z = func.call @alone(%y) : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %z : tensor<4xf32>
+  }
+  func.func private @alone(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
+}"""
+
+
+def test_functions_that_nothing_public_reaches_go_and_are_recorded() -> None:
+    ctx = new_context()
+    module = parse_module(CALLS, ctx)
+    _run(module, ctx, "dead-code")
+    assert [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)] == ["main", "outer", "inner"]
+    assert ctx.records.eliminated["exp"] == "dead-code"

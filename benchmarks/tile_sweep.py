@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.kernels.cases import Case, convolution, depthwise, matmul, product
+from benchmarks.kernels.cases import Case, convolution, depthwise, grouped, matmul, product
 from benchmarks.kernels.timing import Compiled, best
 from fuseline.analysis.structured import is_projected_permutation
 from fuseline.targets.cpu.families.contraction import ContractionFamily
@@ -22,6 +22,8 @@ from fuseline.targets.cpu.families.contraction_plan import plan_contraction
 from fuseline.targets.cpu.families.contraction_problem import multiply_add_problem
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.families.grouped import GroupedFamily
+from fuseline.targets.cpu.families.grouped_plan import grouped_problem, plan_grouped
 from fuseline.targets.cpu.families.window import WindowFamily
 from fuseline.targets.cpu.families.window_plan import plan_window, window_problem
 from fuseline.targets.cpu.isa import Machine, machine
@@ -40,6 +42,7 @@ LAYERS: list[Callable[[], Case]] = [
     lambda: convolution(9, 160, 96, 3, 2), lambda: convolution(80, 3, 24, 3, 2, first=True), lambda: convolution(62, 3, 40, 5, 2),
     lambda: convolution(31, 18, 30, 5), lambda: depthwise(75, 40), lambda: depthwise(38, 88, 2), lambda: depthwise(19, 200, 1, 5),
     lambda: depthwise(37, 72, 2, 5), lambda: depthwise(10, 500), lambda: depthwise(29, 56, 1, 7),
+    lambda: grouped(29, 18, 4, 4), lambda: grouped(19, 16, 8, 8, 2), lambda: grouped(15, 32, 16, 16),
 ]  # fmt: skip
 
 
@@ -85,7 +88,7 @@ def _use_buffers(mine: Compiled, theirs: Compiled) -> None:
 
 def _default(case: Case, isa: Machine) -> Chosen:
     """What is chosen without a sweep, direct convolutions only."""
-    for family in (ContractionFamily(), ConvolutionFamily(), WindowFamily()):
+    for family in (ContractionFamily(), GroupedFamily(), ConvolutionFamily(), WindowFamily()):
         found = family.accepts(case.view, isa)
         if not isinstance(found, Refusal):
             return family, found
@@ -95,7 +98,8 @@ def _default(case: Case, isa: Machine) -> Chosen:
 def _tiles(case: Case, isa: Machine) -> Iterator[Chosen]:
     """A plan with every tile that fits the registers and the layer."""
     family = _default(case, isa)[0]
-    plans = _window_plans(case, isa) if isinstance(family, WindowFamily) else _multiply_add_plans(case, isa)
+    sweeps = {"window": _window_plans, "grouped": _grouped_plans}
+    plans = sweeps.get(family.name, _multiply_add_plans)(case, isa)
     seen: set[str] = set()
     for plan in plans:
         if not isinstance(plan, Refusal) and str(plan.notes["tile"]) not in seen:
@@ -125,6 +129,13 @@ def _window_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
         for pixels in range(1, MOST_PIXELS + 1):
             if pixels * vectors < isa.vector_registers:
                 yield plan_window(problem, isa, (pixels, vectors))
+
+
+def _grouped_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
+    problem = grouped_problem(case.view)
+    assert not isinstance(problem, Refusal)
+    for pixels in range(1, MOST_PIXELS + 1):
+        yield plan_grouped(problem, isa, pixels)
 
 
 if __name__ == "__main__":

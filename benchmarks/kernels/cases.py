@@ -193,6 +193,31 @@ def depthwise(size: int, c: int, stride: int = 1, kernel: int = 3) -> Case:
     return Case(name, view, arrays, model, {"x": x}, 2 * out * out * c * kernel * kernel, lambda y: y.transpose(0, 3, 1, 2))
 
 
+def grouped(size: int, groups: int, inner: int, outputs: int, stride: int = 1, kernel: int = 3) -> Case:
+    """A convolution in groups of `inner` channels that make `outputs` each, no epilogue."""
+    rng = np.random.default_rng(0)
+    pad = kernel // 2
+    out = (size + 2 * pad - kernel) // stride + 1
+    x, w = (
+        _random(rng, 1, groups * inner, size, size),
+        _random(rng, groups * outputs, inner, kernel, kernel) * np.float32((inner * kernel**2) ** -0.5),
+    )
+    shape = (1, out, out, groups, outputs)
+    e = _Entry([(1, size, size, groups, inner), (kernel, kernel, groups, inner, outputs)], [1])
+    image = e.pad(e.x[0], [0, pad, pad, 0, 0], [0, pad, pad, 0, 0])
+    at = [dim(1) * stride + dim(5), dim(2) * stride + dim(6)]
+    maps = [AffineMap(8, 0, (dim(0), *at, dim(3), dim(7))), dims_map(8, [5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
+    view = e.done(e.reduce([image, e.x[1]], shape, maps, "ppppprrr"))
+    node = helper.make_node("Conv", ["x", "w"], ["out"], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4, group=groups)
+    filters = w.reshape(groups, outputs, inner, kernel, kernel).transpose(3, 4, 0, 2, 1)
+    arrays = [np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(1, size, size, groups, inner), np.ascontiguousarray(filters)]
+    channels = groups * outputs
+    model = _model([node], {"x": x}, {"w": w}, (1, channels, out, out))
+    name = f"grouped {size}x{size} {groups}x{inner}->{outputs} {kernel}x{kernel}/{stride}"
+    flops = 2 * out * out * channels * inner * kernel * kernel
+    return Case(name, view, arrays, model, {"x": x}, flops, lambda y: y.reshape(1, out, out, channels).transpose(0, 3, 1, 2))
+
+
 GROUPS: dict[str, list[Callable[[], Case]]] = {
     "resnet50": [
         lambda: convolution(224, 3, 64, 7, 2, first=True), lambda: convolution(56, 64, 64, 1), lambda: convolution(56, 64, 64, 3),
@@ -207,6 +232,10 @@ GROUPS: dict[str, list[Callable[[], Case]]] = {
         lambda: depthwise(112, 96, 2), lambda: convolution(56, 24, 144, 1), lambda: depthwise(56, 144), lambda: convolution(56, 144, 24, 1),
         lambda: depthwise(28, 192), lambda: depthwise(14, 576), lambda: convolution(14, 96, 576, 1), lambda: depthwise(7, 960),
         lambda: convolution(7, 320, 1280, 1), lambda: matmul(1, 1000, 1280),
+    ],
+    "grouped": [
+        lambda: grouped(56, 32, 4, 4), lambda: grouped(56, 32, 8, 8, 2), lambda: grouped(28, 32, 8, 8), lambda: grouped(14, 32, 16, 16),
+        lambda: grouped(28, 13, 8, 8), lambda: grouped(56, 32, 2, 4),
     ],
     "minilm": [
         lambda: matmul(128, 384, 384), lambda: matmul(128, 1536, 384), lambda: matmul(128, 384, 1536), lambda: scores(12, 128, 32),

@@ -18,6 +18,7 @@ from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Family, Plan
+from fuseline.targets.cpu.families.grouped import GroupedFamily
 from fuseline.targets.cpu.families.window import WindowFamily
 from fuseline.targets.cpu.families.winograd import WinogradFamily
 from fuseline.targets.cpu.isa import Machine
@@ -54,7 +55,7 @@ def aligned(array: NDArray[Any]) -> Array:
 
 def plan(case: Case, isa: Machine) -> tuple[Any, Plan]:
     """The first family that takes the case, and its plan."""
-    for family in (ContractionFamily(), WinogradFamily(), ConvolutionFamily(), WindowFamily()):
+    for family in (ContractionFamily(), WinogradFamily(), GroupedFamily(), ConvolutionFamily(), WindowFamily()):
         found = family.accepts(case.view, isa)
         if not isinstance(found, Refusal):
             return family, found

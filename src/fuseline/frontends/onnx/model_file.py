@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import checker
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.contrib import in_standard_operators
 from fuseline.frontends.onnx.plain_protos import plain_model
 from fuseline.frontends.onnx.weights_in_place import SplitModel, split_model
 
@@ -63,6 +64,7 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     proto = split.proto
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
         raise FuselineError("E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX")
+    proto = in_standard_operators(proto)
     opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in proto.opset_import}
     _check_external_data(proto, folder)
     _check_nodes(proto, opsets)

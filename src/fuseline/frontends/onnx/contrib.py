@@ -1,0 +1,188 @@
+"""Operators of onnxruntime's own domain `com.microsoft`, spelled out in standard ones before the model is read.
+
+Quantisation tools write them (QLinearAdd, QGemm, ..), and saved graphs of onnxruntime's optimiser (Gelu, FusedConv, ..). Their definitions:
+onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, and is refused by name (E0103).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+DOMAIN = "com.microsoft"
+
+
+class Spelling:
+    """Collects the standard nodes that one node stands for; intermediate values are named after it."""
+
+    def __init__(self, node: onnx.NodeProto, label: str) -> None:
+        self.node, self.label = node, label
+        self.nodes: list[onnx.NodeProto] = []
+        self.attributes: dict[str, Any] = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+    def input(self, index: int) -> str:
+        """The name of an input, empty where it is left out."""
+        return self.node.input[index] if index < len(self.node.input) else ""
+
+    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """The name of the first output of a new node."""
+        name = f"{self.label}/{op_type}_{len(self.nodes)}"
+        given = list(inputs)
+        while given and not given[-1]:
+            given.pop()
+        self.nodes.append(helper.make_node(op_type, given, [name], name=name, **attributes))
+        return name
+
+    def constant(self, value: float) -> str:
+        """A scalar f32 constant."""
+        return self.op("Constant", value=numpy_helper.from_array(np.asarray(value, np.float32)))
+
+    def real(self, first: int, **attributes: Any) -> str:
+        """The numbers behind the quantised input `first`, whose scale and zero point follow it."""
+        return self.op("DequantizeLinear", *(self.input(first + i) for i in range(3)), **attributes)
+
+    def quantized(self, value: str, first: int) -> str:
+        """`value` with the scale and zero point of inputs `first` and `first + 1`."""
+        return self.op("QuantizeLinear", value, self.input(first), self.input(first + 1))
+
+    def kept(self, *names: str) -> dict[str, Any]:
+        """Those of the node's attributes, where it has them."""
+        return {name: self.attributes[name] for name in names if name in self.attributes}
+
+
+Rule: TypeAlias = Callable[[Spelling], "str | None"]
+
+
+def _quantized_pair(op_type: str) -> Rule:
+    return lambda s: s.quantized(s.op(op_type, s.real(0), s.real(3)), 6)
+
+
+def _quantized_single(op_type: str, *attributes: str) -> Rule:
+    return lambda s: s.quantized(s.op(op_type, s.real(0), **s.kept(*attributes)), 3)
+
+
+def _quantized_pooling(op_type: str, *attributes: str) -> Rule:
+    return lambda s: None if s.attributes.get("channels_last") else _quantized_single(op_type, *attributes)(s)
+
+
+def _quantized_softmax(s: Spelling) -> str | None:
+    """Along one axis since operator set 13; before, all axes from it on are one, which is not spelled out."""
+    return _quantized_single("Softmax", "axis")(s) if s.attributes.get("opset", 0) >= 13 else None
+
+
+def _quantized_concat(s: Spelling) -> str:
+    parts = [s.real(first) for first in range(2, len(s.node.input), 3)]
+    return s.quantized(s.op("Concat", *parts, **s.kept("axis")), 0)
+
+
+def _quantized_gemm(s: Spelling) -> str:
+    """The bias is in units of both scales; without a scale for the result it stays real."""
+    columns = 0 if s.attributes.get("transB") else 1
+    bias = s.op("Mul", s.op("Mul", s.op("Cast", s.input(6), to=onnx.TensorProto.FLOAT), s.input(1)), s.input(4)) if s.input(6) else ""
+    product = s.op("Gemm", s.real(0), s.real(3, axis=columns), **s.kept("transA", "transB", "alpha"))
+    if bias:
+        product = s.op("Add", product, s.op("Mul", bias, s.constant(s.attributes.get("alpha", 1.0))))
+    return s.quantized(product, 7) if s.input(7) else product
+
+
+def _integer_product(s: Spelling, a: str, a_zero: str, b: str, b_zero: str, scale: str, bias: str) -> str:
+    real = s.op("Cast", s.op("MatMulInteger", a, b, a_zero, b_zero), to=onnx.TensorProto.FLOAT)
+    scaled = s.op("Mul", real, scale)
+    return s.op("Add", scaled, bias) if bias else scaled
+
+
+def _matmul_integer_to_float(s: Spelling) -> str:
+    scale = s.op("Mul", s.input(2), s.input(3))
+    return _integer_product(s, s.input(0), s.input(4), s.input(1), s.input(5), scale, s.input(6))
+
+
+def _dynamic_matmul(s: Spelling) -> str:
+    quantized, scale, zero = (f"{s.label}/{part}" for part in ("quantized", "scale", "zero"))
+    s.nodes.append(helper.make_node("DynamicQuantizeLinear", [s.input(0)], [quantized, scale, zero], name=quantized))
+    return _integer_product(s, quantized, zero, s.input(1), s.input(3), s.op("Mul", scale, s.input(2)), s.input(4))
+
+
+def _gelu_of(s: Spelling, x: str) -> str:
+    inner = s.op("Add", s.op("Erf", s.op("Mul", x, s.constant(math.sqrt(0.5)))), s.constant(1.0))
+    return s.op("Mul", s.op("Mul", x, inner), s.constant(0.5))
+
+
+def _fast_gelu(s: Spelling) -> str:
+    x = s.op("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
+    cube = s.op("Mul", s.op("Mul", x, x), s.op("Mul", x, s.constant(0.044715)))
+    inner = s.op("Tanh", s.op("Mul", s.op("Add", x, cube), s.constant(math.sqrt(2 / math.pi))))
+    return s.op("Mul", s.op("Mul", x, s.op("Add", inner, s.constant(1.0))), s.constant(0.5))
+
+
+def _quick_gelu(s: Spelling) -> str:
+    scaled = s.op("Mul", s.input(0), s.constant(s.attributes.get("alpha", 1.702)))
+    return s.op("Mul", s.input(0), s.op("Sigmoid", scaled))
+
+
+_ACTIVATIONS: dict[str, tuple[str, ...]] = {"Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta")}
+
+
+def _fused_conv(s: Spelling) -> str | None:
+    activation = s.attributes.get("activation", b"").decode()
+    if activation not in _ACTIVATIONS:
+        return None
+    window = s.kept("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    out = s.op("Conv", s.input(0), s.input(1), s.input(2), **window)
+    out = s.op("Add", out, s.input(3)) if s.input(3) else out
+    return s.op(activation, out, **dict(zip(_ACTIVATIONS[activation], s.attributes.get("activation_params", ()), strict=False)))
+
+
+_POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+_RULES: dict[str, Rule] = {
+    "QLinearAdd": _quantized_pair("Add"),
+    "QLinearMul": _quantized_pair("Mul"),
+    "QLinearSigmoid": _quantized_single("Sigmoid"),
+    "QLinearLeakyRelu": _quantized_single("LeakyRelu", "alpha"),
+    "QLinearGlobalAveragePool": _quantized_pooling("GlobalAveragePool"),
+    "QLinearAveragePool": _quantized_pooling("AveragePool", *_POOLING),
+    "QLinearSoftmax": _quantized_softmax,
+    "QLinearConcat": _quantized_concat,
+    "QGemm": _quantized_gemm,
+    "MatMulIntegerToFloat": _matmul_integer_to_float,
+    "DynamicQuantizeMatMul": _dynamic_matmul,
+    "DequantizeLinear": lambda s: s.real(0, **s.kept("axis")),
+    "QuantizeLinear": lambda s: s.op("QuantizeLinear", *s.node.input, **s.kept("axis")),
+    "Gelu": lambda s: _gelu_of(s, s.input(0)),
+    "BiasGelu": lambda s: _gelu_of(s, s.op("Add", s.input(0), s.input(1))),
+    "FastGelu": _fast_gelu,
+    "QuickGelu": _quick_gelu,
+    "FusedConv": _fused_conv,
+}
+
+
+def in_standard_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the operators of the table spelled out; the same object where it has none of them, else a copy."""
+    if not any(_rule(node) for node in proto.graph.node):
+        return proto
+    out = onnx.ModelProto()
+    out.CopyFrom(proto)
+    nodes = [new for index, node in enumerate(proto.graph.node) for new in _spelled_out(node, index)]
+    del out.graph.node[:]
+    out.graph.node.extend(nodes)
+    return out
+
+
+def _rule(node: onnx.NodeProto) -> Rule | None:
+    return _RULES.get(node.op_type) if node.domain == DOMAIN else None
+
+
+def _spelled_out(node: onnx.NodeProto, index: int) -> Sequence[onnx.NodeProto]:
+    rule = _rule(node)
+    if rule is None:
+        return [node]
+    spelling = Spelling(node, node.name or f"{node.op_type}_{index}")
+    if rule(spelling) is None:
+        return [node]
+    last = spelling.nodes[-1]
+    last.output[0], last.name = node.output[0], spelling.label
+    return spelling.nodes

@@ -1,0 +1,134 @@
+"""onnxruntime's own operators, spelled out in standard ones: the same numbers as onnxruntime's, and nothing on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+import fuseline
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.contrib import in_standard_operators
+
+ort = pytest.importorskip("onnxruntime")
+Array = NDArray[Any]
+Input = Array | np.generic | str
+RNG = np.random.default_rng(11)
+SCALE, ZERO, OUT_SCALE, OUT_ZERO = np.float32(0.05), np.uint8(120), np.float32(0.04), np.uint8(100)
+
+
+def model(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attributes: Any) -> onnx.ModelProto:
+    """One node; strings name what is fed, arrays are constants."""
+    names = [value if isinstance(value, str) else f"c{i}" for i, value in enumerate(inputs)]
+    weights = [numpy_helper.from_array(np.asarray(value), names[i]) for i, value in enumerate(inputs) if not isinstance(value, str)]
+    given = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in fed.items()]
+    node = helper.make_node(op_type, names, ["y"], name="node", domain="com.microsoft", **attributes)
+    graph = helper.make_graph([node], "contrib", given, [onnx.ValueInfoProto(name="y")], weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def agree(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attributes: Any) -> None:
+    proto = model(op_type, fed, inputs, **attributes)
+    (expected,) = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, fed)
+    program = fuseline.compile(proto, target="interpreter")
+    ours = program.run(fed)["y"]
+    assert program.stats["host_ops"] == 0
+    assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
+    tolerance = 1 if expected.dtype.kind in "iu" else 2e-5 * max(1.0, float(np.abs(expected).max()))  # onnxruntime's fused kernels round once less
+    np.testing.assert_allclose(ours.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=tolerance)
+
+
+def bytes_of(*shape: int) -> Array:
+    return RNG.integers(60, 190, shape).astype(np.uint8)
+
+
+def normal(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("op_type", ["QLinearAdd", "QLinearMul"])
+def test_pairs(op_type: str):
+    fed = {"a": bytes_of(2, 5), "b": bytes_of(5)}
+    agree(op_type, fed, ["a", SCALE, ZERO, "b", np.float32(0.02), np.uint8(130), OUT_SCALE, OUT_ZERO])
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shape", "attributes"),
+    [
+        ("QLinearSigmoid", (2, 5), {}),
+        ("QLinearLeakyRelu", (2, 5), {"alpha": 0.2}),
+        ("QLinearGlobalAveragePool", (2, 3, 4, 5), {}),
+        ("QLinearAveragePool", (2, 3, 6, 7), {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
+        ("QLinearSoftmax", (2, 5), {"axis": -1, "opset": 13}),
+    ],
+)
+def test_singles(op_type: str, shape: tuple[int, ...], attributes: dict[str, Any]):
+    scale, zero = (np.float32(1 / 256), np.uint8(0)) if op_type in ("QLinearSigmoid", "QLinearSoftmax") else (OUT_SCALE, OUT_ZERO)
+    agree(op_type, {"x": bytes_of(*shape)}, ["x", SCALE, ZERO, scale, zero], **attributes)
+
+
+def test_concat():
+    fed = {"a": bytes_of(2, 3), "b": bytes_of(2, 4)}
+    agree("QLinearConcat", fed, [OUT_SCALE, OUT_ZERO, "a", SCALE, ZERO, "b", np.float32(0.02), np.uint8(130)], axis=1)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("quantized", [True, False])
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_gemm_with_a_scale_per_column(bias: bool, quantized: bool, transposed: int):
+    weight = RNG.integers(-60, 60, (4, 6)).astype(np.int8)
+    scales, zeros = RNG.uniform(0.01, 0.03, 4).astype(np.float32), np.zeros(4, np.int8)
+    inputs: list[Input] = ["a", SCALE, ZERO, weight if transposed else weight.T.copy(), scales, zeros]
+    inputs.append(RNG.integers(-500, 500, 4).astype(np.int32) if bias else "")
+    agree("QGemm", {"a": bytes_of(3, 6)}, [*inputs, *((np.float32(0.2), OUT_ZERO) if quantized else ())], transB=transposed)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_integer_products(bias: bool):
+    b, scale, zero = bytes_of(6, 4), np.float32(0.02), np.uint8(128)
+    agree("MatMulIntegerToFloat", {"a": bytes_of(2, 3, 6)}, ["a", b, SCALE, scale, ZERO, zero, *([normal(4)] if bias else [])])
+    agree("DynamicQuantizeMatMul", {"a": normal(3, 6)}, ["a", b, scale, zero, *([normal(4)] if bias else [])])
+
+
+@pytest.mark.parametrize("op_type", ["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
+def test_gelus(op_type: str):
+    agree(op_type, {"x": normal(3, 8)}, ["x", *([normal(8)] if op_type in ("BiasGelu", "FastGelu") else [])])
+
+
+@pytest.mark.parametrize(("activation", "parameters"), [("Relu", []), ("LeakyRelu", [0.1]), ("HardSigmoid", [0.2, 0.4])])
+def test_a_fused_convolution(activation: str, parameters: list[float]):
+    attributes = {"activation": activation, "activation_params": parameters} if parameters else {"activation": activation}
+    agree("FusedConv", {"x": normal(1, 3, 6, 6)}, ["x", normal(4, 3, 3, 3), normal(4)], pads=[1, 1, 1, 1], **attributes)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes"),
+    [
+        ("QLinearGlobalAveragePool", {"channels_last": 1}),
+        ("QLinearSoftmax", {"opset": 12}),
+        ("FusedConv", {"activation": "Erf"}),
+        ("QLinearOther", {}),
+    ],
+)
+def test_what_is_not_spelled_out_is_refused_by_name(op_type: str, attributes: dict[str, Any]):
+    proto = model(op_type, {"x": bytes_of(1, 2, 3, 3)}, ["x", SCALE, ZERO, OUT_SCALE, OUT_ZERO], **attributes)
+    with pytest.raises(FuselineError, match=op_type) as raised:
+        fuseline.compile(proto, target="interpreter")
+    assert raised.value.code == "E0103"
+
+
+def test_the_model_given_is_left_as_it_was():
+    proto = model("Gelu", {"x": normal(2)}, ["x"])
+    before = proto.SerializeToString()
+    spelled = in_standard_operators(proto)
+    assert spelled is not proto and proto.SerializeToString() == before
+    assert in_standard_operators(spelled) is spelled
+    assert spelled.graph.node[-1].name == "node"
+    assert all(node.domain != "com.microsoft" for node in spelled.graph.node)
+    assert TensorProto.FLOAT == spelled.graph.input[0].type.tensor_type.elem_type

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAt
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.ir.direct import operand_of
@@ -52,8 +53,9 @@ class ShapeAnalysis:
 
     def __init__(self, symbols: Mapping[str, Dim] | None = None) -> None:
         self.symbols = dict(symbols or {})
-        self._dims: dict[SSAValue, Dims] = {}
-        self._index: dict[SSAValue, Dim] = {}
+        # By identity, with the value to keep it alive: the hash of a value is that in Python.
+        self._dims: dict[int, tuple[SSAValue, Dims]] = {}
+        self._index: dict[int, tuple[SSAValue, Dim]] = {}
         self.origins: dict[str, tuple[SSAValue, int | None]] = {}
         """Where a symbol can be read off: a tensor value and an axis, or an index value and None."""
         self._fresh = 0
@@ -82,24 +84,24 @@ class ShapeAnalysis:
 
     def dims(self, value: SSAValue) -> Dims:
         """The sizes of a tensor value; `()` for a scalar."""
-        found = self._dims.get(value)
+        found = self._dims.get(id(value))
         if found is None:
-            found = self._dims[value] = self._compute(value)
-        return found
+            found = self._dims[id(value)] = value, self._compute(value)
+        return found[1]
 
     def index(self, value: SSAValue) -> Dim:
         """What an index value is."""
-        found = self._index.get(value)
+        found = self._index.get(id(value))
         if found is None:
-            found = self._index[value] = self._compute_index(value)
-        return found
+            found = self._index[id(value)] = value, self._compute_index(value)
+        return found[1]
 
     def _compute(self, value: SSAValue) -> Dims:
         if not isinstance(value.type, TensorType):
             return ()
-        shape = value.type.get_shape()
+        shape = attributes.shape(value.type)
         if DYNAMIC_INDEX not in shape:
-            return tuple(shape)
+            return shape
         if type(value) is BlockArgument:
             return self._argument(value, shape)
         assert type(value) is OpResult

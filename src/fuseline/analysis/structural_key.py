@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region
 
 from fuseline.ir.direct import operands_of, ops_of
 
@@ -37,21 +37,22 @@ def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
     return _op_key(op, numbers, {})
 
 
-def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[SSAValue, int]) -> Hashable:
-    operands = tuple([values.setdefault(value, len(values)) for value in operands_of(op)])
+def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:
+    """`values` numbers what was met, by identity."""
+    operands = tuple([values.setdefault(id(value), len(values)) for value in operands_of(op)])
     properties = tuple([(name, numbers.number(value)) for name, value in sorted(op.properties.items()) if name not in IGNORED_PROPERTIES])
-    attributes = tuple([(name, numbers.number(value)) for name, value in sorted(op.attributes.items())])
+    attributes = tuple([(name, numbers.number(value)) for name, value in sorted(op.attributes.items())]) if op.attributes else ()
     for result in op.results:
-        values[result] = len(values)
+        values[id(result)] = len(values)
     regions = tuple([_region_key(region, numbers, values) for region in op.regions])
     return (op.name, operands, properties, attributes, tuple([numbers.number(result.type) for result in op.results]), regions)
 
 
-def _region_key(region: Region, numbers: AttributeNumbers, values: dict[SSAValue, int]) -> Hashable:
+def _region_key(region: Region, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:
     blocks: list[Hashable] = []
     for block in region.blocks:
         for argument in block.args:
-            values[argument] = len(values)
+            values[id(argument)] = len(values)
         types = tuple([numbers.number(argument.type) for argument in block.args])
         blocks.append((types, tuple([_op_key(op, numbers, values) for op in ops_of(block)])))
     return tuple(blocks)

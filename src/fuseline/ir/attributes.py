@@ -26,7 +26,7 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from fuseline.ir.identity import by_identities
+from fuseline.ir.identity import by_identities, by_identity
 
 _MANY = 1 << 14
 _SOME = 1 << 10
@@ -42,6 +42,12 @@ UNIT = UnitAttr()
 def tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Any]:
     """`tensor<shape x element>`; `DYNAMIC_INDEX` for sizes that are no numbers."""
     return TensorType(element, shape)
+
+
+@by_identity
+def shape(type_: TensorType[Any]) -> tuple[int, ...]:
+    """The sizes in `type_`; `DYNAMIC_INDEX` for those that are no numbers."""
+    return type_.get_shape()
 
 
 @lru_cache(maxsize=_MANY)

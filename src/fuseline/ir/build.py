@@ -79,7 +79,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The sizes in a tensor value's type; `DYNAMIC_INDEX` for unknown ones. Raises TypeError for a value that is no tensor."""
     if not isinstance(value.type, TensorType):
         raise TypeError(f"not a tensor: {value.type}")
-    return value.type.get_shape()
+    return attributes.shape(value.type)
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -101,18 +101,31 @@ class Emitter:
     """Inserts ops at one point, each with the provenance `nodes`."""
 
     def __init__(self, point: InsertPoint, nodes: Iterable[str] = (), *, location: Attribute | None = None) -> None:
-        self.point = point
+        self._block, self._place = point.block, point.insert_before
         self.location: Any = location if location is not None else location_of(nodes)
+
+    @classmethod
+    def _at(cls, block: Block | None, place: Operation | None, location: Attribute) -> Emitter:
+        """An emitter in `block` before `place` (None: at its end); without an `InsertPoint`, which checks that the place is in the block."""
+        assert block is not None
+        emitter = cls.__new__(cls)
+        emitter._block, emitter._place, emitter.location = block, place, location
+        return emitter
 
     @classmethod
     def before(cls, op: Operation) -> Emitter:
         """An emitter right before `op`, with its provenance."""
-        return cls(InsertPoint.before(op), location=op.location)
+        return cls._at(op.parent, op, op.location)
 
     @classmethod
     def after(cls, op: Operation) -> Emitter:
         """An emitter right after `op`, with its provenance."""
-        return cls(InsertPoint.after(op), location=op.location)
+        return cls._at(op.parent, op.next_op, op.location)
+
+    @property
+    def point(self) -> InsertPoint:
+        """Where ops are inserted."""
+        return InsertPoint(self._block, self._place)
 
     @classmethod
     def at_end(cls, block: Block, nodes: Iterable[str] = ()) -> Emitter:
@@ -122,11 +135,10 @@ class Emitter:
     def add(self, op: OpT) -> OpT:
         """Insert `op` here."""
         op.location = self.location
-        place = self.point.insert_before
-        if place is None:
-            append(op, self.point.block)
+        if self._place is None:
+            append(op, self._block)
         else:
-            insert_before(op, place)
+            insert_before(op, self._place)
         return op
 
     def index(self, value: int) -> SSAValue:

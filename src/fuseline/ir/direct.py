@@ -54,6 +54,14 @@ def result_of(op: Operation) -> OpResult[Any]:
     return tuple.__getitem__(op.results, 0)
 
 
+def is_unused(op: Operation) -> bool:
+    """Whether nothing reads a result of `op`."""
+    for result in op.results:
+        if result.first_use is not None:
+            return False
+    return True
+
+
 def users_of_value(value: SSAValue) -> list[Operation]:
     """The op of every use of `value`, the latest use first."""
     found: list[Operation] = []
@@ -79,6 +87,14 @@ def region_with(block: Block) -> Region:
     region._first_block = region._last_block = block
     block.parent = region
     return region
+
+
+def take_body(op: Operation) -> Region:
+    """A new region with the only block of the first region of `op`, which keeps an empty one."""
+    emptied, block = op.regions[0], body_of(op)
+    emptied._first_block = emptied._last_block = None
+    block.parent = None
+    return region_with(block)
 
 
 def create_op(

@@ -6,13 +6,14 @@ time. What is asked about is kept alive, so that its identity is not given to an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import TypeVar
 
 _MANY = 1 << 14
 
 PartT = TypeVar("PartT")
+RestT = TypeVar("RestT", bound=Hashable)
 AnswerT = TypeVar("AnswerT")
 
 
@@ -27,6 +28,23 @@ def by_identity(function: Callable[[PartT], AnswerT]) -> Callable[[PartT], Answe
             if len(known) >= _MANY:
                 known.clear()
             found = known[id(part)] = part, function(part)
+        return found[1]
+
+    return remembered
+
+
+def by_first_identity(function: Callable[[PartT, RestT], AnswerT]) -> Callable[[PartT, RestT], AnswerT]:
+    """`function` of an immutable part and something hashable, computed once per object and value."""
+    known: dict[tuple[int, RestT], tuple[PartT, AnswerT]] = {}
+
+    @wraps(function)
+    def remembered(part: PartT, rest: RestT) -> AnswerT:
+        key = id(part), rest
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MANY:
+                known.clear()
+            found = known[key] = part, function(part, rest)
         return found[1]
 
     return remembered

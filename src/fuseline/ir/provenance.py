@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+_NONE = NoneAttr()
+
 
 def location_of(nodes: Iterable[str]) -> LocationAttr:
     """The location that names `nodes`, sorted and without repeats; unknown for none."""
@@ -23,12 +25,12 @@ def location_of(nodes: Iterable[str]) -> LocationAttr:
 def _location(nodes: tuple[str, ...]) -> LocationAttr:
     if not nodes:
         return UNKNOWN_LOC
-    return _name(nodes[0]) if len(nodes) == 1 else FusedLoc(ArrayAttr[Attribute]([_name(node) for node in nodes]), NoneAttr())
+    return _name(nodes[0]) if len(nodes) == 1 else FusedLoc(ArrayAttr[Attribute]([_name(node) for node in nodes]), _NONE)
 
 
 @lru_cache(maxsize=1 << 14)
 def _name(node: str) -> NameLoc:
-    return NameLoc(StringAttr(node), NoneAttr())
+    return NameLoc(StringAttr(node), _NONE)
 
 
 def nodes_in(location: Attribute) -> tuple[str, ...]:

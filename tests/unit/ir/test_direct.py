@@ -218,3 +218,17 @@ def test_insert_points_and_direct_insertion_agree():
     direct.insert_before(_constant(1), first[3])
     Rewriter.insert_op(_constant(1), InsertPoint.before(second[3]))
     assert len(_order(ours)) == len(_order(theirs)) and [op.name for op in ours.ops] == [op.name for op in theirs.ops]
+
+
+def test_unused():
+    _, ops = _sums(8)
+    assert [direct.is_unused(op) for op in ops] == [not list(op.results[0].uses) for op in ops]
+    assert any(direct.is_unused(op) for op in ops) and not all(direct.is_unused(op) for op in ops)
+
+
+def test_taken_body():
+    block = direct.block_with([f32])
+    module = ModuleOp(Region(block))
+    region = direct.take_body(module)
+    assert region.block is block and block.parent is region and region.parent is None
+    assert list(module.body.blocks) == [] and module.regions[0].parent is module

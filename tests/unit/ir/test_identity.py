@@ -6,7 +6,7 @@ import pytest
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir import identity
-from fuseline.ir.identity import by_identities, by_identity
+from fuseline.ir.identity import by_first_identity, by_identities, by_identity
 
 
 def _map(rank: int) -> AffineMap:
@@ -60,3 +60,17 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch):
     maps = [_map(i) for i in range(6)]
     assert [rank(map_) for map_ in maps] == list(range(6)) and rank(maps[0]) == 0
     assert calls == [0, 1, 2, 3, 4, 5, 0]
+
+
+def test_once_per_object_and_value():
+    asked: list[int] = []
+
+    @by_first_identity
+    def result(map_: AffineMap, axis: int) -> str:
+        asked.append(axis)
+        return str(map_.results[axis])
+
+    first, equal = _map(3), _map(3)
+    assert [result(first, 1), result(first, 1), result(first, 2), result(equal, 1)] == ["d1", "d1", "d2", "d1"]
+    assert asked == [1, 2, 1]
+    assert [result(_map(2 + i % 5), i % 2) for i in range(300)] == [f"d{i % 2}" for i in range(300)]

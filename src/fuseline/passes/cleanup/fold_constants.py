@@ -72,6 +72,8 @@ class ConstantFolder:
     def _foldable(self, op: Operation) -> bool:
         if type(op) is arith.ConstantOp or type(op) in _SHAPES_AND_SPLATS or len(op.results) == 0 or not is_evaluable(op):
             return False
+        if not all(self.is_constant(value) for value in operands_of(op)):  # before what takes a walk through the body
+            return False
         if not all(_is_static_tensor(result.type) for result in op.results):
             return False
         return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)

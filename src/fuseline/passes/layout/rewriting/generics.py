@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
 from fuseline.ir.create import create_generic
-from fuseline.ir.direct import body_of, operands_of, replace_uses, set_operand
+from fuseline.ir.direct import body_of, erase, operands_of, replace_uses, set_operand, take_body
+from fuseline.ir.identity import by_first_identity
 from fuseline.ir.nesting import ops_inside
 
 Iterators = Sequence[str]
@@ -27,12 +27,11 @@ def rebuilt(
     iterators: Iterators,
 ) -> linalg.ops.GenericOp:
     """A generic that takes over the body, attributes and provenance of `op`, inserted before it; `op` keeps an empty body until erased."""
-    region = Region()
-    op.body.move_blocks(region)
-    new = create_generic(inputs, outputs, region, maps, iterators, doc=op.doc, library_call=op.library_call)
+    new = create_generic(inputs, outputs, take_body(op), maps, iterators, doc=op.doc, library_call=op.library_call)
     new.attributes.update(op.attributes)
     for old_result, new_result in zip(op.results, new.results, strict=True):
-        new_result.name_hint = old_result.name_hint
+        if old_result.name_hint is not None:
+            new_result.name_hint = old_result.name_hint
     return Emitter.before(op).add(new)
 
 
@@ -40,8 +39,7 @@ def finish(old: linalg.ops.GenericOp, results: Sequence[SSAValue]) -> None:
     """Put `results` in place of those of `old` and erase it."""
     for result, value in zip(old.results, results, strict=True):
         replace_uses(result, value)
-    assert old.parent is not None
-    old.parent.erase_op(old)
+    erase(old)
 
 
 def set_input(op: linalg.ops.GenericOp, index: int, value: SSAValue, map_: AffineMap) -> None:
@@ -57,7 +55,7 @@ def permuted_results(map_: AffineMap, permutation: Sequence[int]) -> AffineMap:
     return _permuted(map_, tuple(permutation))
 
 
-@lru_cache(maxsize=1024)
+@by_first_identity
 def _permuted(map_: AffineMap, permutation: tuple[int, ...]) -> AffineMap:
     return AffineMap(map_.num_dims, map_.num_symbols, tuple([map_.results[axis] for axis in permutation]))
 
@@ -76,7 +74,7 @@ def order_loops(op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
     rename_indices(op, lambda loop: position[loop])
 
 
-@lru_cache(maxsize=1024)
+@by_first_identity
 def _moved_loops(map_: AffineMap, places: tuple[int, ...]) -> AffineMap:
     return renamed(map_, [AffineDimExpr(place) for place in places], len(places))
 

@@ -17,7 +17,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
-from fuseline.ir.direct import body_of, erase, ops_of, replace_uses
+from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses
 from fuseline.ir.provenance import nodes_in
 
 _REMOVABLE = (
@@ -169,7 +169,7 @@ def _is_removable_kind(kind: type[Operation]) -> bool:
 def sweep(block: Block) -> None:
     """Erase the layout ops, generics, inits and constants in `block` that nothing uses."""
     for op in reversed(ops_of(block)):
-        if all(result.first_use is None for result in op.results) and _is_removable(op):
+        if is_unused(op) and _is_removable(op):
             erase(op)
 
 

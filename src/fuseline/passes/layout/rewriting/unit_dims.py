@@ -38,7 +38,7 @@ class Squeezer:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self._made: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
+        self._made: dict[tuple[int, tuple[int, ...]], tuple[SSAValue, SSAValue]] = {}  # by the identity of the value, which is kept alive
 
     def can(self, value: SSAValue) -> bool:
         """Whether `value` can be reshaped both ways."""
@@ -48,12 +48,12 @@ class Squeezer:
         """`value` with only the dimensions `axes`; all others are 1."""
         if len(axes) == len(shape_of(value)):
             return value
-        key = (value, tuple(axes))
+        key = id(value), tuple(axes)
         found = self._made.get(key)
         if found is None:
             dims = self.scope.dims(value)
-            found = self._made[key] = reshape(self.scope, self._after(value), value, [dims[axis] for axis in axes])
-        return found
+            found = self._made[key] = value, reshape(self.scope, self._after(value), value, [dims[axis] for axis in axes])
+        return found[1]
 
     def _after(self, value: SSAValue) -> Emitter:
         op = producer_of(value)

@@ -50,18 +50,19 @@ class Place:
 class Weighing:
     """An elementwise op between `e` and the product: input `operand` are the weights so far. `deferred`: what it does can follow the product.
 
-    `guard` is an op that tells where the weights are NaN; then `op` puts 0 there.
+    `rows` are ops that make a deferred op's factor of the total. `guard` is an op that tells where the weights are NaN; then `op` puts 0 there.
     """
 
     op: Generic
     operand: int
     deferred: bool = False
+    rows: tuple[Generic, ...] = ()
     guard: Generic | None = None
 
     @property
     def ops(self) -> tuple[Generic, ...]:
-        """The op, behind its guard."""
-        return (self.op,) if self.guard is None else (self.guard, self.op)
+        """All of them, in order."""
+        return (*self.rows, self.op) if self.guard is None else (self.guard, self.op)
 
 
 @dataclass(frozen=True)
@@ -194,24 +195,46 @@ def _with_product(maximum: Reduction, ops: tuple[Generic, ...], total: Reduction
         operand = _summed(others[0], place) if len(others) == 1 else None
         if operand is not None:
             return OnlineSoftmax(maximum, ops, total, tuple(weights), others[0], operand, source)
-        weighing = _weighing(others, place.value, total, weights)
+        weighing = _weighing(others, place, total, weights)
         if weighing is None:
             return None
         weights.append(weighing)
         place = Place(weighing.op.results[0], place.axis)
 
 
-def _weighing(readers: list[Generic], value: SSAValue, total: Reduction, before: list[Weighing]) -> Weighing | None:
-    """What happens next to the weights `value`, where that leaves them a factor of the product."""
+def _weighing(readers: list[Generic], place: Place, total: Reduction, before: list[Weighing]) -> Weighing | None:
+    """What happens next to the weights at `place`, where that leaves them a factor of the product."""
+    value = place.value
     if len(readers) == 2:
         divided = bool(before) and all(weighing.deferred for weighing in before)
         return _guarded(readers, value) if divided else None
     if len(readers) != 1 or not _keeps_factor(readers[0], value):
         return None
     (op,) = readers
-    if total.result in op.inputs and not _of_rows(op, value, total):
-        return None
-    return Weighing(op, list(op.inputs).index(value), total.result in op.inputs)
+    operand = list(op.inputs).index(value)
+    rows = _made_of(total.result, [one for one in op.inputs if one is not value])
+    if total.result not in op.inputs and not rows:
+        return Weighing(op, operand)
+    return Weighing(op, operand, True, rows) if _of_rows(op, operand, total, place.axis) else None
+
+
+def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]:
+    """The ops that make `values` of the total, in order."""
+    after: set[Operation] = set()
+    pending = [use.operation for use in total.uses]
+    while pending:
+        current = pending.pop()
+        if current not in after:
+            after.add(current)
+            pending += [use.operation for result in current.results for use in result.uses]
+    found: dict[Generic, None] = {}
+    sources = list(values)
+    while sources:
+        value = sources.pop()
+        if isinstance(value, OpResult) and value.op in after and is_generic(value.op) and value.op not in found:
+            found[value.op] = None
+            sources += value.op.operands
+    return tuple(reversed(found))
 
 
 def _summed(op: Generic, place: Place) -> int | None:
@@ -231,13 +254,17 @@ def _position(expr: object) -> int | None:
     return expr.position if isinstance(expr, AffineDimExpr) else None
 
 
-def _of_rows(op: Generic, weights: SSAValue, total: Reduction) -> bool:
-    """Whether an op reads weights, and the total of their own rows, and nothing else."""
+def _of_rows(op: Generic, operand: int, total: Reduction, axis: int) -> bool:
+    """Whether all that an op reads beside its weights, the total in their own rows among it, is the same along the streamed loop."""
     structured = StructuredOp(op)
-    if len(structured.inputs) != 2 or captured(op):
-        return False
-    whole, rows = (structured.maps[structured.inputs.index(value)] for value in (weights, total.result))
-    return matches(total, whole, rows)
+    whole = structured.maps[operand]
+    streamed = whole.results[axis]
+    for position, (value, map_) in enumerate(zip(structured.inputs, structured.input_maps, strict=True)):
+        if value is total.result and not matches(total, whole, map_):
+            return False
+        if position != operand and (streamed in map_.results or not is_plain(map_)):
+            return False
+    return not captured(op)
 
 
 # ops that keep to a factor ---------------------------------------------------------------------------------------------------------------
@@ -264,7 +291,7 @@ def _guarded(readers: list[Generic], value: SSAValue) -> Weighing | None:
     if not isinstance(made, OpResult) or not isinstance(made.op, arith.SelectOp) or not _is_pointwise(op):
         return None
     chosen = made.op.cond is flag and _is_zero(made.op.lhs) and made.op.rhs is weight
-    return Weighing(op, operand, True, guard) if chosen else None
+    return Weighing(op, operand, True, guard=guard) if chosen else None
 
 
 def _tells_nan(op: Generic) -> bool:

@@ -35,6 +35,7 @@ class Text:
     divide: str = "%v = arith.divf %i0, %i1 : f32"
     divided_by: str = "d0"
     weigh: str = ""
+    factor: str = ""
     nan: str = "%v = arith.cmpf uno, %i0, %i0 : f32"
     choose: str = ""
     init: str = "0.0"
@@ -61,7 +62,11 @@ class Text:
             powers = "%q"
         kinds = "pr" if self.kept == "d0" else "rp"
         text.append(generic("%s", [(powers, T)], [("%z", R)], ["d0, d1", self.kept], kinds, "%v = arith.addf %i0, %o0 : f32", one))
-        text.append(generic("%y", [(powers, T), ("%s", R)], [("%e", T)], ["d0, d1", self.divided_by, "d0, d1"], "pp", self.divide, one))
+        total = "%s"
+        if self.factor:
+            text.append(generic("%f", [("%s", R)], [("%z", R)], ["d0", "d0"], "p", self.factor, one))
+            total = "%f"
+        text.append(generic("%y", [(powers, T), (total, R)], [("%e", T)], ["d0, d1", self.divided_by, "d0, d1"], "pp", self.divide, one))
         if self.weigh:
             text.append(generic("%u", [(last, T), ("%a", T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.weigh, one))
             last = "%u"
@@ -94,6 +99,7 @@ def test_a_softmax_and_its_product():
     (Text(weigh="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
     (Text(weigh="%n = arith.negf %i0 : f32\n%v = arith.divf %n, %i1 : f32"), 6, 1),
     (Text(choose=CHOOSE), 7, 2),
+    (Text(factor="%k = arith.constant 1.0 : f32\n%v = arith.divf %k, %i0 : f32", divide="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
     (Text(choose=CHOOSE, nan="%v = arith.cmpf une, %i0, %i0 : f32"), 7, 2),
     (Text(results=("%o", "%s")), 5, 1),
 ])  # fmt: skip
@@ -130,6 +136,7 @@ TEXT = Text()
     replace(TEXT, choose=CHOOSE, nan="%v = arith.cmpf ord, %i0, %i0 : f32"),
     replace(TEXT, choose=CHOOSE, nan="%k = arith.constant 1.0 : f32\n%v = arith.cmpf uno, %i0, %k : f32"),
     replace(TEXT, choose=CHOOSE, weigh="%v = arith.mulf %i0, %i1 : f32"),
+    replace(TEXT, factor="%v = arith.negf %i0 : f32", divided_by="d1"),
     replace(TEXT, init="1.0"),
     replace(TEXT, product="d2, d0"),
     replace(TEXT, body="%w = arith.addf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32"),

@@ -93,9 +93,10 @@ class _Rewriting:
             weighing.op.results[0].replace_all_uses_with(weighing.op.inputs[weighing.operand])
         product = self._product(rescale)
         self._finish(product, total)
-        for op in (op for weighing in reversed(chain.deferred) for op in reversed(weighing.ops)):
-            op.detach()
-            op.erase()
+        for weighing in reversed(chain.deferred):
+            for op in (weighing.op, weighing.guard) if weighing.guard is not None else (weighing.op,):
+                op.detach()
+                op.erase()
         return maximum, total, product
 
     def _maximum(self) -> tuple[Carried, SSAValue]:
@@ -145,14 +146,19 @@ class _Rewriting:
         following = product.following.owner
         assert isinstance(following, Operation)
         emit = Emitter.after(following)
+        replaced = self.chain.total.result
+        inside = {weighing.op for weighing in self.chain.deferred}
+        if any(use.operation not in inside for use in replaced.uses):
+            replaced.replace_uses_with_if(self._known_total(total.state), lambda use: use.operation not in inside)
         value = product.state if self.chain.deferred else self._or_nan(emit, product.state, total.state)
         for weighing in self.chain.deferred:
             value = self._deferred(emit, weighing, value, total.state)
         result = self.chain.product.results[0]
         result.replace_uses_with_if(value, lambda use: use.operation is not following)
-        inside = {weighing.op for weighing in self.chain.deferred}
-        if any(use.operation not in inside for use in self.chain.total.result.uses):
-            self.chain.total.result.replace_uses_with_if(_true_total(emit, total.state), lambda use: use.operation not in inside)
+
+    def _known_total(self, state: SSAValue) -> SSAValue:
+        """The total for other readers, right behind where it was made."""
+        return _true_total(Emitter.after(self.chain.total.op), state)
 
     def _or_nan(self, emit: Emitter, value: SSAValue, total: SSAValue) -> SSAValue:
         """The product where its weights are not divided by their total: NaN where they are."""
@@ -165,13 +171,33 @@ class _Rewriting:
         )
 
     def _deferred(self, emit: Emitter, weighing: Weighing, value: SSAValue, total: SSAValue) -> SSAValue:
-        """What was done to the weights, done to the product, with a value per row beside it: the total, or whether that is NaN."""
-        rank, op = len(shape_of(value)), weighing.op
-        row = total if weighing.guard is None else _of_rows(emit, weighing.guard, _true_total(emit, total))
-        inputs, maps = [row, row], [self._rows_of_product(self.rows_of_total)] * 2
+        """What was done to the weights, done to the product, with values per row beside it: the total, what is made of it, or whether it is NaN."""
+        rank, view = len(shape_of(value)), StructuredOp(weighing.op)
+        inputs, maps = list(view.inputs), [self._map_of_product(map_, view.maps[weighing.operand]) for map_ in view.input_maps]
         inputs[weighing.operand], maps[weighing.operand] = value, AffineMap.identity(rank)
-        new = create_generic(inputs, [emit.empty_like(value)], op.body.clone(), [*maps, AffineMap.identity(rank)], ["parallel"] * rank)
-        return emit.add(new).results[0]
+        inputs = [total if one is self.chain.total.result else one for one in inputs]
+        if weighing.guard is not None:
+            flag = 1 - weighing.operand
+            inputs[flag] = _of_rows(emit, weighing.guard, _true_total(emit, total))
+            maps[flag] = self._rows_of_product(self.rows_of_total)
+        whole = AffineMap.identity(rank)
+        new = create_generic(inputs, [emit.empty_like(value)], weighing.op.body.clone(), [*maps, whole], ["parallel"] * rank)
+        made = emit.add(new).results[0]
+        return self._or_zero(emit, made, total) if weighing.rows else made
+
+    def _map_of_product(self, map_: AffineMap, weights: AffineMap) -> AffineMap:
+        """How the product's space reads what an op over the weights reads by `map_`; the weights themselves in any way."""
+        axes = [weights.results.index(expr) for expr in map_.results]
+        return AffineMap.identity(1) if len(axes) == len(weights.results) else self._rows_of_product(axes)
+
+    def _or_zero(self, emit: Emitter, value: SSAValue, total: SSAValue) -> SSAValue:
+        """0 for the sum over no weights at all, whatever their factor."""
+
+        def body(b: Body) -> SSAValue:
+            return b.op(arith.SelectOp, _is(b, "olt", b.args[1], 0.0), b.constant(0.0, b.args[0].type), b.args[0])
+
+        maps = [AffineMap.identity(len(shape_of(value))), self._rows_of_product(self.rows_of_total)]
+        return emit.elementwise([value, total], emit.empty_like(value), body, maps)
 
 
 def _of_rows(emit: Emitter, guard: Generic, total: SSAValue) -> SSAValue:

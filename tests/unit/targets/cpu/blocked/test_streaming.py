@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, linalg, math, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -153,6 +153,22 @@ def test_a_row_of_nothing_is_nan_wherever_it_is_divided(after: bool):
     view = head("q", "k", 8, ("q", "k"), scores=with_argument(3, arith.AddfOp, "q", "k"), after=after)
     sizes = {"q": 5, "k": 170}
     check(view, lambda q, k, v, m: expected(q, k, v, scores=lambda s: s + m), sizes, [*arrays_for(view, sizes)[:3], mask])
+
+
+@pytest.mark.parametrize("keys", [0, 1, 170])
+def test_a_reciprocal_of_the_total_is_computed_once_per_row(keys: int):
+    p = Dispatch(("q", "k"), ("k", 8))
+    top = over_last(p, p.x[0], arith.MaximumfOp, "q", "k")
+    powers = with_rows(p, p.x[0], top, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])), "q", "k")
+    total = over_last(p, powers, arith.AddfOp, "q", "k")
+    one = p.elementwise([total], p.empty("q"), lambda b: b.op(arith.DivfOp, b.constant(1.0, p.element), b.args[0]), [identity_map(1)] * 2)
+    weights = with_rows(p, powers, one, lambda b: b.op(arith.MulfOp, *b.args[:2]), "q", "k")
+
+    def wanted(s: Array, v: Array) -> Array:
+        some = np.exp(s.astype(np.float64) - s.max(-1, keepdims=True, initial=-np.inf))
+        return some / some.sum(-1, keepdims=True) @ v
+
+    check(p.done(p.matmul(weights, p.x[1], "q", 8)), wanted, {"q": 21, "k": keys})
 
 
 def test_weights_times_a_mask_stay_in_the_blocks():

@@ -52,16 +52,18 @@ class Linear:
         """`self + factor * other`; terms that cancel are gone."""
         terms = dict(self.terms)
         for atom, coefficient in other.terms.items():
-            total = d.add(terms.get(atom, 0), d.mul(coefficient, factor))
-            if total == 0:
-                terms.pop(atom, None)
-            else:
-                terms[atom] = total
+            _accumulate(terms, atom, d.mul(coefficient, factor))
         return Linear(terms, d.add(self.constant, d.mul(other.constant, factor)))
 
     def times(self, factor: Dim) -> Linear:
         """The product with a size."""
         return Linear({}).plus(self, factor)
+
+    def counted_from(self, loop: int, start: Dim) -> Linear | None:
+        """The form with `loop` counted from `start`; None where that puts a quotient inside a quotient."""
+        if any(isinstance(atom, Floor) and any(inner == loop for inner, _ in atom.terms) for atom in self.terms):
+            return self.with_loops(lambda i: Linear({i: 1}, start if i == loop else 0))
+        return Linear(self.terms, d.add(self.constant, d.mul(self.terms.get(loop, 0), start)))
 
     def with_loops(self, place: Callable[[int], Linear]) -> Linear | None:
         """The form with every loop replaced by another form; None where that puts a quotient inside a quotient."""
@@ -110,10 +112,25 @@ def range_of(form: Linear, extents: Sequence[Dim]) -> tuple[int, int] | None:
 
 def flatten(at: Sequence[Linear], dims: Sequence[Dim]) -> Linear:
     """The row-major linear index of the coordinates `at` in a tensor of sizes `dims`."""
-    total = constant(0)
-    for coordinate, size in zip(at, dims, strict=True):
-        total = total.times(size).plus(coordinate)
-    return total
+    strides: list[Dim] = [1]
+    for size in reversed(dims[1:]):
+        strides.append(d.mul(strides[-1], size))
+    terms: dict[Atom, Dim] = {}
+    total: Dim = 0
+    for coordinate, stride in zip(at, reversed(strides[: len(dims)]), strict=True):
+        total = d.add(total, d.mul(coordinate.constant, stride))
+        for atom, coefficient in coordinate.terms.items():
+            _accumulate(terms, atom, d.mul(coefficient, stride))
+    return Linear(terms, total)
+
+
+def _accumulate(terms: dict[Atom, Dim], atom: Atom, coefficient: Dim) -> None:
+    """Add to the coefficient of `atom`; a term that cancels is gone."""
+    total = d.add(terms.get(atom, 0), coefficient)
+    if total == 0:
+        terms.pop(atom, None)
+    else:
+        terms[atom] = total
 
 
 def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[Linear] | None:

@@ -173,11 +173,10 @@ def _segment(path: Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Dim
 
 
 def _shifted(path: Path, loop: int, start: Dim) -> Path | None:
-    def place(i: int) -> Linear:
-        return Linear({i: 1}, start if i == loop else 0)
-
-    at = [coordinate.with_loops(place) for coordinate in path.at]
-    inside = [bound.coordinate.with_loops(place) for bound in path.bounds]
+    if start == 0:
+        return path
+    at = [coordinate.counted_from(loop, start) for coordinate in path.at]
+    inside = [bound.coordinate.counted_from(loop, start) for bound in path.bounds]
     if None in at or None in inside:
         return None
     bounds = tuple(Bound(c, bound.size) for c, bound in zip(inside, path.bounds, strict=True) if c is not None)
@@ -285,7 +284,8 @@ class Tracer:
         lows, highs = self.shapes.mixed(_numbers(op, "static_low"), op.low), self.shapes.mixed(_numbers(op, "static_high"), op.high)
         at, bounds = list(path.at), list(path.bounds)
         for axis, (low, high, size) in enumerate(zip(lows, highs, self.shapes.dims(op.source), strict=True)):
-            at[axis] = at[axis].plus(constant(d.mul(low, -1)))
+            if low != 0:
+                at[axis] = at[axis].plus(constant(d.mul(low, -1)))
             if low != 0 or high != 0:
                 bounds.append(Bound(at[axis], size))
         return replace(path, value=op.source, at=tuple(at), bounds=tuple(bounds), pad=pad)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -25,12 +26,16 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands, used_dims
+from fuseline.analysis.views import RESHAPES
 from fuseline.ir.dim import Dim, product, upper_bound
 
 PrologueKind = Literal["addressed", "segmented", "packed"]
 
 BLOCK_USES = 64
 """Rows or columns, at least, that one evaluation of an element into scratch serves (where the root has so many)."""
+
+_FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
+"""Ops that are looked through wherever they are: nothing is stored for them."""
 
 LONGEST_PACKED = 4096
 """Reduction steps up to which a block of rows fits the scratch."""
@@ -77,7 +82,7 @@ def prologue(root: StructuredOp, position: int, members: Collection[Operation], 
 def _is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
     if not isinstance(value, OpResult):
         return True
-    return value.op not in members and kind(value.op) not in (Kind.RESHAPE, Kind.FILL, Kind.EMPTY)
+    return value.op not in members and type(value.op) not in _FREE
 
 
 def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
@@ -91,7 +96,7 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
         seen.add(value.op)
         yield value.op
         todo += [operand for operand in value.op.operands if isinstance(operand.type, TensorType)]
-        todo += captured_tensors(value.op)
+        todo += captured_tensors(value.op) if value.op.regions else ()
 
 
 # products ------------------------------------------------------------------------------------------------------------------------------

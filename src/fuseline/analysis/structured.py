@@ -68,7 +68,7 @@ class StructuredOp:
     `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`. Make a new view after a rewrite.
     """
 
-    __slots__ = ("input_count", "iterators", "maps", "op")
+    __slots__ = ("_extents", "input_count", "iterators", "maps", "op")
 
     def __init__(self, op: linalg.ops.GenericOp) -> None:
         self.op = op
@@ -78,6 +78,7 @@ class StructuredOp:
         """`"parallel"` or `"reduction"` per loop."""
         self.input_count = len(self.maps) - (len(op.results) or len(op.outputs))
         """How many of the operands are read."""
+        self._extents: tuple[ShapeAnalysis, tuple[Dim, ...]] | None = None
 
     @property
     def rank(self) -> int:
@@ -126,6 +127,11 @@ class StructuredOp:
 
     def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
         """The extent of every loop, read off the first operand that spells it as a plain dimension; raises ValueError if none does."""
+        if self._extents is None or self._extents[0] is not shapes:
+            self._extents = shapes, self._spelled(shapes)
+        return self._extents[1]
+
+    def _spelled(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
         found: list[Dim | None] = [None] * self.rank
         for value, map_ in zip(operands_of(self.op), self.maps, strict=True):
             for expr, size in zip(map_.results, shapes.dims(value), strict=True):

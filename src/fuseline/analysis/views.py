@@ -22,14 +22,14 @@ def is_view(op: Operation) -> bool:
 
     A slice that is itself returned is no view: the caller's buffer is its own. Nor is a slice of a constant, which is cut at compile time.
     """
-    if isinstance(op, RESHAPES):
+    if type(op) in RESHAPES:  # no class derives from them, and xDSL's classes are slow to ask about derivation
         return True
-    return isinstance(op, tensor.ExtractSliceOp) and _is_contiguous(op) and not _is_known(base_of(op.source)) and not _is_returned(op.result)
+    return type(op) is tensor.ExtractSliceOp and _is_contiguous(op) and not _is_known(base_of(op.source)) and not _is_returned(op.result)
 
 
 def base_of(value: SSAValue) -> SSAValue:
     """The value whose buffer `value` lies in, as far as reshapes and contiguous slices go."""
-    while isinstance(value, OpResult) and (isinstance(value.op, RESHAPES) or _is_contiguous(value.op)):
+    while isinstance(value, OpResult) and (type(value.op) in RESHAPES or _is_contiguous(value.op)):
         value = value.op.operands[0]
     return value
 
@@ -45,7 +45,7 @@ def view_offset(op: Operation) -> int:
 
 
 def _is_contiguous(op: Operation) -> bool:
-    if not isinstance(op, tensor.ExtractSliceOp) or len(op.operands) > 1:
+    if type(op) is not tensor.ExtractSliceOp or len(op.operands) > 1:
         return False
     source, sizes = _shape(op.source), tuple(op.static_sizes.get_values())
     if DYNAMIC_INDEX in source or len(_shape(op.result)) != len(source) or any(stride != 1 for stride in op.static_strides.get_values()):
@@ -61,7 +61,7 @@ def _is_known(value: SSAValue) -> bool:
 def _is_returned(value: SSAValue) -> bool:
     for use in value.uses:
         user = use.operation
-        if not user.results or (isinstance(user, RESHAPES) and _is_returned(user.results[0])):
+        if not user.results or (type(user) in RESHAPES and _is_returned(user.results[0])):
             return True
     return False
 

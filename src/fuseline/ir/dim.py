@@ -214,7 +214,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     """The product of all sizes; 1 for none."""
     out: Dim = 1
     for dim in dims:
-        out = mul(out, dim)
+        out = out * dim if type(out) is int and type(dim) is int else mul(out, dim)
     return out
 
 

@@ -98,3 +98,26 @@ def test_a_loop_of_a_size_known_at_run_time_is_a_digit():
     shifted = divided(Linear({0: n, 1: 1}, 1), n, (4, n))
     assert shifted is not None
     assert not shifted[0].plain
+
+
+@given(forms, st.integers(0, 1), st.integers(0, 6), extents)
+def test_a_loop_counted_from_elsewhere_is_the_form_there(form: Linear, loop: int, start: int, extents: tuple[int, int]):
+    rounded = floor_of(form, 3)
+    assert rounded is not None
+    for whole in (form, form.plus(rounded, 2)):
+        moved = whole.counted_from(loop, start)
+        assert moved is not None
+        for point in product(*map(range, extents)):
+            there = [i + start if i_loop == loop else i for i_loop, i in enumerate(point)]
+            assert at(moved, point) == at(whole, there)
+
+
+@given(st.lists(st.tuples(forms, st.integers(0, 6)), min_size=0, max_size=4), extents)
+def test_flattened_coordinates_are_the_row_major_index(parts: list[tuple[Linear, int]], extents: tuple[int, int]):
+    flat = flatten([form for form, _ in parts], [size for _, size in parts])
+    assert all(coefficient != 0 for coefficient in flat.terms.values())
+    for point in product(*map(range, extents)):
+        index = 0
+        for form, size in parts:
+            index = index * size + at(form, point)
+        assert at(flat, point) == index

@@ -2,17 +2,19 @@
 
 Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the program. Moved data that a root
 reads where it lies comes first: it costs nothing, and as the tail of another group it would have to be stored. An answer stays valid until one of
-its groups changes; a merge re-examines the neighbours of the new group only. Every edge ends with one decision record.
+its groups changes; a merge re-examines the neighbours of the new group only. Rules are asked when a candidate could be the next: most of them are
+gone by then, for one of their groups has become another. Every edge ends with one decision record.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.edge_records import Outcome, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.group_order import GroupOrder
@@ -25,16 +27,6 @@ from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX, Candidate,
 from fuseline.report.records import Decision
 
 Pair = tuple[Group, Group]
-
-
-@dataclass
-class Outcome:
-    """The last word on a pair of groups: the rule that spoke and what it said."""
-
-    rule: str
-    answer: Legal | WhyNot
-    group: Group | None = None
-    bytes_saved: int = 0
 
 
 @dataclass
@@ -55,8 +47,7 @@ class Driver:
         self.alive = set(self.group_of.values())
         self.order = GroupOrder(self.group_of.values(), self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
-        self.queue: list[tuple[int, int, int, str, str, int, Pair, Outcome]] = []
-        self.ticket = 0
+        self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.streams = streams_of(graph, target)
 
@@ -73,9 +64,13 @@ class Driver:
 
     def _drain(self) -> None:
         while self.queue:
-            *_, pair, outcome = heapq.heappop(self.queue)
-            if pair[0] in self.alive and pair[1] in self.alive:
-                self._apply(pair, outcome)
+            rank, (merge, outcome) = self.queue.pop()
+            if merge.producer not in self.alive or merge.consumer not in self.alive:
+                continue
+            if outcome is None:
+                self._settle(merge, bytes_saved=-rank[1])
+            else:
+                self._apply((merge.producer, merge.consumer), outcome)
 
     def _examine_consumers(self, group: Group) -> None:
         for other in self.order.consumers(group):
@@ -90,15 +85,30 @@ class Driver:
             self.group_of[node] = group
 
     def _examine(self, producer: Group, consumer: Group) -> None:
-        outcome = self._judge(Merge(producer, consumer, self.target))
-        for read in consumer.reads_from(producer):
+        """Put a candidate into the queue where it comes at the earliest; whoever pops it asks the rules."""
+        merge = Merge(producer, consumer, self.target)
+        refusal = self._structural(merge)
+        if refusal is not None:
+            self._note(merge, Outcome("structure", refusal))
+            return
+        first = 0 if consumer.heavy and producer.moves else 1
+        saved = weigh(merge, self.graph).bytes_saved
+        self.queue.push((first, -saved, 0, producer.key, consumer.key), (merge, None))
+
+    def _settle(self, merge: Merge, bytes_saved: int) -> None:
+        """Ask the rules about a candidate, and queue it again where its answer says."""
+        outcome = self._ask_rules(merge, bytes_saved)
+        self._note(merge, outcome)
+        if outcome.group is not None:
+            self.queue.push(self._priority(merge.producer, merge.consumer, outcome), (merge, outcome))
+
+    def _note(self, merge: Merge, outcome: Outcome) -> None:
+        """The last word so far on the edges between two groups."""
+        for read in merge.reads:
             assert read.producer is not None
             self.edge_words[read.producer, read.consumer] = outcome
-        if outcome.group is not None:
-            self.ticket += 1
-            heapq.heappush(self.queue, (*self._priority(producer, consumer, outcome), self.ticket, (producer, consumer), outcome))
 
-    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> tuple[int, int, int, str, str]:
+    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> Rank:
         """Less comes first.
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to one thread. Then what
@@ -106,33 +116,36 @@ class Driver:
         """
         assert outcome.group is not None
         if consumer.heavy and outcome.group.pulled.issuperset(producer.members):
-            first = 0 if all(node.moves for node in producer.members) else 2
+            first = 0 if producer.moves else 2
         else:
             first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
 
     def _judge(self, merge: Merge) -> Outcome:
-        """The first rule that finds the merge legal, structure and target permitting; else the most telling refusal."""
+        """The rules' answer where the structure of the graph permits the merge."""
         refusal = self._structural(merge)
         if refusal is not None:
             return Outcome("structure", refusal)
+        return self._ask_rules(merge, weigh(merge, self.graph).bytes_saved)
+
+    def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
+        """The first rule that finds the merge legal, the target permitting; else the most telling refusal."""
         told: Outcome | None = None
         for rule in self.rules:
             answer = rule.matches(merge, self.graph)
             if isinstance(answer, NotApplicable):
                 continue
             if isinstance(answer, Legal):
-                accepted = self._accept(merge, rule, answer)
+                accepted = self._accept(merge, rule, answer, bytes_saved)
                 if accepted.group is not None:
                     return accepted
                 answer = accepted.answer
             told = told or Outcome(rule.name, answer)
         return told or Outcome("none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name))
 
-    def _accept(self, merge: Merge, rule: FusionRule, answer: Legal) -> Outcome:
+    def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
-        saved = weigh(merge, self.graph).bytes_saved
         refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)
@@ -274,49 +287,12 @@ class Driver:
     # records -------------------------------------------------------------------------------------------------------------------------
 
     def _records(self) -> list[Decision]:
-        records = [_arms_record(*words) for words in self.side_by_side]
+        records = [arms_record(*words) for words in self.side_by_side]
         for node in self.graph.nodes:
             for consumer in dict.fromkeys(read.consumer for read in node.readers):
-                records.append(self._record(node, consumer))
+                together = self.group_of[node] is self.group_of[consumer]
+                records.append(edge_record(node, consumer, self.edge_words[node, consumer], together=together))
         return sorted(records, key=lambda record: (record.producer, record.consumer))
-
-    def _record(self, producer: Node, consumer: Node) -> Decision:
-        together = self.group_of[producer] is self.group_of[consumer]
-        outcome = self.edge_words[producer, consumer]
-        answer = outcome.answer
-        missed = isinstance(answer, WhyNot)
-        code = answer.code if isinstance(answer, WhyNot) else ("fused" if together else "superseded")
-        return Decision(
-            rule=outcome.rule,
-            verdict="fused" if together else ("missed" if missed else "superseded"),
-            producer=producer.name,
-            consumer=consumer.name,
-            producer_op=producer.kind.value,
-            consumer_op=consumer.kind.value,
-            producer_nodes=producer.nodes,
-            consumer_nodes=consumer.nodes,
-            code="fused" if together else code,
-            detail=answer.detail if isinstance(answer, WhyNot) and not together else "",
-            at=answer.at if isinstance(answer, WhyNot) and not together else "",
-            numbers={**answer.numbers, "bytes_saved": float(outcome.bytes_saved)} if outcome.bytes_saved else dict(answer.numbers),
-        )
-
-
-def _arms_record(rule: str, first: Node, other: Node) -> Decision:
-    """Two arms of one dispatch: no value goes from one to the other."""
-    return Decision(
-        rule=rule,
-        verdict="fused",
-        producer=first.name,
-        consumer=other.name,
-        producer_op=first.kind.value,
-        consumer_op=other.kind.value,
-        producer_nodes=first.nodes,
-        consumer_nodes=other.nodes,
-        code="fused",
-        detail="independent: arms of one dispatch",
-        arms=True,
-    )
 
 
 def partition(graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default") -> Partition:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -20,12 +19,14 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured, captured_tensors, dims_of, is_generic, kind
+from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.provenance import provenance
+from fuseline.passes.fusion.lazily import lazily
 from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.plain_reads import Coordinate, plain_reads
+from fuseline.passes.fusion.prologues import Prologues
 
 FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
 """Cloned into every dispatch that uses them."""
@@ -59,7 +60,7 @@ class Node:
     """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
 
     `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by` are nodes whose results'
-    sizes the op needs, `sizes` the other way round: no data flows, but they come first.
+    sizes the op needs, `sizes` the other way round: no data flows, but they come first. `structured` is there for structured ops.
     """
 
     op: Operation
@@ -68,6 +69,7 @@ class Node:
     loops: tuple[Dim, ...]
     iterators: tuple[str, ...]
     written: tuple[tuple[int | None, ...], ...]
+    structured: StructuredOp | None = None
     reads: list[Read] = field(default_factory=list[Read])
     readers: list[Read] = field(default_factory=list[Read])
     sized_by: list[Node] = field(default_factory=list["Node"])
@@ -76,32 +78,37 @@ class Node:
     id: str = ""
     order: int = 0
 
-    @property
+    @lazily
     def name(self) -> str:
         """The id with the kind, as reports print it."""
         return f"{self.kind.value}.{self.id}"
 
-    @property
+    @lazily
     def nodes(self) -> tuple[str, ...]:
         """The source nodes behind the op."""
         return provenance(self.op)
 
-    @cached_property
+    @lazily
+    def captured(self) -> tuple[SSAValue, ...]:
+        """What the op's regions use from outside."""
+        return tuple(captured(self.op)) if self.op.regions else ()
+
+    @lazily
     def parallel(self) -> tuple[int, ...]:
         """The parallel loops."""
         return tuple(i for i, iterator in enumerate(self.iterators) if iterator == "parallel")
 
-    @property
+    @lazily
     def heavy(self) -> bool:
         """Whether this is an op that a dispatch is built around."""
         return self.kind in HEAVY
 
-    @property
+    @lazily
     def reduces(self) -> bool:
         """Whether any loop is a reduction."""
         return "reduction" in self.iterators
 
-    @property
+    @lazily
     def moves(self) -> bool:
         """Whether the op only moves data."""
         return self.kind in MOVEMENT
@@ -113,7 +120,9 @@ class Node:
 
     def result_index(self, value: SSAValue) -> int:
         """Which result `value` is."""
-        return next(i for i, result in enumerate(self.op.results) if result is value)
+        if isinstance(value, OpResult) and value.op is self.op:
+            return value.index
+        raise ValueError(f"{value} is no result of {self.op.name}")
 
 
 class FusionGraph:
@@ -124,6 +133,7 @@ class FusionGraph:
 
     def __init__(self, block: Block, shapes: ShapeAnalysis, taken: dict[str, int] | None = None) -> None:
         self.block, self.shapes = block, shapes
+        self.prologues = Prologues(shapes)
         self.nodes: list[Node] = []
         self._by_op: dict[Operation, Node] = {}
         self._bytes: dict[SSAValue, Dim] = {}
@@ -169,14 +179,13 @@ class FusionGraph:
             node.reads.append(read)
             if read.producer is not None:
                 read.producer.readers.append(read)
-        for source in sorted(self._size_sources(node.op), key=lambda other: other.position):
+        for source in sorted(self._size_sources((*node.op.operands, *node.captured)), key=lambda other: other.position):
             node.sized_by.append(source)
             source.sizes.append(node)
         node.escapes = any(self._escapes(result) for result in node.op.results)
 
-    def _size_sources(self, op: Operation) -> frozenset[Node]:
-        """The nodes behind the free ops (sizes, inits) that `op` uses."""
-        used = (*op.operands, *(captured(op) if op.regions else ()))
+    def _size_sources(self, used: Iterable[SSAValue]) -> frozenset[Node]:
+        """The nodes behind those of the values that free ops make (sizes, inits)."""
         free = [value.op for value in used if isinstance(value, OpResult) and value.op not in self._by_op]
         return frozenset[Node]().union(*(self._behind_free(other) for other in free if other.operands))
 
@@ -185,7 +194,7 @@ class FusionGraph:
         if found is None:
             values = op.operands[1:] if is_view(op) else op.operands  # what a view views is read
             direct = {self._by_op[value.op] for value in values if isinstance(value, OpResult) and value.op in self._by_op}
-            found = self._behind[op] = self._size_sources(op) | direct
+            found = self._behind[op] = self._size_sources(_used_by(op)) | direct
         return found
 
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
@@ -218,6 +227,10 @@ def element_bytes(value: SSAValue) -> int:
     return max(1, int(width) // 8)
 
 
+def _used_by(op: Operation) -> tuple[SSAValue, ...]:
+    return (*op.operands, *(captured(op) if op.regions else ()))
+
+
 def plain_coordinate(coordinate: Coordinate) -> bool:
     """Whether a coordinate is one loop or a constant."""
     return isinstance(coordinate, AffineDimExpr | AffineConstantExpr)
@@ -226,8 +239,8 @@ def plain_coordinate(coordinate: Coordinate) -> bool:
 def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
     assert is_generic(op)
     view = StructuredOp(op)
-    written = tuple(tuple(e.position if isinstance(e, AffineDimExpr) else None for e in map_.results) for map_ in view.output_maps)
-    return Node(op, op_kind, position, view.loops(shapes), view.iterators, written)
+    written = tuple([tuple(loops_of(map_.results)) for map_ in view.output_maps])
+    return Node(op, op_kind, position, view.loops(shapes), view.iterators, written, view)
 
 
 def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
@@ -239,17 +252,16 @@ def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalys
 
 def _operand_reads(node: Node) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
     """The tensors a node reads, each with the node's coordinates; an init that the body ignores is not read."""
-    op = node.op
-    if is_generic(op):
-        view = StructuredOp(op)
-        for i, (value, map_) in enumerate(zip((*view.inputs, *view.outputs), view.maps, strict=True)):
-            if view.body.args[i].uses:
+    op, view = node.op, node.structured
+    if view is not None:
+        for value, map_, argument in zip(view.operands, view.maps, view.body.args, strict=True):
+            if argument.first_use is not None:
                 yield value, tuple(map_.results)
     else:
         yield from plain_reads(op)
-    for value in captured_tensors(op) if op.regions else ():
-        assert isinstance(value.type, TensorType)
-        yield value, (None,) * len(value.type.get_shape())
+    for value in node.captured:
+        if isinstance(value.type, TensorType):
+            yield value, (None,) * len(value.type.get_shape())
 
 
 def _through_view(op: Operation, coordinates: tuple[Coordinate, ...], shapes: ShapeAnalysis) -> tuple[tuple[Coordinate, ...], bool]:

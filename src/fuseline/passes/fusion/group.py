@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -21,6 +20,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
+from fuseline.passes.fusion.lazily import lazily
 from fuseline.passes.fusion.loop_classes import Loop
 from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
 
@@ -55,23 +55,28 @@ class Group:
         place = tuple(position.get(loop) for loop in range(len(node.loops)))
         return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
 
-    @cached_property
+    @lazily
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
         placed = [node for node in self.members if node not in self.pulled] or self.members
         return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
-    @cached_property
+    @lazily
     def heavy(self) -> bool:
         """Whether any member is a contraction, convolution or pooling."""
         return any(node.kind in HEAVY for node in self.members)
 
-    @cached_property
+    @lazily
     def reduces(self) -> bool:
         """Whether any member reduces."""
         return any(node.reduces for node in self.members)
 
-    @cached_property
+    @lazily
+    def moves(self) -> bool:
+        """Whether all members only move data."""
+        return all(node.moves for node in self.members)
+
+    @lazily
     def blocked(self) -> bool:
         """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing, or keeps loops inside."""
         reducing = [node for node in self.members if node.reduces and node not in self.pulled]
@@ -86,7 +91,7 @@ class Group:
         """Whether rules may speak about this group."""
         return self.members[0].fusable
 
-    @cached_property
+    @lazily
     def key(self) -> str:
         """Orders groups whatever the order of the program: the least member id."""
         return min(node.id for node in self.members)
@@ -97,7 +102,7 @@ class Group:
 
     def reads_from(self, other: Group) -> Iterator[Read]:
         """Every read of a value of `other` by a member of this group."""
-        theirs = set(other.members)
+        theirs = other.member_set
         for node in self.members:
             for read in node.reads:
                 if read.producer in theirs:
@@ -105,7 +110,7 @@ class Group:
 
     def outside_reads(self) -> Iterator[Read]:
         """Every read of a value from outside."""
-        mine = set(self.members)
+        mine = self.member_set
         for node in self.members:
             for read in node.reads:
                 if read.producer not in mine:
@@ -113,7 +118,7 @@ class Group:
 
     def results(self) -> list[SSAValue]:
         """The values that someone outside reads, or that the function returns."""
-        mine = set(self.members)
+        mine = self.member_set
         found: dict[SSAValue, None] = {}
         for node in self.members:
             for read in node.readers:
@@ -127,12 +132,12 @@ class Group:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
         return {read.value for read in self.outside_reads() if not read.filled} | set(self.results())
 
-    @cached_property
+    @lazily
     def streamed(self) -> frozenset[Loop]:
         """The loops that a workgroup meets block by block."""
         return streamed_loops(self.members, self.place.keys(), self.results(), self.streams) if self.streams else frozenset()
 
-    @cached_property
+    @lazily
     def scratch_bytes(self) -> int | None:
         """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
 
@@ -151,7 +156,16 @@ class Group:
 
     def parallel_iterations(self) -> int | None:
         """How many grid points there are at most; None without a bound."""
+        return self._points
+
+    @lazily
+    def _points(self) -> int | None:
         return upper_bound(product(self.grid))
+
+    @lazily
+    def member_set(self) -> frozenset[Node]:
+        """The members."""
+        return frozenset(self.members)
 
 
 @dataclass(frozen=True)
@@ -267,7 +281,7 @@ def joined(arms: Sequence[Group]) -> Group:
 
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
     """The values that lie in scratch between members, with how many elements of them there are per grid point."""
-    mine = set(group.members)
+    mine = group.member_set
     carried = {stream.product for stream in group.streams} if group.streamed else set[Node]()
     for node in group.members:
         inside = [read for read in node.readers if read.consumer in mine]

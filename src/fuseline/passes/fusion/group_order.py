@@ -21,16 +21,30 @@ class GroupOrder:
     def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
         self.group_of = group_of
         self.place = {group: i for i, group in enumerate(groups)}
+        self._producers: dict[Group, list[Group]] = {}
+        self._consumers: dict[Group, list[Group]] = {}
 
     def producers(self, group: Group) -> list[Group]:
-        """The groups that `group` reads from, or takes sizes from."""
+        """The groups that `group` reads from, or takes sizes from. The list is not the caller's to change."""
+        known = self._producers.get(group)
+        if known is None:
+            known = self._producers[group] = self._found_producers(group)
+        return known
+
+    def _found_producers(self, group: Group) -> list[Group]:
         found = {self.group_of[read.producer]: None for node in group.members for read in node.reads if read.producer is not None}
         found.update({self.group_of[other]: None for node in group.members for other in node.sized_by})
         found.pop(group, None)
         return list(found)
 
     def consumers(self, group: Group) -> list[Group]:
-        """The groups that read from `group`, or take sizes from it."""
+        """The groups that read from `group`, or take sizes from it. The list is not the caller's to change."""
+        known = self._consumers.get(group)
+        if known is None:
+            known = self._consumers[group] = self._found_consumers(group)
+        return known
+
+    def _found_consumers(self, group: Group) -> list[Group]:
         found = {self.group_of[read.consumer]: None for node in group.members for read in node.readers}
         found.update({self.group_of[other]: None for node in group.members for other in node.sizes})
         found.pop(group, None)
@@ -66,6 +80,16 @@ class GroupOrder:
         self.place[new] = slots[len(before)]
         for group, slot in zip(sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True):
             self.place[group] = slot
+        self._forget(parts)
+
+    def _forget(self, parts: Sequence[Group]) -> None:
+        """Drop what is known of the neighbours of `parts`: from now on they neighbour another group."""
+        for part in parts:
+            for group in self.producers(part):
+                self._consumers.pop(group, None)
+            for group in self.consumers(part):
+                self._producers.pop(group, None)
+            del self._producers[part], self._consumers[part]
 
     def _reached(self, parts: Sequence[Group], places: range, step: _Step) -> list[Group]:
         """What `step` leads to from `parts` within `places`."""

@@ -51,7 +51,8 @@ def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> st
     `taken` counts how often each place occurs in the functions of a program read before this one; it is brought up to date.
     """
     labels = _Reads(nodes)
-    local = {node: local_digest(node) for node in nodes}
+    texts = _Texts()
+    local = {node: local_digest(node, texts) for node in nodes}
     colours = _refined(nodes, local, labels)
     fingerprint = digest("graph", *sorted(colours.values()))
     depth = _depths(nodes)
@@ -75,13 +76,28 @@ def digest(*parts: str) -> str:
 # one node ------------------------------------------------------------------------------------------------------------------------------
 
 
-def local_digest(node: Node) -> str:
+class _Texts:
+    """Attributes as text. Ops share most of theirs, and looking one up by identity is far cheaper than hashing it; the ops keep them alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, attribute: Attribute) -> str:
+        """`attribute` as MLIR prints it; a function on the host by its operator alone: the number behind it is the order of the program."""
+        found = self._known.get(id(attribute))
+        if found is None:
+            called = type(attribute) is SymbolRefAttr
+            found = self._known[id(attribute)] = _CALL_NUMBER.sub("", attribute.string_value()) if called else attributes.text(attribute)
+        return found
+
+
+def local_digest(node: Node, texts: _Texts) -> str:
     """What a node is by itself: kind, loops, maps and body. Constants enter by type, symbols by their bounds and where they occur in the op."""
     names = _SymbolNames()
     parts = [node.kind.value, node.op.name, ",".join(names.text(dim) for dim in node.loops), ",".join(node.iterators), str(node.escapes)]
     parts += [",".join(map(str, axes)) for axes in node.written]
-    parts += [_read_text(read) + attributes.text(read.value.type) for read in node.reads]
-    parts += _code(node.op)
+    parts += [_read_text(read) + texts.of(read.value.type) for read in node.reads]
+    parts += _code(node.op, texts)
     return digest(*parts)
 
 
@@ -108,32 +124,34 @@ class _SymbolNames:
         return to_text(substitute(dim, {known.name: new for known, new in self.seen.items()}))
 
 
-def _code(op: Operation) -> Iterable[str]:
+def _code(op: Operation, texts: _Texts) -> Iterable[str]:
     """The op and its body: names, types, attributes, and which value each op reads; not the values of constants."""
-    numbers: dict[SSAValue, int] = {}
+    numbers: dict[int, int] = {}  # by identity
     for inner in (op, *ops_inside(op)):
         for region in inner.regions:
             for block in region.blocks:
                 _number(block, numbers)
-        reads = ",".join([str(numbers.get(value, "-")) for value in inner.operands]) if inner is not op else ""
+        reads = ",".join([str(numbers.get(id(value), "-")) for value in inner.operands]) if inner is not op else ""
+        types: list[str] = []
         for result in inner.results:
-            numbers[result] = len(numbers)
-        types = " ".join([attributes.text(result.type) for result in inner.results])
-        yield f"{inner.name}({reads}){types}{'' if isinstance(inner, ConstantOp) else _attributes(inner.properties)}"
+            numbers[id(result)] = len(numbers)
+            types.append(texts.of(result.type))
+        yield f"{inner.name}({reads}){' '.join(types)}{'' if type(inner) is ConstantOp else _attributes(inner.properties, texts)}"
 
 
-def _number(block: Block, numbers: dict[SSAValue, int]) -> None:
+def _number(block: Block, numbers: dict[int, int]) -> None:
     for argument in block.args:
-        numbers[argument] = len(numbers)
+        numbers[id(argument)] = len(numbers)
 
 
-def _attributes(properties: Mapping[str, Attribute]) -> str:
-    return "".join([f"{name}={_attribute(value)};" for name, value in sorted(properties.items()) if "segment" not in name.lower()])
+def _attributes(properties: Mapping[str, Attribute], texts: _Texts) -> str:
+    return "".join([f"{name}={texts.of(properties[name])};" for name in _telling(tuple(properties))]) if properties else ""
 
 
-def _attribute(value: Attribute) -> str:
-    """A function on the host is called by its operator and a number, which is the order of the program."""
-    return _CALL_NUMBER.sub("", value.string_value()) if isinstance(value, SymbolRefAttr) else attributes.text(value)
+@lru_cache(maxsize=256)
+def _telling(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The properties that say what an op is, by name: not how its operands are grouped."""
+    return tuple(sorted(name for name in names if "segment" not in name.lower()))
 
 
 # the graph -----------------------------------------------------------------------------------------------------------------------------
@@ -143,7 +161,7 @@ class _Reads:
     """How a node reads: the position of the read among its reads, and, for a value from outside the graph, who else reads it."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.position: dict[int, int] = {id(read): i for node in nodes for i, read in enumerate(node.reads)}
+        self._labels: dict[int, str] = {id(read): f"{i}.{_result_index(read)}" for node in nodes for i, read in enumerate(node.reads)}
         self.outside: dict[SSAValue, list[Read]] = defaultdict(list)
         for node in nodes:
             for read in node.reads:
@@ -152,13 +170,16 @@ class _Reads:
 
     def of(self, read: Read) -> str:
         """Which read of its node, of which result of its producer."""
-        result = read.producer.result_index(read.value) if read.producer is not None else 0
-        return f"{self.position[id(read)]}.{result}"
+        return self._labels[id(read)]
 
     def company(self, read: Read) -> list[Read]:
         """The reads of a value from outside the graph that few read; of one that many read none."""
         found = self.outside[read.value]
         return found if len(found) <= COMPANY else []
+
+
+def _result_index(read: Read) -> int:
+    return read.producer.result_index(read.value) if read.producer is not None else 0
 
 
 def _places(nodes: Sequence[Node], local: Mapping[Node, str]) -> dict[Node, str]:

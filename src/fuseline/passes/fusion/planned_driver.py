@@ -15,7 +15,8 @@ from fuseline.analysis.structured import Kind
 from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, WhyNot
-from fuseline.passes.fusion.driver import Driver, Outcome, Pair, Partition, partition
+from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
+from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.guide import Guide, PlannedSet
@@ -47,8 +48,8 @@ class PlannedDriver(Driver):
 
     # what the plan restricts -----------------------------------------------------------------------------------------------------------
 
-    def _judge(self, merge: Merge) -> Outcome:
-        outcome = super()._judge(merge)
+    def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
+        outcome = super()._ask_rules(merge, bytes_saved)
         refusal = self.guide.refusal(merge.producer, merge.consumer) if outcome.group is not None else None
         return Outcome(PLAN, refusal) if refusal is not None else outcome
 

@@ -73,6 +73,8 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
     Args:
         evaluated_ns: what evaluating a producer in place takes beyond evaluating it once.
     """
+    if not group.blocked and evaluated_ns <= bytes_saved / BYTES_PER_NS + LAUNCH_NS:
+        return None  # nothing is streamed
     return costs_more(group, (merge.producer, merge.consumer), graph, merge.target, bytes_saved, level, evaluated_ns)
 
 

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any, ClassVar
 
 from fuseline.errors import FuselineError
@@ -20,6 +19,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Read
 from fuseline.passes.fusion.group import Alignment, Group, align, cut_behind, merged, pulled_into
+from fuseline.passes.fusion.lazily import lazily
 
 RESERVED_NAMES = frozenset(
     {"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats", "streamed-softmax"}
@@ -35,7 +35,7 @@ class Shape(Enum):
     CUT = "cut"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Merge:
     """A candidate: two groups, the reads between them, and what merging would give (computed when asked for)."""
 
@@ -43,27 +43,27 @@ class Merge:
     consumer: Group
     target: TargetDescription
 
-    @cached_property
+    @lazily
     def reads(self) -> tuple[Read, ...]:
         """The edges between the two groups."""
         return tuple(self.consumer.reads_from(self.producer))
 
-    @cached_property
+    @lazily
     def alignment(self) -> Alignment:
         """The grid loops that correspond along all edges."""
         return align(self.producer, self.consumer)
 
-    @cached_property
+    @lazily
     def shared(self) -> Group:
         """The merged group over the loops that correspond."""
         return merged(self.producer, self.consumer, self.alignment)
 
-    @cached_property
+    @lazily
     def pulled(self) -> Group:
         """The consumer with the producer read in place."""
         return pulled_into(self.producer, self.consumer)
 
-    @cached_property
+    @lazily
     def scratch(self) -> int | None:
         """Bytes of scratch of `shared`; None where a size is unbounded."""
         return self.shared.scratch_bytes
@@ -82,8 +82,8 @@ class Merge:
     @property
     def leaks(self) -> bool:
         """Whether anyone but the consumer reads the producer."""
-        members = set(self.producer.members) | set(self.consumer.members)
-        return any(node.escapes or any(read.consumer not in members for read in node.readers) for node in self.producer.members)
+        mine, theirs = self.producer.member_set, self.consumer.member_set
+        return any(node.escapes or any([read.consumer not in mine and read.consumer not in theirs for read in node.readers]) for node in mine)
 
 
 class FusionRule(ABC):

@@ -10,8 +10,11 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import Answer, Legal
+from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.rule import builtin_rules, order_rules
+from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules, order_rules
 
 from .programs import Program
 
@@ -103,3 +106,26 @@ def test_rules_come_after_those_they_name():
     names = [rule.name for rule in order_rules(builtin_rules())]
     for rule in builtin_rules():
         assert all(names.index(other) < names.index(rule.name) for other in rule.after)
+
+
+def test_rules_are_asked_once_a_candidate_could_be_next():
+    """A chain of equal ops: what is merged in between takes the candidates before it away, and nobody asked about them."""
+    asked: list[tuple[str, str]] = []
+
+    class Counting(FusionRule):
+        name = "counting"
+
+        def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+            del graph
+            asked.append((merge.producer.key, merge.consumer.key))
+            return Legal()
+
+    p = Program((64, 64))
+    value = p.x[0]
+    for _ in range(20):
+        value = p.unary(value)
+    graph = FusionGraph(p.done(value).function.body.block, ShapeAnalysis())
+    result = partition(graph, [Counting()], TargetDescription("null", threads=2))
+    assert len(result.groups) == 1
+    assert len(asked) == len(set(asked)) <= 2 * len(graph.nodes)
+    assert len(result.decisions) == len(graph.nodes) - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
-from fuseline.analysis.prologue import Prologue, producers_of, prologue
-from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_generic
+from fuseline.analysis.prologue import Prologue
+from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node, Read
@@ -60,13 +60,14 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     mine = {node.op for node in merge.producer.members}
     total = 0.0
     for node in merge.consumer.members:
-        if not node.heavy or not is_generic(node.op) or node in merge.consumer.pulled:
+        view = node.structured
+        if not node.heavy or view is None or node in merge.consumer.pulled:
             continue
-        view = StructuredOp(node.op)
         for position, value in enumerate(view.inputs):
-            if mine.isdisjoint(producers_of(value, read_through)):
+            chain = graph.prologues.chain(view, position, read_through)
+            if mine.isdisjoint(chain):
                 continue
-            found = prologue(view, position, read_through, graph.shapes)
+            found = graph.prologues.through(view, position, chain)
             if found.kind is None or not isfinite(found.recompute):
                 return WhyNot("recompute", found.reason or "each element would be computed an unknown number of times", node.name)
             total += _evaluation_ns(found, graph.shapes.dims(value))

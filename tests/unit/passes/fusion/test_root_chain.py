@@ -85,3 +85,11 @@ def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(taps:
     p = Program((258, channels), (taps, channels, 64))
     pooled = p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)
     assert _chain(p.done(pooled), replace(TARGET, numerics=numerics), ("convolution", "reduction")).code == code
+
+
+def test_a_number_of_rows_without_a_bound_is_weighed_like_a_likely_one():
+    """As bytes and as passes over an operand alike: neither side of the balance forgets it."""
+    p = Program(("rows", 32), (32, 48))
+    decision = _chain(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    assert (decision.verdict, decision.rule) == ("fused", "root-chain")
+    assert decision.numbers["bytes_saved"] == 2 * 4 * 512 * 48

@@ -26,6 +26,7 @@ ALONE = (
     "sink-collapse-shapes",
     "bubble-expand-shapes",
     "sink-expand-shapes",
+    "collapse-dims",
     "fold-broadcasts-into-readers",
     "fold-scale-into-weights",
     "fold-pad-into-consumer",

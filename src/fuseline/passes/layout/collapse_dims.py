@@ -1,0 +1,62 @@
+"""collapse-dims: loops that always appear side by side are one loop.
+
+    exp over (4, 6, 8) ──> sum over 8      =>      exp over (24, 8) ──> sum over 8
+
+Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at arguments, constants and results
+alone, where it is free, or cancels one that was there. What is left has fewer loops to walk and to match; ops that differ in how their rows
+are grouped become equal.
+
+Not in the pipeline: after `sink-expand-shapes` no model at hand has such loops left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.structured import is_generic
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import ops_of
+from fuseline.passes.layout.rewriting.loops import collapse_loops
+from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+
+
+@dataclass(frozen=True)
+class CollapseDimsPass(ModulePass):
+    """Has no options."""
+
+    name = "collapse-dims"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ledger = Ledger(op)
+        for function in functions(op):
+            scope = Scope(function, ctx)
+            scope.lift_sizes()
+            scope.sweep()
+            while _collapse(scope):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
+                _cancel(scope)
+        ledger.close(ctx, self.name)
+
+
+def _collapse(scope: Scope) -> bool:
+    """Merge loops once; whether there were any."""
+    together = LoopsTogether(scope, [inner for inner in ops_of(scope.block) if is_generic(inner)])
+    found = [(op, groups) for op in together.views if (groups := together.groups(op))]
+    for op, groups in found:
+        for group in reversed(groups):
+            op = collapse_loops(scope, op, group)
+    return bool(found)
+
+
+def _cancel(scope: Scope) -> None:
+    for inner in ops_of(scope.block):
+        if is_reshape(inner):
+            merge_chain(scope, inner)
+    scope.sweep()
+
+
+EXPORT = CollapseDimsPass

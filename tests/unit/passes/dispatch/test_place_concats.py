@@ -1,0 +1,51 @@
+"""Concats that become memory: what is recorded, and what another run of fusion makes of them."""
+
+from __future__ import annotations
+
+from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.text import print_module
+from fuseline.passes.registry import parse_passes
+from tests.unit.passes.fusion.programs import Program
+
+
+def _chain() -> Program:
+    """Three products that depend on each other, one below the other: no arms, as each waits for the one before."""
+    p = Program((4, 8), (8, 8))
+    a = p.matmul(p.x[0], p.x[1])
+    b = p.matmul(a, p.x[1])
+    c = p.matmul(b, p.x[1])
+    return p.done(p.concat(a, b, c, axis=0))
+
+
+def _run(ctx: CompilerContext, p: Program, *names: str) -> str:
+    for one in parse_passes(",".join(names)):
+        one.apply(ctx, p.module)
+        p.module.verify()
+    return print_module(p.module)
+
+
+FORM = "form-dispatch-regions{fusion=none}"
+
+
+def test_fusing_again_leaves_it_where_it_is():
+    p, ctx = _chain(), new_context()
+    once = _run(ctx, p, FORM, "place-concats")
+    assert _run(ctx, p, FORM, "place-concats") == once
+    assert _run(ctx, p, "place-concats", FORM) == once
+
+
+def test_the_source_node_costs_nothing_and_its_edges_are_fused():
+    p, ctx = _chain(), new_context()
+    _run(ctx, p, FORM, "place-concats")
+    assert ctx.records.eliminated == {"n4": "place-concats"}
+    edges = [decision for decision in ctx.records.decisions if decision.consumer_op == "concat"]
+    assert len(edges) == 3
+    assert {(edge.verdict, edge.rule, edge.code) for edge in edges} == {("fused", "place-concats", "fused")}
+
+
+def test_other_edges_keep_their_words():
+    p, ctx = _chain(), new_context()
+    _run(ctx, p, FORM)
+    before = [decision for decision in ctx.records.decisions if decision.consumer_op != "concat"]
+    _run(ctx, p, "place-concats")
+    assert [decision for decision in ctx.records.decisions if decision.consumer_op != "concat"] == before

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
@@ -96,8 +97,8 @@ class OnnxNode:
         return int(self._value(name, default))
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A float attribute, as the f32 that the file holds."""
-        return float(self._value(name, default))
+        """A float attribute, as the f32 that the file holds; the default rounded to one too, as it is in ONNX's schemas."""
+        return float(np.float32(self._value(name, default)))
 
     def text(self, name: str, default: str = "") -> str:
         """A string attribute."""

@@ -206,7 +206,8 @@ def sin_cos(k: K, x: Value) -> tuple[Value, Value]:
         far, turns = reduce_huge(k, x)
         return k.select(huge, far, r), k.select(huge, turns, n)
 
-    r, n = k.when(k.compare("gt", k.reduce("max", size), _QUICK_REDUCTION_LIMIT), slow, lambda: (r, n))
+    farthest = k.reduce("max", k.select(huge, size, 0.0))  # no NaN among them, which would hide what is huge in other lanes
+    r, n = k.when(k.compare("gt", farthest, _QUICK_REDUCTION_LIMIT), slow, lambda: (r, n))
     z = k.mul(r, r)
     sine = k.fma(k.mul(r, z), polynomial(k, z, _SIN), r)
     cosine = k.fma(k.mul(z, z), polynomial(k, z, _COS), k.fma(z, -0.5, 1.0))

@@ -163,17 +163,26 @@ def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -
     best = filled(node, lowest(x.dtype) if largest else highest(x.dtype), dims, x.dtype)
     where = filled(node, 0, dims, INDEX_DTYPE)
     predicate = ("ge" if last else "gt") if largest else ("le" if last else "lt")
+    floating = is_float(x.dtype)
 
     def body(b: Body) -> Sequence[SSAValue]:
         p, top, at = b.args
         here = b.op(arith.IndexCastOp, scalars.loop_index(b, axis), mlir_element(INDEX_DTYPE))
         better = scalars.compare(b, x.dtype, predicate, p, top)
+        if floating:
+            better = _or_nan(b, x.dtype, better, p, top, last=last)
         return [scalars.select(b, better, p, top), scalars.select(b, better, here, at)]
 
     small = dims_map(x.rank, kept)
     iterators = [REDUCTION if a == axis else PARALLEL for a in range(x.rank)]
     op = node.emit.generic([node.ssa(x)], [best, where], [dims_map(x.rank, list(range(x.rank))), small, small], iterators, body)
     return result(op.results[1], dims, INDEX_DTYPE)
+
+
+def _or_nan(b: Body, dtype: DType, better: SSAValue, p: SSAValue, top: SSAValue, *, last: bool) -> SSAValue:
+    """`better`, but a NaN is the extreme, the first or the last of them (as in NumPy, which ONNX's reference uses; onnxruntime passes over NaN)."""
+    either = b.op(arith.OrIOp, better, scalars.compare(b, dtype, "ne", p, p))
+    return either if last else b.op(arith.AndIOp, either, scalars.compare(b, dtype, "eq", top, top))
 
 
 @onnx_op("ArgMax")

@@ -89,11 +89,11 @@ def test_a_missing_file_is_refused(tmp_path: Path):
 
 
 def test_elementwise_ops_stay_with_their_convolutions(tmp_path: Path):
-    """What grew is cut where the next convolution reads it; only the slice at the border of the program stands alone."""
+    """What grew is cut where the next convolution reads it, and at the border of the program where it is stored."""
     plain = fuseline.compile(_convolutions(), target="null").record.dispatches
     tiled = fuseline.compile(_convolutions(), target=_file(tmp_path)).record.dispatches
-    assert [_computing(dispatch) for dispatch in tiled[:-1]] == [_computing(dispatch) for dispatch in plain]
-    assert [member.kind for member in tiled[-1].members] == ["slice"]
+    assert [_computing(dispatch) for dispatch in tiled] == [_computing(dispatch) for dispatch in plain]
+    assert "slice" in [member.kind for member in tiled[-1].members]
 
 
 def _computing(dispatch: DispatchRecord) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from fuseline.ir.direct import operands_of, ops_of, set_operand
+
 
 def within(op: Operation, block: Block) -> bool:
     """Whether `op` lies in `block`, at any depth."""
@@ -30,12 +32,10 @@ def _collect(op: Operation, found: list[Operation], blocks: set[int]) -> None:
         block = region.first_block
         while block is not None:
             blocks.add(id(block))
-            current = block.first_op
-            while current is not None:
-                found.append(current)
-                if current.regions:
-                    _collect(current, found, blocks)
-                current = current.next_op
+            for inner in ops_of(block):
+                found.append(inner)
+                if inner.regions:
+                    _collect(inner, found, blocks)
             block = block.next_block
 
 
@@ -46,10 +46,10 @@ def replace_inside(op: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
     """
     by_identity = {id(old): new for old, new in values.items()}
     for inner in ops_inside(op):
-        for i, operand in enumerate(inner.operands):
+        for i, operand in enumerate(operands_of(inner)):
             new = by_identity.get(id(operand))
             if new is not None:
-                inner.operands[i] = new
+                set_operand(inner, i, new)
     for old, new in values.items():
         if new.name_hint is None:
             new.name_hint = old.name_hint

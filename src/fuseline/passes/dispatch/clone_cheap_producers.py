@@ -16,8 +16,9 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
+from fuseline.ir.direct import create_op, operands_of, set_operand
 from fuseline.ir.flow import DispatchRegionOp
-from fuseline.ir.nesting import replace_inside
+from fuseline.ir.nesting import ops_inside, replace_inside
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class CloneCheapProducersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         del ctx
-        for region in [inner for inner in op.walk() if isinstance(inner, DispatchRegionOp)]:
-            _clone_into(region)
+        for region in (op, *ops_inside(op)):
+            if type(region) is DispatchRegionOp:
+                _clone_into(region)
 
 
 def _clone_into(region: DispatchRegionOp) -> None:
@@ -45,13 +47,13 @@ def _is_cheap(value: SSAValue) -> bool:
     if not isinstance(value, OpResult):
         return False
     op = value.op
-    if isinstance(op, tensor.EmptyOp):
+    if type(op) is tensor.EmptyOp:
         return True
-    if isinstance(op, linalg.ops.FillOp):
+    if type(op) is linalg.ops.FillOp:
         return all(_is_cheap(operand) for operand in op.operands)
-    if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+    if type(op) in (tensor.ExpandShapeOp, tensor.CollapseShapeOp):
         return _is_cheap(op.operands[0])
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or _is_cheap_splat(value))
     return _is_scalar_arithmetic(op)
 
@@ -76,10 +78,10 @@ def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SS
     if found is not None:
         return found
     assert isinstance(value, OpResult)
-    copy = value.op.clone()
-    for i, operand in enumerate(value.op.operands):
+    copy = _copy(value.op)
+    for i, operand in enumerate(operands_of(value.op)):
         if _is_cheap(operand):
-            copy.operands[i] = _clone(operand, body, copies)
+            set_operand(copy, i, _clone(operand, body, copies))
     last = _last_copy(body, copies)
     if last is not None:
         body.insert_op_after(copy, last)
@@ -89,6 +91,17 @@ def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SS
         body.add_op(copy)
     copies[value] = copy.results[0]
     return copies[value]
+
+
+def _copy(op: Operation) -> Operation:
+    """`op.clone()`, which asks the definition of an op about each of its parts: most here have no region."""
+    if op.regions:
+        return op.clone()
+    copy = create_op(type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location)
+    copy.attributes |= op.attributes
+    for old, new in zip(op.results, copy.results, strict=True):
+        new.name_hint = old.name_hint
+    return copy
 
 
 def _last_copy(body: Block, copies: dict[SSAValue, SSAValue]) -> Operation | None:

@@ -123,3 +123,13 @@ def test_a_part_of_a_concat_is_one_number_under_another_shape():
     zeros = b.node("Expand", b.constant(0), b.node("Shape", found))
     pair = (b.node("Unsqueeze", column, b.constant([-1])) for column in (zeros, found))
     agree(model(b, {"x": (4,)}, b.node("Concat", *pair, axis=-1)), {"x": normal((4,))}, {"x": np.maximum(normal((4,)), 0)})
+
+
+def test_a_slice_to_a_far_end_keeps_a_symbolic_size():
+    """tf2onnx writes 10**9 for "to the end": the rows are those of the input, so they add to it natively."""
+    b = Builder()
+    rows = b.node("Slice", "x", b.constant([0, 1]), b.constant([10**9, 10**9]), b.constant([0, 1]))
+    y = b.node("Add", rows, b.node("Slice", "x", b.constant([0]), b.constant([-1]), b.constant([1])))
+    for program in agree(model(b, {"x": ("n", 5)}, y), {"x": normal((1, 5))}, {"x": normal((4, 5))}):
+        assert host_ops(program) == []
+        assert program.outputs[0].shape == ("n", 4)

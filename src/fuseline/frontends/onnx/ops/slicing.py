@@ -18,8 +18,8 @@ from fuseline.frontends.onnx.tensors import Tensor, known, static_size
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, floor_div, lower_bound, maximum, minimum, mul, sub, upper_bound
 
-FAR = 2**31 - 1
-"""Exporters write the largest 32- or 64-bit number for "to the end"."""
+FAR = 10**9
+"""From here on a position of a symbolic axis means its end: exporters write the largest 32- or 64-bit number, tf2onnx 10**9."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,8 @@ def _span(begin: Dim, end: Dim, first: Dim, size: Dim) -> Dim:
 
 def _clamped(position: Dim, low: int, high: Dim, size: Dim) -> Dim:
     """`position` counted from the front and brought into `low..high`: no slice reads outside its tensor whatever the sizes are."""
-    if isinstance(position, int) and position >= FAR:
-        return high
-    if isinstance(position, int) and position <= -FAR:
-        return low
+    if isinstance(position, int) and not isinstance(size, int) and abs(position) >= FAR:
+        return high if position > 0 else low
     return maximum(minimum(_from_front(position, size), high), low)
 
 

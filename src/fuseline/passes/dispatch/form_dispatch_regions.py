@@ -29,6 +29,7 @@ from fuseline.analysis.views import is_view
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
+from fuseline.ir.direct import append, operands_of
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.nesting import within
 from fuseline.ir.provenance import carry, provenance
@@ -113,7 +114,7 @@ def _move_to_end(op: Operation) -> None:
     block = op.parent
     assert block is not None
     op.detach()
-    block.add_op(op)
+    append(op, block)
 
 
 def _put_terminator_last(block: Block) -> None:
@@ -142,7 +143,7 @@ def _needs(unit: Operation | Group, unit_of: dict[Operation, Operation | Group])
     ops = [node.op for node in unit.members] if isinstance(unit, Group) else [unit]
     found: set[Operation | Group] = set()
     for op in ops:
-        for value in (*op.operands, *(captured(op) if op.regions else ())):
+        for value in (*operands_of(op), *(captured(op) if op.regions else ())):
             if isinstance(value, OpResult):
                 found.update(_origins(value.op, unit, unit_of))
     found.discard(unit)
@@ -203,7 +204,7 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
     for node in group.members:
         _pull_views(node.op, inside, body)
         node.op.detach()
-        body.add_op(node.op)
+        append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
     block.add_op(region)
@@ -234,7 +235,7 @@ def _in_any(op: Operation | None, ops: set[Operation]) -> bool:
 
 def _pull_views(op: Operation, inside: set[Operation], body: Block) -> None:
     """Copy into `body` the views between a member and `op`."""
-    for value in dict.fromkeys((*op.operands, *(captured(op) if op.regions else ()))):
+    for value in dict.fromkeys((*operands_of(op), *(captured(op) if op.regions else ()))):
         copy = _copied_view(value, inside, body)
         if copy is not None:
             value.replace_uses_with_if(copy, lambda use, op=op: _in_any(use.operation, {op}))

@@ -23,6 +23,7 @@ from fuseline.ir import attributes, flow
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
+from fuseline.ir.direct import append, ops_of
 from fuseline.ir.nesting import replace_inside
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
@@ -106,9 +107,9 @@ def _entry(
     inputs: list[Attribute] = [*(value.type for value in tensors), *(attributes.INDEX for _ in needed)]
     block = Block(arg_types=inputs)
     replace_inside(region, dict(zip(tensors, block.args, strict=False)))
-    for op in list(body.ops):
+    for op in ops_of(body):
         op.detach()
-        block.add_op(_as_return(op) if isinstance(op, flow.ReturnOp) else op)
+        append(_as_return(op) if type(op) is flow.ReturnOp else op, block)
     properties: dict[str, Attribute] = {
         "sym_name": StringAttr(name),
         "function_type": FunctionType.from_lists(inputs, region.res.types),
@@ -176,7 +177,7 @@ def _dynamic(sizes: SizeBuilder, value: SSAValue, before: Operation) -> list[SSA
 def entry_of(executable: flow.ExecutableOp) -> FuncOp:
     """The entry function of an executable."""
     for op in executable.walk():
-        if isinstance(op, FuncOp):
+        if type(op) is FuncOp:
             return op
     raise FuselineError("E0302", "an executable has no function", node=executable.sym_name.data)
 

@@ -37,11 +37,12 @@ def branches_of(host_model: bytes) -> Branches | None:
 
 
 def _branch(model: onnx.ModelProto, body: onnx.GraphProto, names: list[str]) -> BranchModel:
-    """A model that computes `body`; results get names of their own, for a branch may answer what it was given."""
+    """A model that computes `body`. What it answers without computing it gets a name of its own: no input may be an output."""
     read = _names_read(body)
     used = [i for i, name in enumerate(names) if name in read]
-    results = [f"@r{i}" for i in range(len(body.output))]
-    last = [helper.make_node("Identity", [value.name], [name]) for value, name in zip(body.output, results, strict=True)]
+    computed = {name for node in body.node for name in node.output}
+    results = [value.name if value.name in computed else f"@r{i}" for i, value in enumerate(body.output)]
+    last = [helper.make_node("Identity", [value.name], [name]) for value, name in zip(body.output, results, strict=True) if value.name != name]
     outputs = [_renamed(value, name) for value, name in zip(body.output, results, strict=True)]
     constants = [*(tensor for tensor in model.graph.initializer if tensor.name in read), *body.initializer]
     graph = helper.make_graph([*body.node, *last], body.name or "branch", [model.graph.input[i] for i in used], outputs, constants)

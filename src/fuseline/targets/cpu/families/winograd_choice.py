@@ -105,8 +105,12 @@ def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machi
 
 
 def growth(problem: FilteringProblem, b: Blocking) -> float:
-    """The size of the transformed filter, and of the filter itself that is kept behind it, over that of the filter."""
-    return b.points / problem.taps + 1
+    """The size of the transformed filter over that of the filter.
+
+    The filter itself is kept behind it for tiles that are made directly (`winograd_direct.py`) and is not counted: no program reads it while all is
+    finite, so the pages of a mapped artifact that hold it are never loaded.
+    """
+    return b.points / problem.taps
 
 
 def _applies(problem: FilteringProblem, outputs: int) -> bool:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from onnx import helper
 from xdsl.dialects import tensor
 
+import fuseline
+
 from .test_onnx_reading import FLOAT, model, read, run
 
 Array = NDArray[np.float32]
@@ -87,3 +89,17 @@ def test_an_output_of_given_size(mode: str, before: int):
     (ours,) = run(model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w}), x)
     pads = (before, before, 1 - before, 1 - before)
     np.testing.assert_allclose(ours, expected(x, w, (2, 2), pads, (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("numerics", "kernel"), [("strict", 3), ("strict", 2), ("default", 2)])
+def test_an_infinity_reaches_only_its_own_outputs(numerics: str, kernel: int):
+    """The filter of three ends in a zero where its parts are two wide; `strict` does without."""
+    rng = np.random.default_rng(9)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 4, 6, 6), (4, 3, kernel, kernel)))
+    x[0, 1, 2, 3] = np.inf
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
+    found = fuseline.compile(model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w}), numerics=numerics, threads=1)(x)
+    with np.errstate(invalid="ignore"):
+        wanted = expected(x, w, (2, 2), (0, 0, 0, 0), (0, 0), (1, 1))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

@@ -117,7 +117,8 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     dilations = node.integers("dilations") or [1] * n
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
     channel_by_channel = groups > 1 and groups == x.dims[1]  # nothing to gain: a window reads inserted zeros as fast as it would phases
-    if w.is_constant and not channel_by_channel and max(strides) > 1 == max(dilations) and _fits_phases(kernel, strides, low, high):
+    by_phases = w.is_constant and not channel_by_channel and max(strides) > 1 == max(dilations) and _keeps_infinities(node, kernel, strides)
+    if by_phases and _fits_phases(kernel, strides, low, high):
         return add_bias(node, _by_phases(node, x, w, strides, low, high), node.get(2))
     if min(low) < 0 or min(high) < 0:
         raise NoNativeLowering("negative-padding", "the padding is larger than the window")
@@ -126,6 +127,12 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     out = tuple(sub(size, (k - 1) * step) for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
     window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
     return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
+
+
+def _keeps_infinities(node: OnnxNode, kernel: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether phases are as exact as asked for: filters that the strides do not divide end in zeros, which make a NaN of an infinity that the window
+    itself would not meet."""
+    return node.program.ctx.target.numerics != "strict" or all(k % s == 0 for k, s in zip(kernel, strides, strict=True))
 
 
 def _fits_phases(kernel: Sequence[int], strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> bool:

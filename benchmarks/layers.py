@@ -20,13 +20,16 @@ import numpy as np
 import onnxruntime as ort
 
 from benchmarks.kernels.timing import best
+from benchmarks.layer_blocks import BLOCKS
 from benchmarks.layer_models import Array, Layer
-from benchmarks.layer_table import GROUPS
+from benchmarks.layer_table import GROUPS as SINGLE
 from fuseline.interop import onnx_reference
 from fuseline.pipeline import CompileOptions, compile_program
 from fuseline.report.records import CompileRecord, DispatchRecord, decode
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime.program import Command
+
+GROUPS = SINGLE | BLOCKS
 
 REPEATS = 16
 """Launches of a dispatch per run: one alone is below what a run costs."""

@@ -11,6 +11,7 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.window_columns import ColumnWindows
 from fuseline.targets.cpu.families.window_plan import Image, WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -40,6 +41,10 @@ class Window:
     filter: Operand
     at: dict[Axis, Operand]
     rows: tuple[Value, ...]
+
+
+Row = Callable[[Window, Sequence[Value]], list[Value]]
+"""One row of the window: what is carried, and what it is afterwards."""
 
 
 class WindowKernel:
@@ -163,7 +168,12 @@ class WindowKernel:
     def _tile(self, tile: Tile) -> None:
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
         rows = self._rows_inside(tile, [b for b in tile.image.access.bounds if not self._moves(b) and self._axis(b) is None], {})
-        totals = self._nest(tile, 0, Window(self._image_base(tile), self._filter_base(tile), {}, rows), starts)
+        whole = Window(self._image_base(tile), self._filter_base(tile), {}, rows)
+        if self.plan.columns_first:
+            columns = ColumnWindows(self, tile)
+            totals = columns.totals(self._nest(tile, 0, whole, columns.initial(), columns.row), starts)
+        else:
+            totals = self._nest(tile, 0, whole, starts, lambda window, carried: self._columns(tile, window, carried))
         for p in range(tile.pixels):
             for v, active in enumerate(tile.actives):
                 self._store(tile, p, v, active, totals[p * len(tile.actives) + v])
@@ -201,9 +211,9 @@ class WindowKernel:
 
     # reduction -----------------------------------------------------------------------------------------------------------------------
 
-    def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value]) -> list[Value]:
+    def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value], row: Row) -> list[Value]:
         if level == len(self.problem.down):
-            return self._columns(tile, window, totals)
+            return row(window, totals)
         axis, kernel = self.problem.down[level], self.kernel
         bounds = [b for b in tile.image.access.bounds if self._axis(b) is axis and not self._moves(b)]
         lo, hi = self._clipped(tile, axis, bounds)
@@ -213,7 +223,7 @@ class WindowKernel:
             rows = () if self.problem.skips_padding else self._rows_inside(tile, bounds, at)
             image = kernel.add(window.image, kernel.mul(i, self.frame.operand(tile.image.access.stride(axis.inner))))
             inner = Window(image, kernel.add(window.filter, kernel.mul(i, self._filter_stride(axis))), at, (*window.rows, *rows))
-            return self._nest(tile, level + 1, inner, carried)
+            return self._nest(tile, level + 1, inner, carried, row)
 
         return list(kernel.loop(lo, hi, 1, body, totals))
 
@@ -237,17 +247,17 @@ class WindowKernel:
         seen: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for pixel in range(tile.pixels):
             for tap in range(taps):
-                seen.setdefault(self._place(tile.image.access, pixel, tap), []).append((pixel, tap))
+                seen.setdefault(self.place(tile.image.access, pixel, tap), []).append((pixel, tap))
         for v, active in enumerate(tile.actives):
             filters = [self._filter(tile, window, tap, v, active) for tap in range(taps)]
             for place, users in sorted(seen.items()):
-                column = self._column(tile, window, place[0], users[0], v, active)
+                column = self.column(tile, window, place[0], users[0], v, active)
                 for pixel, tap in users:
                     at = pixel * len(tile.actives) + v
                     out[at] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[at]))
         return out
 
-    def _place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
+    def place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
         """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only in the latter)."""
         problem = self.problem
         offset = pixel * _int_stride(access, problem.pixel) + tap * _int_stride(access, problem.across)
@@ -281,7 +291,7 @@ class WindowKernel:
             total = kernel.add(total, kernel.mul(tile.start, _int_stride(access, self.problem.pixel)))
         return total
 
-    def _column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
+    def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
         """A vector of an image column, or of pad values outside the image."""
         kernel = self.kernel
         address = kernel.address(self.frame.argument(tile.image.access.source), kernel.add(window.image, offset))

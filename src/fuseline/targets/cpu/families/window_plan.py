@@ -22,6 +22,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction_access import access_segments, linear_access
 from fuseline.targets.cpu.families.contraction_plan import unsupported_members
 from fuseline.targets.cpu.families.contraction_problem import Axis, Operand, estimated, is_packable_constant
@@ -113,6 +114,11 @@ class WindowProblem:
         return self.walk.across
 
     @property
+    def any_order(self) -> bool:
+        """Whether the root only combines elements of the image, by an op that may be done in any order from any start."""
+        return len(self.root.body.ops) == 2 and self.filter is None and combiners(self.root.op) is not None
+
+    @property
     def reduction(self) -> tuple[Axis, ...]:
         """All reduction axes, outermost first."""
         return (*self.down, *((self.across,) if self.across is not None else ()))
@@ -120,7 +126,10 @@ class WindowProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowPlan(Plan):
-    """A problem with its tile (`pixels` by `vectors` of `lanes` channels) and blocks (`lines`, 1, channel panels)."""
+    """A problem with its tile (`pixels` by `vectors` of `lanes` channels) and blocks (`lines`, 1, channel panels).
+
+    `columns_first`: columns of the window are combined once for all pixels that see them (`window_columns.py`).
+    """
 
     problem: WindowProblem
     pixels: int
@@ -129,6 +138,7 @@ class WindowPlan(Plan):
     blocks: Blocks
     packed: PackedColumns | None
     paths: tuple[ResultPath, ...]
+    columns_first: bool = False
 
     @property
     def width(self) -> int:
@@ -302,6 +312,7 @@ def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] 
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(problem.dtype)
+    columns_first = shares_columns(problem, machine)
     pixels, vectors = tile or _tile(problem, lanes, machine)
     packed = _packed(problem, vectors * lanes)
     if packed is None and problem.filter is not None and not _lies_along(problem.filter, problem.channel.inner):
@@ -310,7 +321,7 @@ def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] 
     plan = WindowPlan(
         view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
         blocks=window_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
-        notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem)},
+        columns_first=columns_first, notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem)},
     )  # fmt: skip
     return replace(plan, workgroups=d.product(plan.grid))
 
@@ -346,8 +357,35 @@ def _overlaps(problem: WindowProblem) -> bool:
 def window_pixels(problem: WindowProblem, machine: Machine) -> int:
     """Pixels of a tile one vector wide: accumulators, one window row of the filter and the column at hand stay in registers."""
     taps = estimated(problem.across.extent) if problem.across is not None else 1
+    if shares_columns(problem, machine):
+        return _pixels_by_columns(problem, machine)
     room = machine.vector_registers - 2 - (min(taps, 5) if problem.filter is not None else 0)
     return max(2, min(MOST_PIXELS, room))
+
+
+def shares_columns(problem: WindowProblem, machine: Machine) -> bool:
+    """Whether it takes fewer steps to combine columns before pixels: for ops that may be done in any order, where pixels share columns."""
+    across, down = problem.across, 1
+    for axis in problem.down:
+        down *= estimated(axis.extent)
+    if across is None or problem.filter is not None or not problem.any_order or not _overlaps(problem):
+        return False
+    taps, pixels = estimated(across.extent), _pixels_by_columns(problem, machine)
+    return _columns(problem, pixels) * down + pixels * (taps - 1) < pixels * taps * down
+
+
+def _pixels_by_columns(problem: WindowProblem, machine: Machine) -> int:
+    """The most pixels whose columns stay in registers, beside what a maximum takes."""
+    room = machine.vector_registers - 3
+    return max([2, *(n for n in range(2, MOST_PIXELS + 1) if _columns(problem, n) <= room)])
+
+
+def _columns(problem: WindowProblem, pixels: int) -> int:
+    """Columns of the image that so many pixels see."""
+    assert problem.pixel is not None and problem.across is not None
+    access, taps = problem.images[0].access, estimated(problem.across.extent)
+    steps = (access.stride(problem.pixel.inner), access.stride(problem.across.inner))
+    return len({pixel * estimated(steps[0]) + tap * estimated(steps[1]) for pixel in range(pixels) for tap in range(taps)})
 
 
 def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:

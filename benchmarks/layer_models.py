@@ -62,14 +62,18 @@ class LayerWriter:
         return self.node("Conv", x, w, self.weight(self.random(shape[0])), kernel_shape=list(shape[2:]), **attributes)
 
     def framed_input(self, shape: Sequence[int]) -> str:
-        """An image that a convolution has made, as inside a network."""
+        """An image that convolutions have made, as inside a network: the first takes the layout of the model's input."""
+        rank = len(shape) - 2
         x = self.input(self.random(shape[0], FRAME, *shape[2:]))
-        self.framed.append(self.convolution(x, (shape[1], FRAME, *[1] * len(shape[2:]))))
-        return self.framed[-1]
+        return self._framed(self._framed(x, FRAME, FRAME, [3] * rank), shape[1], FRAME, [1] * rank)
 
     def framed_output(self, x: str, channels: int, rank: int = 2) -> str:
-        """What a convolution makes of an image."""
-        self.framed.append(self.convolution(x, (FRAME, channels, *[1] * rank)))
+        """What convolutions make of an image: the last one makes the layout of the model's output."""
+        return self._framed(self._framed(x, FRAME, channels, [1] * rank), FRAME, FRAME, [3] * rank)
+
+    def _framed(self, x: str, outputs: int, inputs: int, window: Sequence[int]) -> str:
+        pads = [size // 2 for size in window] * 2
+        self.framed.append(self.convolution(x, (outputs, inputs, *window), pads=pads))
         return self.framed[-1]
 
     def layer(self, name: str, outputs: Sequence[str], flops: int = 0) -> Layer:

@@ -214,7 +214,7 @@ def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
         return _unit_view(t, dims)
     if 0 in dims:
         return result(node.program.empty(dims, t.dtype, node.emit), dims, t.dtype)
-    return result(reshape_value(node.emit, node.ssa(t), t.dims, dims, node.index), dims, t.dtype)
+    return Tensor(t.dtype, dims, value=reshape_value(node.emit, node.ssa(t), t.dims, dims, node.index), reshaped=t)
 
 
 def _unit_view(t: Tensor, dims: tuple[Dim, ...]) -> Tensor:

@@ -13,6 +13,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
+from fuseline.frontends.onnx.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
@@ -71,23 +72,17 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
     return cast(node, elementwise(node, [powers, total], dtype, lambda b, e, t: b.op(arith.DivfOp, e, t)), x.dtype)
 
 
-def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` minus its mean over `axes`, the mean, and 1 / sqrt(variance + epsilon); the last two keep unit dimensions."""
-    dtype, element = x.dtype, mlir_element(x.dtype)
+def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor]:
+    """The mean of `x` over `axes`, and 1 / sqrt(variance + epsilon); both keep unit dimensions.
+
+    Who needs `x` minus its mean subtracts where it is read: to read that difference from memory takes as long as to read `x`.
+    """
+    dtype = x.dtype
     share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
-    total = reduce(node, [x], axes, 0.0, _add, dtype=dtype)
-    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    mean = elementwise(node, [reduce(node, [x], axes, 0.0, _add, dtype=dtype)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
     kept = with_units(mean, axes, x.rank)
-    centred = elementwise(node, [x, kept], dtype, lambda b, e, m: b.op(arith.SubfOp, e, m))
-    squares = reduce(node, [centred], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype)
-
-    def inverse(b: Body, t: SSAValue) -> SSAValue:
-        variance = b.op(arith.MulfOp, t, share(b))
-        root = b.op(math.SqrtOp, b.op(arith.AddfOp, variance, b.constant(epsilon, element)))
-        return b.op(arith.DivfOp, b.constant(1.0, element), root)
-
-    scale = elementwise(node, [squares], dtype, inverse)
-    return centred, kept, with_units(scale, axes, x.rank)
+    squares = reduce(node, [x, kept], axes, 0.0, add_square, dtype=dtype)
+    return kept, with_units(elementwise(node, [squares], dtype, inverse_root(share, epsilon)), axes, x.rank)
 
 
 @onnx_op("LayerNormalization", since=17)
@@ -97,14 +92,15 @@ def layer_norm(node: OnnxNode) -> Tensor | Sequence[Tensor | None]:
     axis = node.axis("axis", -1, x.rank)
     axes = list(range(axis, x.rank))
     dtype = accumulator(x.dtype)
-    centred, mean, inverse = moments(node, cast(node, x, dtype), axes, node.number("epsilon", 1e-5))
+    wide = cast(node, x, dtype)
+    mean, inverse = moments(node, wide, axes, node.number("epsilon", 1e-5))
     weights = [cast(node, t, dtype) for t in (scale, bias) if t is not None]
 
-    def body(b: Body, e: SSAValue, r: SSAValue, *rest: SSAValue) -> SSAValue:
-        out = b.op(arith.MulfOp, b.op(arith.MulfOp, e, r), rest[0])
+    def body(b: Body, e: SSAValue, m: SSAValue, r: SSAValue, *rest: SSAValue) -> SSAValue:
+        out = b.op(arith.MulfOp, b.op(arith.MulfOp, b.op(arith.SubfOp, e, m), r), rest[0])
         return b.op(arith.AddfOp, out, rest[1]) if len(rest) > 1 else out
 
-    out = cast(node, elementwise(node, [centred, inverse, *weights], dtype, body), x.dtype)
+    out = cast(node, elementwise(node, [wide, mean, inverse, *weights], dtype, body), x.dtype)
     return [out, mean, inverse] if node.output_count > 1 else out
 
 
@@ -165,34 +161,19 @@ def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: 
 
 @onnx_op("InstanceNormalization")
 def instance_norm(node: OnnxNode) -> Tensor:
-    """Each channel of each image normalised over its positions."""
+    """Each channel of each image normalised over its positions. Of groups of channels that a reshape has joined it is a group norm."""
     x, scale, bias = node[0], node[1], node[2]
-    centred, _, inverse = moments(node, x, list(range(2, x.rank)), node.number("epsilon", 1e-5))
-    return _scaled(node, centred, inverse, scale, bias)
-
-
-def _scaled(node: OnnxNode, centred: Tensor, inverse: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    rank = centred.rank
-    unit = [None if size == 1 else axis for axis, size in enumerate(inverse.dims)]
-
-    def body(b: Body, e: SSAValue, r: SSAValue, g: SSAValue, h: SSAValue) -> SSAValue:
-        return b.op(arith.AddfOp, b.op(arith.MulfOp, b.op(arith.MulfOp, e, r), g), h)
-
-    operands = [(centred, list(range(rank))), (inverse, unit), (scale, [1]), (bias, [1])]
-    return mapped(node, operands, centred.dims, centred.dtype, body)
+    epsilon = node.number("epsilon", 1e-5)
+    image, groups = image_of_groups(x)
+    if image is not None:
+        return reshape(node, grouped_norm(node, image, groups, (scale, bias), epsilon), x.dims)
+    return channel_norm(node, x, (scale, bias), epsilon)
 
 
 @onnx_op("GroupNormalization", since=21)
 def group_norm(node: OnnxNode) -> Tensor:
     """Channels in groups, each group normalised over its channels and positions; scale and bias per channel."""
-    x, scale, bias, groups = node[0], node[1], node[2], node.integer("num_groups")
-    channels = x.dims[1]
-    if not isinstance(channels, int):
-        raise NoNativeLowering("symbolic-window", "groups of a symbolic number of channels")
-    split = reshape(node, x, (x.dims[0], groups, channels // groups, *x.dims[2:]))
-    centred, _, inverse = moments(node, split, list(range(2, split.rank)), node.number("epsilon", 1e-5))
-    normal = elementwise(node, [centred, inverse], x.dtype, lambda b, e, r: b.op(arith.MulfOp, e, r))
-    return _affine(node, reshape(node, normal, x.dims), scale, bias)
+    return grouped_norm(node, node[0], node.integer("num_groups"), (node[1], node[2]), node.number("epsilon", 1e-5))
 
 
 @onnx_op("LRN")

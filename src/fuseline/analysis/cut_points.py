@@ -18,6 +18,7 @@ from fuseline.analysis.linear_forms import Linear, constant, flatten
 from fuseline.analysis.operand_access import Path, Tracer, coordinates_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
@@ -91,7 +92,7 @@ class _Walk:
             offset = d.add(offset, self.shapes.dims(part)[axis])
 
     def _pad(self, path: Path, op: tensor.PadOp) -> None:
-        lows = self.shapes.mixed([int(n) for n in op.static_low.get_values()], op.low)
+        lows = self.shapes.mixed(attributes.values(op.static_low), op.low)
         for coordinate, low, size in zip(path.at, lows, self.shapes.dims(op.source), strict=True):
             self._cut(coordinate, low)
             self._cut(coordinate, d.add(low, size))

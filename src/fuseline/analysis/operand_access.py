@@ -16,8 +16,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.linear_forms import Floor, Linear, constant, digits, flatten, range_of
-from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
@@ -270,7 +271,7 @@ class Tracer:
         if isinstance(op, linalg.ops.TransposeOp):
             return _through_transpose(op, path.at)
         if isinstance(op, linalg.ops.BroadcastOp):
-            added = set(op.dimensions.get_values())
+            added = set(attributes.values(op.dimensions))
             return op.input, [c for axis, c in enumerate(path.at) if axis not in added]
         if is_generic(op) and kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST):
             return _through_copy(StructuredOp(op), path.at)
@@ -281,7 +282,7 @@ class Tracer:
         pad = splat_value(last.operands[0]) if last is not None else None
         if pad is None or (path.pad is not None and pad != path.pad):
             return None
-        lows, highs = self.shapes.mixed(_numbers(op, "static_low"), op.low), self.shapes.mixed(_numbers(op, "static_high"), op.high)
+        lows, highs = self.shapes.mixed(static_numbers(op, "static_low"), op.low), self.shapes.mixed(static_numbers(op, "static_high"), op.high)
         at, bounds = list(path.at), list(path.bounds)
         for axis, (low, high, size) in enumerate(zip(lows, highs, self.shapes.dims(op.source), strict=True)):
             if low != 0:
@@ -305,9 +306,9 @@ class Tracer:
         return op.src, source if at else [constant(0)] * len(dims)
 
     def _through_slice(self, op: tensor.ExtractSliceOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
-        offsets = self.shapes.mixed(_numbers(op, "static_offsets"), op.offsets)
-        strides = self.shapes.mixed(_numbers(op, "static_strides"), op.strides)
-        sizes = self.shapes.mixed(_numbers(op, "static_sizes"), op.sizes)
+        offsets = self.shapes.mixed(static_numbers(op, "static_offsets"), op.offsets)
+        strides = self.shapes.mixed(static_numbers(op, "static_strides"), op.strides)
+        sizes = self.shapes.mixed(static_numbers(op, "static_sizes"), op.sizes)
         full = len(at) == len(sizes)
         rest = iter(at)
         if not full and len(at) != sum(size != 1 for size in sizes):
@@ -328,7 +329,7 @@ def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]
 
 def _through_transpose(op: linalg.ops.TransposeOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]]:
     out = list(at)
-    for axis, coordinate in zip(op.permutation.get_values(), at, strict=True):
+    for axis, coordinate in zip(attributes.values(op.permutation), at, strict=True):
         out[int(axis)] = coordinate
     return op.inputs[0], out
 
@@ -347,8 +348,3 @@ def _through_copy(view: StructuredOp, at: Sequence[Linear]) -> tuple[SSAValue, l
     inner = [form.with_loops(loops.__getitem__) for form in coordinates_of(view.input_maps[source.index]) or ()]
     found = [form for form in inner if form is not None]
     return (view.inputs[source.index], found) if len(found) == len(view.input_maps[source.index].results) else None
-
-
-def _numbers(op: Operation, name: str) -> list[int]:
-    values = op.properties[name].get_values()  # pyright: ignore[reportAttributeAccessIssue]
-    return [int(v) for v in values]

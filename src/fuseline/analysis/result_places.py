@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import OpResult, SSAValue
 
-from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.ir.dim import Dim
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
@@ -49,12 +49,8 @@ def _box(shapes: ShapeAnalysis, value: SSAValue) -> Place | None:
     if not isinstance(value, OpResult) or not isinstance(value.op, tensor.InsertSliceOp):
         return None
     op, dims = value.op, shapes.dims(value)
-    offsets = shapes.mixed(_numbers(op, "static_offsets"), op.offsets)
-    steps = shapes.mixed(_numbers(op, "static_strides"), op.strides)
+    offsets = shapes.mixed(static_numbers(op, "static_offsets"), op.offsets)
+    steps = shapes.mixed(static_numbers(op, "static_strides"), op.strides)
     if not isinstance(op.dest.owner, tensor.EmptyOp) or any(step != 1 for step in steps) or len(shapes.dims(op.source)) != len(dims):
         return None
     return Place(op.source, dims, offsets)
-
-
-def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
-    return [int(n) for n in op.properties[name].get_values()]  # pyright: ignore[reportAttributeAccessIssue]

@@ -7,9 +7,10 @@ analysis follows those down to the symbols that a function's arguments carry (`f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
@@ -162,9 +163,9 @@ class ShapeAnalysis:
         return self.symbol(text)
 
 
-def _static(op: Operation, name: str) -> list[int]:
-    attribute = op.properties[name]
-    return [int(size) for size in attribute.get_values()]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+def static_numbers(op: Operation, name: str) -> tuple[int, ...]:
+    """The numbers in the array property `name` of `op`; `DYNAMIC_INDEX` where an operand stands."""
+    return attributes.values(cast(DenseArrayBase[Any], op.properties[name]))
 
 
 def _empty(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
@@ -175,7 +176,7 @@ def _empty(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
 def _expand(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
     assert type(op) is tensor.ExpandShapeOp
-    return shapes.mixed(_static(op, "static_output_shape"), op.dynamic_output_shape)
+    return shapes.mixed(static_numbers(op, "static_output_shape"), op.dynamic_output_shape)
 
 
 def _collapse(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
@@ -188,14 +189,14 @@ def _collapse(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
 def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
     assert type(op) is tensor.PadOp
-    low = shapes.mixed(_static(op, "static_low"), op.low)
-    high = shapes.mixed(_static(op, "static_high"), op.high)
+    low = shapes.mixed(static_numbers(op, "static_low"), op.low)
+    high = shapes.mixed(static_numbers(op, "static_high"), op.high)
     return tuple(d.add(size, d.add(before, after)) for size, before, after in zip(shapes.dims(op.source), low, high, strict=True))
 
 
 def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     assert type(op) is tensor.ExtractSliceOp and isinstance(value.type, TensorType)
-    sizes = shapes.mixed(_static(op, "static_sizes"), op.sizes)
+    sizes = shapes.mixed(static_numbers(op, "static_sizes"), op.sizes)
     if len(sizes) == len(value.type.get_shape()):
         return sizes
     return tuple(size for size in sizes if size != 1)

@@ -52,7 +52,8 @@ class Kind(Enum):
 
 
 @by_identity
-def _maps_in(attribute: Attribute) -> tuple[AffineMap, ...]:
+def maps_in(attribute: Attribute) -> tuple[AffineMap, ...]:
+    """The map of every operand in the `indexing_maps` of a structured op."""
     return tuple([part.data for part in cast(ArrayAttr[AffineMapAttr], attribute).data])
 
 
@@ -72,7 +73,7 @@ class StructuredOp:
 
     def __init__(self, op: linalg.ops.GenericOp) -> None:
         self.op = op
-        self.maps: tuple[AffineMap, ...] = _maps_in(op.properties["indexing_maps"])
+        self.maps: tuple[AffineMap, ...] = maps_in(op.properties["indexing_maps"])
         """All operand maps in operand order."""
         self.iterators: tuple[str, ...] = iterators_in(op.properties["iterator_types"])
         """`"parallel"` or `"reduction"` per loop."""
@@ -132,14 +133,20 @@ class StructuredOp:
         return self._extents[1]
 
     def _spelled(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
-        found: list[Dim | None] = [None] * self.rank
-        for value, map_ in zip(operands_of(self.op), self.maps, strict=True):
-            for expr, size in zip(map_.results, shapes.dims(value), strict=True):
-                if type(expr) is AffineDimExpr and found[expr.position] is None:
-                    found[expr.position] = size
+        found = extents_of(self.maps, [shapes.dims(value) for value in operands_of(self.op)], self.rank)
         if None in found:
             raise ValueError(f"loop {found.index(None)} of {self.op.name} has no extent")
-        return tuple(size for size in found if size is not None)
+        return tuple([size for size in found if size is not None])
+
+
+def extents_of(maps: Sequence[AffineMap], sizes: Sequence[Sequence[Dim]], rank: int) -> list[Dim | None]:
+    """The extent of each of `rank` loops, read off the first operand (of `sizes`, read through `maps`) that spells it; None where none does."""
+    found: list[Dim | None] = [None] * rank
+    for map_, dims in zip(maps, sizes, strict=True):
+        for expr, size in zip(map_.results, dims, strict=True):
+            if type(expr) is AffineDimExpr and found[expr.position] is None:
+                found[expr.position] = size
+    return found
 
 
 def input_count(op: linalg.ops.GenericOp) -> int:

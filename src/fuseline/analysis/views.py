@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import Kind, kind
+from fuseline.ir import attributes
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
@@ -39,7 +40,7 @@ def view_offset(op: Operation) -> int:
     if not isinstance(op, tensor.ExtractSliceOp):
         return 0
     flat = 0
-    for offset, size in zip(op.static_offsets.get_values(), _shape(op.source), strict=True):
+    for offset, size in zip(attributes.values(op.static_offsets), _shape(op.source), strict=True):
         flat = flat * size + offset
     return flat
 
@@ -47,8 +48,8 @@ def view_offset(op: Operation) -> int:
 def _is_contiguous(op: Operation) -> bool:
     if type(op) is not tensor.ExtractSliceOp or len(op.operands) > 1:
         return False
-    source, sizes = _shape(op.source), tuple(op.static_sizes.get_values())
-    if DYNAMIC_INDEX in source or len(_shape(op.result)) != len(source) or any(stride != 1 for stride in op.static_strides.get_values()):
+    source, sizes = _shape(op.source), attributes.values(op.static_sizes)
+    if DYNAMIC_INDEX in source or len(_shape(op.result)) != len(source) or any(stride != 1 for stride in attributes.values(op.static_strides)):
         return False
     moving = list(dropwhile(lambda pair: pair[0] == 1, zip(sizes, source, strict=True)))
     return all(size == extent for size, extent in moving[1:])

@@ -26,7 +26,7 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from fuseline.ir.identity import by_identities, by_identity
+from fuseline.ir.identity import by_first_identity, by_identities, by_identity
 
 _MANY = 1 << 14
 _SOME = 1 << 10
@@ -38,9 +38,15 @@ UNIT = UnitAttr()
 """`unit`."""
 
 
-@lru_cache(maxsize=_MANY)
+@by_first_identity
 def tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Any]:
     """`tensor<shape x element>`; `DYNAMIC_INDEX` for sizes that are no numbers."""
+    return _tensor_type(element, shape)
+
+
+@lru_cache(maxsize=_MANY)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Any]:
+    # Equal element types that are several objects share their tensor types.
     return TensorType(element, shape)
 
 
@@ -50,29 +56,43 @@ def shape(type_: TensorType[Any]) -> tuple[int, ...]:
     return type_.get_shape()
 
 
-@lru_cache(maxsize=_MANY)
 def integer(value: int, type_: IntegerType | IndexType) -> IntegerAttr[Any]:
     """`value : type_`. Raises VerifyException for a value that the type cannot hold."""
+    return _integer(type_, value)
+
+
+@by_first_identity
+def _integer(type_: IntegerType | IndexType, value: int) -> IntegerAttr[Any]:
+    return _one_integer(type_, value)
+
+
+@lru_cache(maxsize=_MANY)
+def _one_integer(type_: IntegerType | IndexType, value: int) -> IntegerAttr[Any]:
     return IntegerAttr(value, type_)
 
 
 def index(value: int) -> IntegerAttr[Any]:
     """`value : index`."""
-    return integer(value, INDEX)
+    return _integer(INDEX, value)
 
 
 def integer64(value: int) -> IntegerAttr[Any]:
     """`value : i64`, as ops hold their axes."""
-    return integer(value, i64)
+    return _integer(i64, value)
 
 
 def floating(value: float, type_: Attribute) -> FloatAttr[Any]:
     """`value : type_` (a float type)."""
-    return _floating(value.hex(), type_)
+    return _floating(type_, value.hex())
+
+
+@by_first_identity
+def _floating(type_: Attribute, digits: str) -> FloatAttr[Any]:
+    return _one_float(type_, digits)
 
 
 @lru_cache(maxsize=_MANY)
-def _floating(digits: str, type_: Attribute) -> FloatAttr[Any]:
+def _one_float(type_: Attribute, digits: str) -> FloatAttr[Any]:
     # By digits: 0.0 and -0.0 are equal numbers, but not equal attributes.
     return FloatAttr(float.fromhex(digits), type_)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
@@ -81,6 +101,12 @@ def _floating(digits: str, type_: Attribute) -> FloatAttr[Any]:
 def dense(values: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
     """`array<i64: values>`."""
     return DenseArrayBase.from_list(i64, values)
+
+
+@by_identity
+def values(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
+    """The numbers in `array<i64: ..>`."""
+    return tuple([int(value) for value in attribute.get_values()])
 
 
 @lru_cache(maxsize=_SOME)

@@ -42,6 +42,22 @@ def ops_of(block: Block) -> list[Operation]:
     return found
 
 
+def collect_inside(op: Operation, found: list[Operation], blocks: set[int] | None) -> None:
+    """Append every op in the regions of `op`, at any depth, in order; the identities of their blocks are added to `blocks`."""
+    for region in op.regions:
+        block = region._first_block
+        while block is not None:
+            if blocks is not None:
+                blocks.add(id(block))
+            inner = block._first_op
+            while inner is not None:
+                found.append(inner)
+                if inner.regions:
+                    collect_inside(inner, found, blocks)
+                inner = inner._next_op
+            block = block._next_block
+
+
 def body_of(op: Operation) -> Block:
     """The only block of the first region of `op`."""
     block = op.regions[0]._first_block

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from fuseline.ir.direct import operands_of, ops_of, set_operand
+from fuseline.ir.direct import collect_inside, operands_of, set_operand
 
 
 def within(op: Operation, block: Block) -> bool:
@@ -23,20 +23,8 @@ def within(op: Operation, block: Block) -> bool:
 def ops_inside(op: Operation, blocks: set[int] | None = None) -> list[Operation]:
     """Every op in the regions of `op`, at any depth, in order; the identities of their blocks are added to `blocks`."""
     found: list[Operation] = []
-    _collect(op, found, blocks if blocks is not None else set())
+    collect_inside(op, found, blocks)
     return found
-
-
-def _collect(op: Operation, found: list[Operation], blocks: set[int]) -> None:
-    for region in op.regions:
-        block = region.first_block
-        while block is not None:
-            blocks.add(id(block))
-            for inner in ops_of(block):
-                found.append(inner)
-                if inner.regions:
-                    _collect(inner, found, blocks)
-            block = block.next_block
 
 
 def replace_inside(op: Operation, values: Mapping[SSAValue, SSAValue]) -> None:

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from fuseline.ir import attributes
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing import expand_pack, expand_unpack
@@ -53,7 +54,7 @@ def _generic(
 
 def _broadcast(op: linalg.ops.BroadcastOp) -> linalg.ops.GenericOp:
     rank = AffineMap.identity(len(op.init.type.get_shape())).num_dims  # pyright: ignore[reportAttributeAccessIssue]
-    added = set(op.dimensions.get_values())
+    added = set(attributes.values(op.dimensions))
     source = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in range(rank) if d not in added))
     return _generic(op, [op.input], [op.init], [source, AffineMap.identity(rank)], [IteratorType.PARALLEL] * rank)
 

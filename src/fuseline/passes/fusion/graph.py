@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
+from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.lazily import lazily
@@ -281,7 +282,9 @@ def _through_slice(op: tensor.ExtractSliceOp, coordinates: tuple[Coordinate, ...
     """One row is a constant; a run of rows is a loop from its offset on, which is no plain loop, whatever the offset."""
     out: list[Coordinate] = []
     source = _static_shape(op.source)
-    for coordinate, offset, size, extent in zip(coordinates, op.static_offsets.get_values(), op.static_sizes.get_values(), source, strict=True):
+    for coordinate, offset, size, extent in zip(
+        coordinates, attributes.values(op.static_offsets), attributes.values(op.static_sizes), source, strict=True
+    ):
         if size == 1 != extent:
             out.append(AffineConstantExpr(offset))
         elif size == extent or coordinate is None:

@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from fuseline.ir import attributes
+
 Coordinate = AffineExpr | None
 """How a reader addresses one dimension of a value: an expression over its loops; None where it cannot be told (computed, or regrouped)."""
 
@@ -17,13 +19,13 @@ Coordinate = AffineExpr | None
 def plain_reads(op: Operation) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
     """Each tensor that `op` reads with one coordinate per dimension, over the dimensions of the result."""
     if isinstance(op, linalg.ops.TransposeOp):
-        yield op.inputs[0], _inverse(op.permutation.get_values())
+        yield op.inputs[0], _inverse(attributes.values(op.permutation))
     elif isinstance(op, linalg.ops.BroadcastOp):
-        added = set(op.dimensions.get_values())
+        added = set(attributes.values(op.dimensions))
         rank = len(_shape(op.init))
         yield op.input, tuple(AffineDimExpr(i) for i in range(rank) if i not in added)
     elif isinstance(op, tensor.PadOp):
-        yield op.source, _where(_zeros(op.static_low.get_values(), op.static_high.get_values()))
+        yield op.source, _where(_zeros(attributes.values(op.static_low), attributes.values(op.static_high)))
     elif isinstance(op, tensor.ExtractSliceOp):
         yield op.source, _slice(op)
     elif isinstance(op, tensor.ConcatOp):
@@ -60,5 +62,5 @@ def _slice(op: tensor.ExtractSliceOp) -> tuple[Coordinate, ...]:
     source, result = _shape(op.source), _shape(op.result)
     if len(source) != len(result):
         return (None,) * len(source)
-    parts = zip(source, op.static_offsets.get_values(), op.static_sizes.get_values(), op.static_strides.get_values(), strict=True)
+    parts = zip(source, attributes.values(op.static_offsets), attributes.values(op.static_sizes), attributes.values(op.static_strides), strict=True)
     return _where([offset == 0 and stride == 1 and size == extent != DYNAMIC_INDEX for extent, offset, size, stride in parts])

@@ -22,7 +22,7 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_concat
-from fuseline.ir.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
+from fuseline.ir.direct import operand_of, operands_of, ops_of, result_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose
@@ -46,6 +46,7 @@ class FoldUnitDimsPass(ModulePass):
             squeezer = Squeezer(scope)
             for inner in ops_of(scope.block):
                 _visit(scope, squeezer, inner)
+            squeezer.close()
             scope.sweep()
         ledger.close(ctx, self.name)
 
@@ -59,12 +60,8 @@ def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:
     if rule is None or not can_reshape(scope, scope.dims(result_of(op))):
         return
     new = rule(scope, squeezer, op)
-    if new is not None and new is not result_of(op):
-        value = squeezer.restore(Emitter.before(op), new, scope.dims(result_of(op)))
-        if value.name_hint is None:
-            value.name_hint = result_of(op).name_hint
-        replace_uses(result_of(op), value)
-        erase(op)
+    if new is not None:
+        squeezer.stand_for(result_of(op), new)
 
 
 def _transpose(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:

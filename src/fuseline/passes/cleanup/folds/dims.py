@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -58,9 +59,9 @@ def _given_size(op: Operation, axis: int) -> SSAValue | None:
     if type(op) is tensor.SplatOp:
         return _nth_dynamic(shape_of(op.result), axis, op.dynamicSizes)
     if type(op) is tensor.ExpandShapeOp:
-        return _nth_dynamic(op.static_output_shape.get_values(), axis, op.dynamic_output_shape)
+        return _nth_dynamic(attributes.values(op.static_output_shape), axis, op.dynamic_output_shape)
     if type(op) is tensor.ExtractSliceOp and len(shape_of(op.result)) == len(op.static_sizes):
-        return _nth_dynamic(op.static_sizes.get_values(), axis, op.sizes)
+        return _nth_dynamic(attributes.values(op.static_sizes), axis, op.sizes)
     return None
 
 
@@ -80,7 +81,7 @@ def _same_shape(value: OpResult, axis: int) -> tuple[SSAValue, int] | None:
     if type(op) is tensor.CollapseShapeOp:
         return _only_unknown(op, axis)
     if type(op) is tensor.PadOp:
-        unpadded = op.static_low.get_values()[axis] == op.static_high.get_values()[axis] == 0
+        unpadded = attributes.values(op.static_low)[axis] == attributes.values(op.static_high)[axis] == 0
         return (op.source, axis) if unpadded else None
     return None
 

@@ -10,6 +10,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import Kind, input_count, is_permutation, iterators_in, kind, splat_value
+from fuseline.ir import attributes
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.create import create_empty, create_fill, create_generic
 from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
@@ -261,7 +262,7 @@ def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
 
 def fold_identity_transpose(op: linalg.ops.TransposeOp, work: Worklist) -> bool:
     """A transpose that keeps the order."""
-    order = op.permutation.get_values()
+    order = attributes.values(op.permutation)
     if list(order) != list(range(len(order))) or not op.results or op.inputs[0].type != result_of(op).type:
         return False
     work.replace(op, [], [op.inputs[0]])

@@ -24,7 +24,6 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
 from fuseline.ir.direct import append, block_with, create_op, operand_of, region_with, replace_uses
-from fuseline.ir.identity import by_identity
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -69,12 +68,7 @@ def transposed_input(value: SSAValue) -> tuple[linalg.ops.TransposeOp, SSAValue,
 
 def permutation_of(op: linalg.ops.TransposeOp) -> Permutation:
     """The permutation of a transpose."""
-    return _values(op.permutation)
-
-
-@by_identity
-def _values(attribute: DenseArrayBase[IntegerType]) -> Permutation:
-    return tuple(attribute.get_values())
+    return attributes.values(cast(DenseArrayBase[IntegerType], op.properties["permutation"]))
 
 
 def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:

@@ -28,7 +28,7 @@ def bubble_above(scope: Scope, top: linalg.ops.TransposeOp, producer: Operation)
     if rule is None:
         return None
     moved = Emitter(InsertPoint.before(producer), location=top.location)
-    return rule(scope, producer, tuple(top.permutation.get_values()), moved)
+    return rule(scope, producer, attributes.values(top.permutation), moved)
 
 
 def _pad(scope: Scope, op: Operation, permutation: Permutation, moved: Emitter) -> SSAValue | None:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
-from fuseline.ir.build import Emitter, shape_of
+from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import result_of
+from fuseline.ir.direct import erase, replace_uses, result_of, set_operands
 from fuseline.ir.provenance import provenance
-from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
 
@@ -34,11 +35,18 @@ def _is_size(op: Operation) -> bool:
 
 
 class Squeezer:
-    """Collapses values to their dimensions that are not 1; one collapse per value, right after it is made."""
+    """Collapses values to their dimensions that are not 1; one collapse per value, right after it is made.
+
+    A value for which a core stands (itself without some dimensions of size 1) keeps its op until `close`: most readers want a core, so that the
+    value is restored for those that are left only.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self._made: dict[tuple[int, tuple[int, ...]], tuple[SSAValue, SSAValue]] = {}  # by the identity of the value, which is kept alive
+        # By the identity of the value, which is kept alive.
+        self._made: dict[tuple[int, tuple[int, ...]], tuple[SSAValue, SSAValue]] = {}
+        self._cores: dict[int, tuple[OpResult, SSAValue, Dims]] = {}
+        self._replaced: dict[int, Operation] = {}
 
     def can(self, value: SSAValue) -> bool:
         """Whether `value` can be reshaped both ways."""
@@ -46,13 +54,15 @@ class Squeezer:
 
     def keep(self, value: SSAValue, axes: Sequence[int]) -> SSAValue:
         """`value` with only the dimensions `axes`; all others are 1."""
-        if len(axes) == len(shape_of(value)):
+        dims = self.scope.dims(value)
+        if len(axes) == len(dims):
             return value
         key = id(value), tuple(axes)
         found = self._made.get(key)
         if found is None:
-            dims = self.scope.dims(value)
-            found = self._made[key] = value, reshape(self.scope, self._after(value), value, [dims[axis] for axis in axes])
+            standing = self._cores.get(id(value))
+            core = value if standing is None else standing[1]
+            found = self._made[key] = value, reshape(self.scope, self._after(value), core, [dims[axis] for axis in axes])
         return found[1]
 
     def _after(self, value: SSAValue) -> Emitter:
@@ -63,6 +73,21 @@ class Squeezer:
         first = next(op for op in self.scope.block.ops if not _is_size(op))
         return Emitter(InsertPoint.before(first), [node for use in value.uses for node in provenance(use.operation)])
 
-    def restore(self, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
-        """`value` with its dimensions of size 1 back in place."""
-        return reshape(self.scope, at, value, dims)
+    def stand_for(self, result: OpResult, core: SSAValue) -> None:
+        """Let `core` stand for `result`, the op of which is erased by `close`."""
+        dims, root = self.scope.dims(result), root_of(core)
+        self._replaced[id(result.op)] = result.op
+        if self.scope.dims(root) == dims:
+            replace_uses(result, root)
+        else:
+            self._cores[id(result)] = result, core, dims
+
+    def close(self) -> None:
+        """Put the dimensions of size 1 back where they are still read, and erase what is replaced."""
+        for op in self._replaced.values():
+            set_operands(op, ())
+        for result, core, dims in self._cores.values():
+            if result.first_use is not None:
+                replace_uses(result, reshape(self.scope, Emitter.before(result.op), core, dims))
+        for op in self._replaced.values():
+            erase(op)

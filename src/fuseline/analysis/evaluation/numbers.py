@@ -182,11 +182,17 @@ _register(
 
 @evaluates("arith.fptosi", "arith.fptoui")
 def float_to_integer(op: Operation, scope: Scope) -> list[Array]:
-    """Rounds toward zero through int64; what does not fit wraps (MLIR leaves it open)."""
-    value, dtype = scope[op.operands[0]], scope.program.dtype(op.results[0].type)
-    if op.name == "arith.fptoui" and dtype.itemsize == 8:
-        return [np.asarray(value).astype(np.uint64).view(np.int64)]
-    return [as_type(np.asarray(value).astype(np.int64), dtype)]
+    """Rounds toward zero. What no integer is (NaN, out of range; MLIR leaves it open) becomes what x86 compilers make of it: the lowest signed one
+    of 32 or 64 bits, of which narrower ones take the low bits; unsigned ones from half their range on are converted less that half."""
+    value, dtype = np.asarray(scope[op.operands[0]]), scope.program.dtype(op.results[0].type)
+    bits = max(8 * dtype.itemsize, 32)
+    halves = op.name == "arith.fptoui" and 8 * dtype.itemsize == bits
+    middle, lowest = 2.0 ** (bits - 1), -(1 << (bits - 1))
+    upper = (value >= middle) & halves
+    low = np.trunc(np.where(upper, value - middle, value))
+    fits = (low >= -middle) & (low < middle)
+    whole = np.where(fits, np.where(fits, low, 0).astype(np.int64), lowest)
+    return [as_type(np.where(upper, whole ^ lowest, whole), dtype)]
 
 
 @evaluates("arith.bitcast")

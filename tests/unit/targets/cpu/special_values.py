@@ -44,17 +44,17 @@ def model(
     return onnx.shape_inference.infer_shapes(found)
 
 
-def run(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> Array:
-    """`y` as compiled for this machine."""
-    return np.asarray(fuseline.compile(proto, threads=1).run(feeds)["y"])
+def run(proto: onnx.ModelProto, feeds: Mapping[str, Array], target: str = "cpu") -> Array:
+    """`y` as compiled for this machine (or another target)."""
+    return np.asarray(fuseline.compile(proto, threads=1, target=target).run(feeds)["y"])
 
 
-def check(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Array], constants: Mapping[str, Array] | None = None) -> None:
+def check(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Array], constants: Mapping[str, Array] | None = None, *, target: str = "cpu") -> None:
     """The same type and shape as the reference; NaN and infinities at the same places; finite values up to rounding, integers exactly."""
     proto = model(nodes, feeds, constants)
     with np.errstate(all="ignore"):
         expected: Array = np.asarray(ReferenceEvaluator(proto).run(None, dict(feeds))[0])  # pyright: ignore
-    same(run(proto, feeds), expected)
+    same(run(proto, feeds, target), expected)
 
 
 def same(found: Array, expected: Array) -> None:

@@ -157,11 +157,17 @@ def test_the_smallest_integer(op: str, dtype: str):
     check([make_node(op, ["x"], ["y"])], {"x": edges((3, 67), dtype, generator(op), 0.5)})
 
 
-@pytest.mark.parametrize("source", ["float32", "float64"])
-@pytest.mark.parametrize("to", ["int8", "uint8", "int16", "int32", "int64"])
-def test_casts_of_what_no_integer_is(source: str, to: str):
-    x = edges((3, 67), source, generator(source + to), 0.5)
-    check([make_node("Cast", ["x"], ["y"], to=np_dtype_to_tensor_dtype(np.dtype(to)))], {"x": x})
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("to", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_casts_of_what_no_integer_is(source: str, to: str, target: str):
+    """NaN, infinities, and around every power of two that bounds an integer type."""
+    bounds = [sign * (2.0**bits + more) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1) for more in (-1.5, 0, 1, 2.0 ** (bits - 1))]
+    with np.errstate(over="ignore"):
+        x = np.concatenate([edges((3, 45), source, generator(source + to), 0.5), np.array([*bounds, *[0.5] * 26]).astype(source).reshape(-1, 45)])
+    if (source, to) == ("float16", "uint32"):  # NumPy makes other numbers of these than of the same ones in f32
+        x = np.where(np.isfinite(x), x, np.float16(-7))
+    check([make_node("Cast", ["x"], ["y"], to=np_dtype_to_tensor_dtype(np.dtype(to)))], {"x": x}, target=target)
 
 
 def test_attention_with_rows_that_are_masked_whole():

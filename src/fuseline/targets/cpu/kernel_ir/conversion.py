@@ -17,8 +17,8 @@ class Conversion(Arithmetic):
     def cast(self, a: Any, dtype: str, *, unsigned: bool = False) -> Any:
         """`a` as `dtype`: the same number where it fits, rounded or wrapped otherwise; to i1, whether it differs from 0.
 
-        `unsigned` reads an integer source, or makes an integer result, as unsigned. Floats become integers by truncation; those out of
-        range wrap or give the lowest integer, as on x86.
+        `unsigned` reads an integer source, or makes an integer result, as unsigned. Floats become integers by truncation; what
+        none can be (NaN, numbers out of range) becomes what compilers for x86 make of it.
         """
         if isinstance(a, int):
             return a if dtype == "i64" else self.const(float(a) if Type(dtype).is_float else a, dtype)
@@ -53,9 +53,15 @@ class Conversion(Arithmetic):
             a = self.cast(a, "f32")
         if BITS[dtype] < 32:
             return self.cast(self._convert("fptosi", a, "i32"), dtype)
-        if unsigned and dtype == "i32":
-            return self.cast(self._convert("fptosi", a, "i64"), dtype)
-        return self._convert("fptoui" if unsigned else "fptosi", a, dtype)
+        return self._float_to_unsigned(a, dtype) if unsigned else self._convert("fptosi", a, dtype)
+
+    def _float_to_unsigned(self, a: Value, dtype: str) -> Value:
+        """By the signed conversion, of what is left above half the range where it is there: NaN and what does not fit become what compilers for
+        x86 make of them, and so what onnxruntime and NumPy do, whatever instructions a machine has."""
+        middle = 2.0 ** (BITS[dtype] - 1)
+        upper = self.compare("ge", a, middle)
+        low = self._convert("fptosi", self.select(upper, self.sub(a, middle), a), dtype)
+        return self.xor(low, self.select(upper, self.const(-(1 << (BITS[dtype] - 1)), *low.type), self.const(0, *low.type)))
 
     def _from_int(self, a: Value, dtype: str, unsigned: bool) -> Value:
         source = a.type.dtype

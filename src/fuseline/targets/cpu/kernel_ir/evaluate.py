@@ -236,9 +236,6 @@ def _cast(r: _Run, v: Value) -> None:
         a = a.astype(np.uint8) if a.dtype.kind == "b" else _unsigned(a)
     if v.attr == "trunc" and dtype.kind == "b":
         a = a & 1
-    if v.attr == "fptoui":
-        r.set(v, a.astype(f"u{dtype.itemsize}").view(dtype))
-        return
     r.set(v, a.astype(dtype))
 
 

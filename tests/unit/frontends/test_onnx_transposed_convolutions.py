@@ -6,12 +6,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 from onnx import helper
-from xdsl.dialects import tensor
+from xdsl.dialects import linalg, tensor
 
 import fuseline
+from fuseline.analysis.structured import StructuredOp, kind
 
 from .test_onnx_reading import FLOAT, model, read, run
 
@@ -46,6 +48,7 @@ def expected(x: Array, w: Array, strides: tuple[int, ...], pads: tuple[int, ...]
 )
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("image", [(5, 3), (7, 4)])  # with much border around it, and too large for that
 def test_a_transposed_convolution(
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
@@ -54,9 +57,10 @@ def test_a_transposed_convolution(
     dilations: tuple[int, ...],
     groups: int,
     constant: bool,
+    image: tuple[int, ...],
 ):
     rng = np.random.default_rng(7)
-    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 5, 4), (4, 3, *kernel)))
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, *image), (4, 3, *kernel)))
     attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_padding": extra, "dilations": dilations, "group": groups}
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
     weights, inputs = ({"w": w}, {}) if constant else ({}, {"w": (FLOAT, w.shape)})
@@ -74,10 +78,46 @@ def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
     assert not [op for op in module.walk() if isinstance(op, tensor.PadOp)]
 
 
-def test_zeros_between_the_pixels_of_a_depthwise_image():
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], group=4)
-    module, _ = read(model([node], {"x": (FLOAT, (1, 4, 5, 6))}, ["y"], {"w": np.ones((4, 1, 4, 4), np.float32)}))
-    assert [op for op in module.walk() if isinstance(op, tensor.PadOp)]
+def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:
+    """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums over."""
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    module, _ = read(model([node], {"x": (FLOAT, x)}, ["y"], {"w": np.ones(w, np.float32)}))
+    found = [StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
+    return [(kind(view.op).value, len(view.reduction)) for view in found]
+
+
+@pytest.mark.parametrize(
+    ("stride", "kernel", "found"),
+    [(2, 4, [("depthwise", 2)]), (3, 6, [("depthwise", 2)]), (4, 8, [("convolution", 3)]), (8, 16, [("convolution", 3)])],
+)
+def test_a_depthwise_image_is_spread_where_that_makes_few_zeros(stride: int, kernel: int, found: list[tuple[str, int]]):
+    assert windows((1, 4, 5, 6), (4, 1, kernel, kernel), strides=[stride] * 2, group=4) == found
+
+
+@pytest.mark.parametrize(
+    ("x", "strides", "found"),
+    [
+        ((1, 4, 1, 1), [1, 1], [("contraction", 1), ("pooling", 2)]),
+        ((1, 4, 4, 4), [2, 2], [("contraction", 1), ("pooling", 2)]),
+        ((1, 4, 5, 4), [2, 2], [("convolution", 3)]),
+        ((1, 4, 3, 5), [2, 2], [("contraction", 1), ("pooling", 2)]),
+        ((1, 4, 2, 2), [4, 4], [("convolution", 3)]),  # no border at all
+        ((1, 4, 9, 9), [1, 1], [("convolution", 3)]),
+        ((1, 4, "h", "w"), [2, 2], [("convolution", 3)]),
+    ],
+)
+def test_a_small_image_is_multiplied_without_its_border(x: tuple[int | str, ...], strides: list[int], found: list[tuple[str, int]]):
+    assert windows(x, (4, 3, 4, 4), strides=strides) == found
+
+
+def test_three_dimensions_and_one():
+    rng = np.random.default_rng(11)
+    for image, kernel in (((3,), (5,)), ((2, 1, 2), (3, 2, 4))):
+        x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, *image), (3, 5, *kernel)))
+        node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2] * len(kernel), pads=[1] + [0] * (2 * len(kernel) - 1))
+        proto = model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w})
+        (wanted,) = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})  # pyright: ignore
+        np.testing.assert_allclose(run(proto, x)[0], np.asarray(wanted), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("mode", "before"), [("NOTSET", 1), ("SAME_LOWER", 1), ("SAME_UPPER", 0)])

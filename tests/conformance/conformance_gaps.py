@@ -216,9 +216,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_strnormalizer_export_monday_casesensintive_upper", "test_strnormalizer_export_monday_empty_output",
         "test_strnormalizer_export_monday_insensintive_upper_twodim", "test_strnormalizer_nostopwords_nochangecase",
     ),
-    ("wrong", "16-bit sums are kept in f32 here and rounded once; the expected values round at every step"): (
-        "test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded",
-    ),
 }
 # fmt: on
 

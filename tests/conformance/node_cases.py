@@ -23,6 +23,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.interop import onnx_reference
 from fuseline.ir.context import new_context
+from fuseline.passes.registry import make_pass
 from fuseline.report.records import HostOpRecord
 from fuseline.runtime import host
 from fuseline.targets.interpreter.host import call_declared
@@ -84,9 +85,10 @@ def _array(value: Any) -> Any:
 
 
 def interpreted(model: onnx.ModelProto, inputs: Sequence[Any]) -> Result:
-    """The model read and evaluated."""
+    """The model read and evaluated; 16-bit floats in f32, as in every compiled program."""
     ctx = new_context()
     module = read_onnx(model, ctx)
+    make_pass("compute-halves-in-f32").apply(ctx, module)
     module.verify()
     return [evaluate_module(module, list(inputs), ctx.resources, host_call=call_declared)], ctx.records.host_ops
 

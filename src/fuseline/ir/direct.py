@@ -179,6 +179,11 @@ def set_operand(op: Operation, index: int, value: SSAValue) -> None:
     op._operands = SSAValues(values)
 
 
+def set_type(value: SSAValue, type_: Attribute) -> None:
+    """Let `value` have `type_`; the caller answers for the op that makes it and for those that read it."""
+    value._type = type_
+
+
 def _drop_operands(op: Operation) -> None:
     for value, use in zip(op._operands, op._operand_uses, strict=True):
         before, after = use._prev_use, use._next_use

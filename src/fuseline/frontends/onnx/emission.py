@@ -196,11 +196,11 @@ def multiply_add_body(left: DType, right: DType, wide: DType) -> Callable[[Body]
     return _multiply_add(left, right, wide)
 
 
-def cast(node: OnnxNode, t: Tensor, dtype: DType) -> Tensor:
-    """`t` converted to `dtype` (itself where it has it)."""
+def cast(node: OnnxNode, t: Tensor, dtype: DType, *, asked: bool = False) -> Tensor:
+    """`t` converted to `dtype` (itself where it has it); `asked` by the model, or only how the value is stored."""
     if t.dtype == dtype:
         return t
-    return elementwise(node, [t], dtype, lambda b, x: scalars.convert(b, x, t.dtype, dtype))
+    return elementwise(node, [t], dtype, lambda b, x: scalars.convert(b, x, t.dtype, dtype, asked=asked))
 
 
 def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:

@@ -9,8 +9,9 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx.dtypes import is_float, is_unsigned, mlir_element
+from fuseline.frontends.onnx.dtypes import is_float, is_half, is_unsigned, mlir_element
 from fuseline.ir.build import Body
+from fuseline.ir.halves import mark_storage
 from fuseline.ir.scalar_ops import RemFOp
 
 DType = np.dtype[Any]
@@ -88,15 +89,21 @@ def select(b: Body, condition: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
     return b.op(arith.SelectOp, condition, x, y)
 
 
-def convert(b: Body, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """A value of `source` as `target`: floats to integers truncate, to bool compare with zero, integers wrap."""
+def convert(b: Body, x: SSAValue, source: DType, target: DType, *, asked: bool = False) -> SSAValue:
+    """A value of `source` as `target`: floats to integers truncate, to bool compare with zero, integers wrap.
+
+    `asked`: the model asks for it, so that a narrowing to 16-bit floats is one of its steps and not only how the value is stored.
+    """
     if source == target:
         return x
     if target.kind == "b":
         return compare(b, source, "ne", x, b.constant(0, mlir_element(source)))
     element = mlir_element(target)
     if is_float(source):
-        return _from_float(b, x, source, target)
+        value = _from_float(b, x, source, target)
+        if not asked and is_half(target) and isinstance(value.owner, arith.TruncFOp):
+            mark_storage(value.owner)
+        return value
     if is_float(target):
         return b.op(arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp, x, element)
     return _integer_to_integer(b, x, source, target)

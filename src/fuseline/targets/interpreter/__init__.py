@@ -19,5 +19,5 @@ def create(variant: str | None = None, threads: int | None = None, numerics: str
     """The target `interpreter`; raises E0501 for a variant, of which it has none."""
     if variant is not None:
         raise FuselineError("E0501", f"the interpreter has no variant {variant!r}")
-    del threads, numerics  # NumPy decides
-    return InterpreterTarget()
+    del threads  # NumPy decides
+    return InterpreterTarget(numerics)

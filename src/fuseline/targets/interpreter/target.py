@@ -20,9 +20,8 @@ from fuseline.targets.target import CompiledKernel, Target, TargetDescription
 class InterpreterTarget(Target):
     """Keeps each executable's function; `assemble` joins them with the schedule."""
 
-    description = TargetDescription("interpreter")
-
-    def __init__(self) -> None:
+    def __init__(self, numerics: str = "default") -> None:
+        self.description = TargetDescription("interpreter", numerics=numerics)
         self._entries: dict[str, FuncOp] = {}
 
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fuseline.targets.null.description_file import read_description
@@ -13,7 +14,7 @@ __all__ = ["NullProgram", "NullTarget", "create"]
 
 def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
     """The target `null`, as described in the TOML file `variant` if given (`null:npu.toml`); raises E0501 for a file that is no description."""
-    del numerics  # nothing is computed
     if variant is None:
-        return NullTarget(TargetDescription("null", threads=threads or 1))
-    return NullTarget(read_description(Path(variant), threads))
+        return NullTarget(TargetDescription("null", threads=threads or 1, numerics=numerics))
+    described = read_description(Path(variant), threads)
+    return NullTarget(described if numerics == "default" else replace(described, numerics=numerics))

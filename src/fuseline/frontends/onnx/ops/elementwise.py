@@ -267,13 +267,13 @@ def cast_op(node: OnnxNode) -> Tensor:
 
     if not holds(wanted):
         raise NoNativeLowering("unsupported-dtype", wanted.name)
-    return cast(node, node[0], from_onnx(wanted))
+    return cast(node, node[0], from_onnx(wanted), asked=True)
 
 
 @onnx_op("CastLike")
 def cast_like(node: OnnxNode) -> Tensor:
     """Elements as the type of the second input."""
-    return cast(node, node[0], node[1].dtype)
+    return cast(node, node[0], node[1].dtype, asked=True)
 
 
 # -- two and more operands -----------------------------------------------------------------------------------------------------

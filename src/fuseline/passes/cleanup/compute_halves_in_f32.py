@@ -1,0 +1,275 @@
+"""Compute in f32 what a program computes with 16-bit floats, which are then only how tensors at its border and constants are stored.
+
+    %s = addf %a, %b : f16                  =>   %x = extf %a    %y = extf %b    %s = addf %x, %y : f32
+    linalg.generic ins(%t : tensor<..f16>)  =>   ins(%w : tensor<..f32>), %w = %t widened
+
+Arguments, results, constants and what host operators exchange keep their types: a widening follows, or a narrowing precedes, and `fold-constants`
+widens weights. A `truncf` to 16 bits, or a conversion of an integer, that the model itself asks for rounds as before. Elements gathered from a
+stored table are widened behind the gather, so that a table never grows. Under `--numerics strict` nothing changes: every op rounds its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, ModuleOp, TensorType, f32
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from fuseline.analysis.structured import input_count
+from fuseline.ir.build import Emitter, element_of, scalar_attribute
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_type
+from fuseline.ir.halves import is_half, is_storage, widened
+from fuseline.ir.nesting import ops_inside
+from fuseline.ir.provenance import provenance
+
+Types = tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
+class ComputeHalvesInF32Pass(ModulePass):
+    """Compute in f32 what a program computes with 16-bit floats."""
+
+    name = "compute-halves-in-f32"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        strict = isinstance(ctx, CompilerContext) and ctx.target.numerics == "strict"
+        functions = {function.sym_name.data: function for function in op.ops if isinstance(function, FuncOp)}
+        if strict or not any(_has_halves(function) for function in functions.values()):
+            return
+        declared = {name: tuple(function.function_type.inputs) for name, function in functions.items() if function.is_declaration}
+        for function in functions.values():
+            if not function.is_declaration:
+                _Widening(function, declared).run()
+
+
+def _has_halves(function: FuncOp) -> bool:
+    """Whether some tensor of `function` has 16-bit floats; what a body computes with in between does not count."""
+    if any(is_half(type_) for type_ in (*function.function_type.inputs, *function.function_type.outputs)):
+        return True
+    return not function.is_declaration and any(is_half(result.type) for op in ops_of(body_of(function)) for result in op.results)
+
+
+class _Widening:
+    """Widens one function; `declared` are the types that host operators take."""
+
+    def __init__(self, function: FuncOp, declared: dict[str, Types]) -> None:
+        self.function, self.declared = function, declared
+        self.kept = set[Operation]()
+        self.bits = {op: operand_of(op, 0).type for op in ops_inside(function) if isinstance(op, arith.BitcastOp) and is_half(operand_of(op, 0).type)}
+        self.is_border = function.sym_visibility is None or function.sym_visibility.data == "public"
+
+    def run(self) -> None:
+        """Widen every value but those at the border; a private function has none."""
+        if not self.is_border:
+            types = self.function.function_type
+            wide = [[widened(type_) for type_ in side] for side in (types.inputs, types.outputs)]
+            self.function.function_type = type(types).from_lists(*wide)
+        block = body_of(self.function)
+        for argument in block.args:
+            if not self.is_border:
+                set_type(argument, widened(argument.type))
+            elif is_half(argument.type):
+                self._keep_narrow(argument)
+        self._widen_ops(block)
+
+    def _widen_ops(self, block: Block) -> None:
+        for op in ops_of(block):
+            handler = _HANDLERS.get(type(op))
+            if handler is not None:
+                handler(self, op)
+            else:
+                _widen_results(op)
+            if op not in self.kept:
+                self._widen_inside(op)
+
+    def _widen_inside(self, op: Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                _widen_arguments(op, block)
+                self._widen_ops(block)
+
+    # what stays narrow ---------------------------------------------------------------------------------------------------------------
+
+    def _keep_narrow(self, value: SSAValue) -> None:
+        """Let what computes with `value` read it widened."""
+        uses = [use for use in value.uses if not self._reads_narrow(use)]
+        if not uses:
+            return
+        wide = _extended(value, uses)
+        for use in uses:
+            set_operand(use.operation, use.index, wide)
+
+    def _reads_narrow(self, use: Use) -> bool:
+        op = use.operation
+        if isinstance(op, ReturnOp):
+            return self.is_border
+        if isinstance(op, CallOp):
+            return op.callee.root_reference.data in self.declared
+        if isinstance(op, linalg.ops.GenericOp):
+            return use.index == 0 and _only_converts(op, arith.ExtFOp)
+        return isinstance(op, arith.ExtFOp | arith.BitcastOp | tensor.DimOp) or (isinstance(op, tensor.ExtractOp) and use.index == 0)
+
+    def _leaves_narrow(self, op: linalg.ops.GenericOp) -> bool:
+        """Whether `op` narrows for the border, and for nobody else."""
+        return _only_converts(op, arith.TruncFOp) and all(self._at_border(use) for use in result_of(op).uses)
+
+    def _at_border(self, use: Use) -> bool:
+        return isinstance(use.operation, ReturnOp | CallOp) and self._reads_narrow(use)
+
+    def _narrow_operands(self, op: Operation, wanted: Types) -> None:
+        for index, (value, type_) in enumerate(zip(operands_of(op), wanted, strict=True)):
+            if is_half(type_) and value.type != type_:
+                set_operand(op, index, _truncated(value, type_, op))
+
+    # ops -----------------------------------------------------------------------------------------------------------------------------
+
+    def visit_return(self, op: ReturnOp) -> None:
+        if isinstance(op.parent_op(), FuncOp) and self.is_border:
+            self._narrow_operands(op, tuple(self.function.function_type.outputs))
+
+    def visit_call(self, op: CallOp) -> None:
+        wanted = self.declared.get(op.callee.root_reference.data)
+        if wanted is None:
+            return _widen_results(op)
+        self._narrow_operands(op, wanted)
+        self.keep_results(op)
+
+    def visit_constant(self, op: arith.ConstantOp) -> None:
+        if isinstance(op.value, DenseResourceAttr):
+            return self.keep_results(op)
+        if is_half(op.result.type):
+            type_ = widened(op.result.type)
+            op.properties["value"] = _widened_number(op.value, type_)
+            set_type(op.result, type_)
+
+    def visit_empty(self, op: tensor.EmptyOp) -> None:
+        if not all(_is_init(use) and self._leaves_narrow(cast(Any, use.operation)) for use in op.tensor.uses):
+            _widen_results(op)
+
+    def visit_generic(self, op: linalg.ops.GenericOp) -> None:
+        if is_half(result_of(op).type) and self._leaves_narrow(op):
+            init = operand_of(op, -1)
+            if init.type != result_of(op).type:
+                emit = Emitter.before(op)
+                set_operand(op, 1, emit.empty_like(init, element_of(result_of(op))))
+            return self.kept.add(op)
+        for result, init in zip(op.results, operands_of(op)[input_count(op) :], strict=True):
+            set_type(result, init.type)
+
+    def visit_narrowing(self, op: arith.TruncFOp) -> None:
+        if not is_half(op.result.type) or not is_storage(op):
+            return self.keep_results(op)
+        if operand_of(op, 0).type == f32:
+            return _replace(op, operand_of(op, 0))
+        op.attributes.clear()
+        _widen_results(op)
+
+    def visit_widening(self, op: arith.ExtFOp) -> None:
+        if operand_of(op, 0).type == op.result.type:
+            _replace(op, operand_of(op, 0))
+
+    def visit_extract(self, op: tensor.ExtractOp) -> None:
+        if is_half(op.tensor.type):
+            self.keep_results(op)
+        else:
+            _widen_results(op)
+
+    def visit_bitcast(self, op: arith.BitcastOp) -> None:
+        stored = self.bits.get(op)
+        if stored is not None and operand_of(op, 0).type != stored:
+            set_operand(op, 0, Emitter.before(op).add(arith.TruncFOp(operand_of(op, 0), stored)).result)
+        self.keep_results(op)
+
+    def keep_results(self, op: Operation) -> None:
+        for result in op.results:
+            if is_half(result.type):
+                self._keep_narrow(result)
+
+
+_HANDLERS: dict[type[Operation], Callable[[_Widening, Any], None]] = {
+    ReturnOp: _Widening.visit_return,
+    CallOp: _Widening.visit_call,
+    arith.ConstantOp: _Widening.visit_constant,
+    tensor.EmptyOp: _Widening.visit_empty,
+    linalg.ops.GenericOp: _Widening.visit_generic,
+    arith.TruncFOp: _Widening.visit_narrowing,
+    arith.ExtFOp: _Widening.visit_widening,
+    arith.SIToFPOp: _Widening.keep_results,
+    arith.UIToFPOp: _Widening.keep_results,
+    arith.BitcastOp: _Widening.visit_bitcast,
+    tensor.ExtractOp: _Widening.visit_extract,
+}
+"""Ops whose results or operands may stay narrow; of all others, the results are f32."""
+
+
+def _widen_results(op: Operation) -> None:
+    for result in op.results:
+        set_type(result, widened(result.type))
+
+
+def _widen_arguments(op: Operation, block: Block) -> None:
+    """The elements that a structured op works on have the types of its operands."""
+    if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp):
+        for argument, operand in zip(block.args, operands_of(op), strict=True):
+            set_type(argument, element_of(operand))
+    else:
+        for argument in block.args:
+            set_type(argument, widened(argument.type))
+
+
+def _only_converts(op: linalg.ops.GenericOp, kind: type[Operation]) -> bool:
+    """Whether `op` does nothing but convert the elements of its one input."""
+    converted = body_of(op).first_op
+    if not isinstance(converted, kind) or converted.next_op is not body_of(op).last_op or input_count(op) != 1 or len(op.results) != 1:
+        return False
+    return operand_of(converted, 0) is body_of(op).args[0] and operand_of(cast(Operation, converted.next_op), 0) is result_of(converted)
+
+
+def _is_init(use: Use) -> bool:
+    return isinstance(use.operation, linalg.ops.GenericOp) and use.index >= input_count(use.operation)
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    replace_uses(result_of(op), value)
+    erase(op)
+
+
+def _widened_number(value: Attribute, type_: Attribute) -> Attribute:
+    """The same number, or numbers, as `type_`."""
+    if isinstance(value, FloatAttr):
+        return scalar_attribute(value.value.data, type_)
+    assert isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, TensorType)
+    numbers = [float(number) for number in value.get_values()]
+    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), numbers[:1] if value.is_splat() else numbers)
+
+
+def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:
+    """`value` widened, right behind what makes it; an argument's widening comes from the nodes that read it."""
+    if isinstance(value, OpResult):
+        emit = Emitter.after(value.op)
+    else:
+        assert isinstance(value, BlockArgument)
+        nodes = {node for use in uses for node in provenance(use.operation)}
+        emit = Emitter(InsertPoint.at_start(value.block), nodes)
+    if not isinstance(value.type, TensorType):
+        return emit.add(arith.ExtFOp(value, f32)).result
+    return emit.elementwise([value], emit.empty_like(value, f32), lambda b: b.op(arith.ExtFOp, b.args[0], f32))
+
+
+def _truncated(value: SSAValue, type_: Attribute, place: Operation) -> SSAValue:
+    """The tensor `value` as `type_`, right before `place`."""
+    emit = Emitter.before(place)
+    emit.location = value.op.location if isinstance(value, OpResult) else place.location
+    element = cast("TensorType[Attribute]", type_).get_element_type()
+    return emit.elementwise([value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element))
+
+
+EXPORT = ComputeHalvesInF32Pass

@@ -73,7 +73,9 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "fusion": (
         "materialize-fills",
+        "clone-slices",
         "form-dispatch-regions",
+        "merge-equal-regions",
         "place-concats",
         "clone-cheap-producers",
         "dead-code",

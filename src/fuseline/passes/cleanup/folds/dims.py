@@ -86,6 +86,27 @@ def _same_shape(value: OpResult, axis: int) -> tuple[SSAValue, int] | None:
     return None
 
 
+def size_value(value: SSAValue, axis: int) -> SSAValue | tuple[SSAValue, int]:
+    """The index value that is the unknown size of `value` along `axis`; or the tensor and its axis that the size is asked of in the end. Equal
+    answers are equal sizes."""
+    while type(value) is OpResult:
+        size = _given_size(value.op, axis)
+        if size is not None:
+            return asked(size)
+        same = _same_shape(value, axis)
+        if same is None:
+            break
+        value, axis = same
+    return value, axis
+
+
+def asked(size: SSAValue) -> SSAValue | tuple[SSAValue, int]:
+    """What `tensor.dim` asks, where `size` is its result."""
+    op = size.op if type(size) is OpResult else None
+    axis = _axis(op) if type(op) is tensor.DimOp else None
+    return size if axis is None or type(op) is not tensor.DimOp else size_value(op.source, axis)
+
+
 def _only_unknown(op: tensor.CollapseShapeOp, axis: int) -> tuple[SSAValue, int] | None:
     """The dimension of a group that is not 1, where all others are."""
     group = [i.value.data for i in op.reassociation.data[axis].data]  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import OpResult, SSAValue
 
 from fuseline.ir.build import shape_of
+from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
+from fuseline.passes.cleanup.folds.dims import asked, size_value
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 MOST_SHARED_PARTS = 32
@@ -28,10 +30,18 @@ def _covers(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, shape: Sequence[in
 
 def fold_whole_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     """A slice that is the whole tensor."""
-    if op.source.type != op.result.type or not _covers(op, shape_of(op.source)):
+    if op.source.type != op.result.type or not _takes_all(op):
         return False
     work.replace(op, [], [op.source])
     return True
+
+
+def _takes_all(op: tensor.ExtractSliceOp) -> bool:
+    """Whether the slice, of its source's type, starts at zero and ends where the source does, in unknown sizes too."""
+    if any(op.static_offsets.get_values()) or set(op.static_strides.get_values()) != {1}:
+        return False
+    unknown = [axis for axis, size in enumerate(op.static_sizes.get_values()) if size == DYNAMIC_INDEX]
+    return all(asked(size) == size_value(op.source, axis) for axis, size in zip(unknown, op.sizes, strict=True))
 
 
 def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
@@ -139,5 +149,5 @@ def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
 EXTRACT: tuple[Fold, ...] = (fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
 INSERT: tuple[Fold, ...] = (fold_whole_insert,)
 PAD: tuple[Fold, ...] = (fold_empty_pad,)
-CONCAT: tuple[Fold, ...] = (fold_concat,)
+CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices)
 CAST: tuple[Fold, ...] = (fold_cast,)

@@ -1,0 +1,58 @@
+"""merge-equal-regions: of dispatch regions of one op each that compute the same from the same, the first stays and takes over all readers.
+
+    %a = flow.dispatch.region { slice %x }          %a = flow.dispatch.region { slice %x }
+    %b = flow.dispatch.region { slice %x }    =>
+    use(%a, %b)                                     use(%a, %a)
+
+So what was cloned for the sake of readers that did not take it in (`clone-slices`) is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from fuseline.ir.direct import erase, ops_of, replace_uses, result_of
+from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.provenance import carry
+from fuseline.passes.cleanup.value_numbering import ValueNumbering
+
+
+@dataclass(frozen=True)
+class MergeEqualRegionsPass(ModulePass):
+    """Has no options."""
+
+    name = "merge-equal-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        del ctx
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.body.blocks:
+                _merge([inner for inner in ops_of(function.body.block) if type(inner) is DispatchRegionOp])
+
+
+def _merge(regions: list[DispatchRegionOp]) -> None:
+    numbering, known = ValueNumbering(), dict[Hashable, DispatchRegionOp]()
+    for region in regions:
+        computed = _only_op(region)
+        first = region if computed is None else known.setdefault(numbering.key(computed), region)
+        if first is region:
+            continue
+        replace_uses(result_of(region), result_of(first))
+        carry((region,), (first,))
+        erase(region)
+
+
+def _only_op(region: DispatchRegionOp) -> Operation | None:
+    """What the region computes, where that is the one result of one op."""
+    ops = ops_of(region.body.block)
+    return ops[0] if len(ops) == len(region.results) + 1 == 2 else None
+
+
+EXPORT = MergeEqualRegionsPass

@@ -69,9 +69,11 @@ for _name, _body in _FLOAT_UNARY.items():
 
 
 def sigmoid(b: Body, t: DType, x: SSAValue) -> SSAValue:
-    """`1 / (1 + exp(-x))`."""
+    """`1 / (1 + exp(-x))`, below 0 as `exp(x) / (1 + exp(x))`: an exponential of what is never positive cannot overflow, and takes less time."""
     one = constant(b, t, 1.0)
-    return b.op(arith.DivfOp, one, b.op(arith.AddfOp, one, b.op(math.ExpOp, b.op(arith.NegfOp, x))))
+    tail = b.op(math.ExpOp, b.op(arith.NegfOp, b.op(math.AbsFOp, x)))
+    share = b.op(arith.SelectOp, s.compare(b, t, "lt", x, constant(b, t, 0.0)), tail, one)
+    return b.op(arith.DivfOp, share, b.op(arith.AddfOp, one, tail))
 
 
 def softplus(b: Body, t: DType, x: SSAValue) -> SSAValue:

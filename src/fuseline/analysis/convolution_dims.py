@@ -5,11 +5,14 @@ O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, used_dims
+from fuseline.ir.identity import by_identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +79,13 @@ def _linear_binary(expr: AffineBinaryOpExpr) -> tuple[dict[int, int], int] | Non
     return None
 
 
-def window_expr(expr: AffineExpr, view: StructuredOp) -> WindowExpr | None:
+def window_expr(expr: AffineExpr, iterators: Sequence[str]) -> WindowExpr | None:
     """`expr` as a window coordinate: one parallel and one reduction loop; None for any other form."""
     linear = linear_terms(expr)
     if linear is None or len(linear[0]) != 2:
         return None
-    parallel = [loop for loop in linear[0] if view.iterators[loop] == "parallel"]
-    reduced = [loop for loop in linear[0] if view.iterators[loop] == "reduction"]
+    parallel = [loop for loop in linear[0] if iterators[loop] == "parallel"]
+    reduced = [loop for loop in linear[0] if iterators[loop] == "reduction"]
     if len(parallel) != 1 or len(reduced) != 1:
         return None
     return WindowExpr(parallel[0], reduced[0], linear[0][parallel[0]], linear[0][reduced[0]], linear[1])
@@ -90,33 +93,42 @@ def window_expr(expr: AffineExpr, view: StructuredOp) -> WindowExpr | None:
 
 def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
     """The roles of the loops of a convolution, depthwise convolution or windowed pooling; None for any other op."""
-    if kind(view.op) not in (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING):
+    if "reduction" not in view.iterators or kind(view.op) not in (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING):
         return None
-    windowed = [i for i, map_ in enumerate(view.input_maps) if not is_projected_permutation(map_)]
-    if len(windowed) != 1 or len(view.inputs) > 2:
+    return _dims((*view.maps, view.iterators, view.input_count))
+
+
+@by_identities
+def _dims(parts: tuple[Any, ...]) -> ConvolutionDims | None:
+    """The roles by the maps, the iterators and the number of inputs."""
+    *maps, iterators, count = parts
+    windowed = [i for i, map_ in enumerate(maps[:count]) if not is_projected_permutation(map_)]
+    if len(windowed) != 1 or count > 2:
         return None
     image = windowed[0]
-    filter_ = next((i for i in range(len(view.inputs)) if i != image), None)
+    filter_ = next((i for i in range(count) if i != image), None)
     spatial: list[WindowExpr] = []
     axes: list[int] = []
-    for axis, expr in enumerate(view.input_maps[image].results):
+    for axis, expr in enumerate(maps[image].results):
         if type(expr) is AffineDimExpr or (type(expr) is AffineConstantExpr and expr.value == 0):
             continue
-        window = window_expr(expr, view)
+        window = window_expr(expr, iterators)
         if window is None:
             return None
         spatial.append(window)
         axes.append(axis)
-    return _by_role(view, image, filter_, tuple(spatial), tuple(axes))
+    return _by_role(maps, count, image, filter_, tuple(spatial), tuple(axes))
 
 
-def _by_role(view: StructuredOp, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]) -> ConvolutionDims | None:
+def _by_role(
+    maps: Sequence[AffineMap], count: int, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]
+) -> ConvolutionDims | None:
     taken = {loop for expr in spatial for loop in (expr.loop, expr.window)}
-    in_image = used_dims(view.input_maps[image])
-    in_filter: set[int] = used_dims(view.input_maps[filter_]) if filter_ is not None else set()
-    in_output = used_dims(view.output_maps[0])
+    in_image = used_dims(maps[image])
+    in_filter: set[int] = used_dims(maps[filter_]) if filter_ is not None else set()
+    in_output = used_dims(maps[count])
     roles: dict[str, list[int]] = {"batch": [], "output_channel": [], "input_channel": [], "depth": []}
-    for loop in range(view.rank):
+    for loop in range(maps[0].num_dims):
         if loop in taken:
             continue
         role = _role(loop in in_image, loop in in_filter, loop in in_output)

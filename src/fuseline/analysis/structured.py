@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of
+from fuseline.ir.direct import body_of, last_of, operand_of, operands_of, ops_of, result_of
 from fuseline.ir.identity import by_identities, by_identity
 from fuseline.ir.nesting import ops_inside
 
@@ -244,8 +244,8 @@ def tensor_operands(op: Operation) -> list[SSAValue]:
 
 def yielded(op: linalg.ops.GenericOp) -> tuple[SSAValue, ...]:
     """The values that the body of `op` yields."""
-    last = body_of(op).last_op
-    return tuple(operands_of(last)) if last is not None else ()
+    last = last_of(body_of(op))
+    return operands_of(last) if last is not None else ()
 
 
 def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
@@ -327,7 +327,7 @@ def _product_kind(parts: tuple[Any, ...]) -> Kind:
 
 def _parallel_kind(view: StructuredOp) -> Kind:
     body = view.body
-    if any(type(inner) is tensor.ExtractOp for inner in body.ops):
+    if any([type(inner) is tensor.ExtractOp for inner in ops_of(body)]):
         return Kind.GATHER
     results = yielded(view.op)
     if len(results) == 1 and type(results[0]) is BlockArgument and results[0].index < view.input_count and results[0].owner is body:

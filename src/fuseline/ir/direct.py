@@ -65,6 +65,34 @@ def body_of(op: Operation) -> Block:
     return block
 
 
+def last_of(block: Block) -> Operation | None:
+    """The last op of `block`, None where it has none."""
+    return block._last_op
+
+
+def first_operands(op: Operation, count: int) -> tuple[SSAValue, ...]:
+    """The first `count` operands of `op`."""
+    return tuple.__getitem__(op._operands, slice(count))
+
+
+def move_ops(source: Block, target: Block) -> None:
+    """Put all ops of `source` at the end of `target`, in order."""
+    first, last = source._first_op, target._last_op
+    if first is None:
+        return
+    op: Operation | None = first
+    while op is not None:
+        op.parent = target
+        op = op._next_op
+    first._prev_op = last
+    if last is None:
+        target._first_op = first
+    else:
+        last._next_op = first
+    target._last_op = source._last_op
+    source._first_op = source._last_op = None
+
+
 def result_of(op: Operation) -> OpResult[Any]:
     """The first result of `op`."""
     return tuple.__getitem__(op.results, 0)

@@ -38,12 +38,14 @@ def remove_dead(op: Operation, gone: set[str]) -> int:
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if isinstance(value, OpResult) and value.op is not op]
+    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if type(value) is OpResult and value.op is not op]
 
 
 def _remove_uncalled(module: ModuleOp, gone: set[str]) -> None:
     """Remove private functions and executables that nothing public calls, directly or through others; source nodes in them go to `gone`."""
     symbols = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp | ExecutableOp)}
+    if not any(_is_private(op) for op in symbols.values()):
+        return
     pending: list[Operation] = [op for op in module.ops if not (isinstance(op, FuncOp | ExecutableOp) and _is_private(op))]
     called = set(pending)
     while pending:
@@ -60,9 +62,9 @@ def _remove_uncalled(module: ModuleOp, gone: set[str]) -> None:
 
 def _callees(op: Operation) -> Iterator[str]:
     for inner in (op, *ops_inside(op)):
-        if isinstance(inner, CallOp):
+        if type(inner) is CallOp:
             yield inner.callee.root_reference.data
-        elif isinstance(inner, DispatchOp):
+        elif type(inner) is DispatchOp:
             yield inner.executable
 
 

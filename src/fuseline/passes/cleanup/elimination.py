@@ -14,6 +14,7 @@ from xdsl.traits import IsTerminator, SymbolOpInterface
 
 from fuseline.analysis.evaluation.program import lookup
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import is_unused
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
@@ -39,9 +40,9 @@ def _is_symbol(kind: type[Operation]) -> bool:
 
 def is_removable(op: Operation) -> bool:
     """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, host ops (ONNX operators), and loops of such."""
-    if is_pure(op) or isinstance(op, DispatchRegionOp | DispatchOp):
+    if is_pure(op) or type(op) is DispatchRegionOp or type(op) is DispatchOp:
         return True
-    return isinstance(op, CallOp) and is_pure_call(op)
+    return type(op) is CallOp and is_pure_call(op)
 
 
 def is_pure_call(op: CallOp) -> bool:
@@ -52,9 +53,7 @@ def is_pure_call(op: CallOp) -> bool:
 
 def is_dead(op: Operation) -> bool:
     """Whether `op` may be removed now."""
-    if any(result.first_use is not None for result in op.results):
-        return False
-    return is_removable(op) and not _is_symbol(type(op))
+    return is_unused(op) and is_removable(op) and not _is_symbol(type(op))
 
 
 def is_tensor(op: Operation) -> bool:
@@ -69,7 +68,7 @@ def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass
         return
     seen: set[int] = set()
     for op in ops_inside(module):
-        if id(op.location) not in seen and not isinstance(op, tensor.EmptyOp):
+        if id(op.location) not in seen and type(op) is not tensor.EmptyOp:
             seen.add(id(op.location))
             gone.difference_update(provenance(op))
         if not gone:

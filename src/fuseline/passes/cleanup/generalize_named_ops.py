@@ -9,6 +9,7 @@ its four steps; pack and unpack become pad, reshape and transpose.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import linalg
@@ -21,6 +22,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.ir import attributes
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
+from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing import expand_pack, expand_unpack
 from fuseline.passes.cleanup.named_ops.softmax import expand_softmax
@@ -28,7 +30,7 @@ from fuseline.passes.cleanup.named_ops.softmax import expand_softmax
 
 def generalized(op: Operation) -> linalg.ops.GenericOp | None:
     """The generic op that computes the same as `op`, None where `op` is no named op (or a fill)."""
-    if isinstance(op, linalg.ops.FillOp | linalg.ops.GenericOp):
+    if not _is_named(type(op)):
         return None
     if isinstance(op, NamedOperation | linalg.ops.TransposeOp):
         maps = [attribute.data for attribute in op.get_indexing_maps()]
@@ -39,6 +41,12 @@ def generalized(op: Operation) -> linalg.ops.GenericOp | None:
     if type(op) is linalg.ops.BroadcastOp:
         return _broadcast(op)
     return None
+
+
+@cache
+def _is_named(kind: type[Operation]) -> bool:
+    plain = issubclass(kind, linalg.ops.FillOp | linalg.ops.GenericOp)
+    return not plain and issubclass(kind, NamedOperation | linalg.ops.TransposeOp | MapOp | ReduceOp | linalg.ops.BroadcastOp)
 
 
 def _generic(
@@ -66,12 +74,12 @@ class GeneralizeNamedOpsPass(ModulePass):
     name = "generalize-named-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in list(op.walk()):
-            if isinstance(inner, SoftmaxOp):
+        for inner in ops_inside(op):
+            if type(inner) is SoftmaxOp:
                 expand_softmax(inner)
-            elif isinstance(inner, PackOp):
+            elif type(inner) is PackOp:
                 expand_pack(inner)
-            elif isinstance(inner, UnPackOp):
+            elif type(inner) is UnPackOp:
                 expand_unpack(inner)
             elif (generic := generalized(inner)) is not None:
                 replace(inner, [generic])

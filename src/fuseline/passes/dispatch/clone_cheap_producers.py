@@ -16,7 +16,8 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
-from fuseline.ir.direct import create_op, operands_of, set_operand
+from fuseline.ir.create import create_fill
+from fuseline.ir.direct import create_op, operand_of, operands_of, set_operand
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.nesting import ops_inside, replace_inside
 
@@ -95,9 +96,12 @@ def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SS
 
 def _copy(op: Operation) -> Operation:
     """`op.clone()`, which asks the definition of an op about each of its parts: most here have no region."""
-    if op.regions:
+    if type(op) is linalg.ops.FillOp:
+        copy = create_fill(operand_of(op, 0), operand_of(op, 1), op.location)
+    elif op.regions:
         return op.clone()
-    copy = create_op(type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location)
+    else:
+        copy = create_op(type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location)
     copy.attributes |= op.attributes
     for old, new in zip(op.results, copy.results, strict=True):
         new.name_hint = old.name_hint

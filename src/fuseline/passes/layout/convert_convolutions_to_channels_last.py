@@ -15,13 +15,15 @@ from dataclasses import dataclass
 
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
 from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import body_of, ops_of
+from fuseline.ir.direct import body_of, operand_of, ops_of
+from fuseline.ir.identity import by_first_identity
 from fuseline.passes.layout.rewriting.absorb import write_results
 from fuseline.passes.layout.rewriting.generics import order_loops, permuted_results, plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, is_identity, transpose
@@ -46,12 +48,13 @@ class ConvertConvolutionsToChannelsLastPass(ModulePass):
 
 
 def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:
-    dims = convolution_dims(StructuredOp(op))
+    view = StructuredOp(op)
+    dims = convolution_dims(view)
     if dims is None or len(op.results) != 1:
         return
-    batch, channels = _batch_and_channels(StructuredOp(op), dims)
+    batch, channels = _batch_and_channels(view, dims)
     order = (*batch, *dims.image_loops, *dims.depth, *channels, *dims.output_channel, *dims.window_loops, *dims.input_channel)
-    if sorted(order) != list(range(len(op.iterator_types))):
+    if sorted(order) != list(range(view.rank)):
         return
     _transpose_input(scope, op, dims.image, (*batch, *dims.image_loops, *dims.depth, *channels, *dims.input_channel))
     if dims.filter is not None and uses_input(op, dims.filter):
@@ -79,19 +82,24 @@ def _batch_and_channels(view: StructuredOp, dims: ConvolutionDims) -> tuple[tupl
 
 def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:
     """Whether the body reads input `index` (it does not read the window operand of a pooling)."""
-    return bool(body_of(op).args[index].uses)
+    return body_of(op).args[index].first_use is not None
 
 
 def _transpose_input(scope: Scope, op: linalg.ops.GenericOp, index: int, roles: Sequence[int]) -> None:
     """Order the dimensions of input `index` as the loops in `roles` come that walk them; constant coordinates go first."""
-    map_ = StructuredOp(op).input_maps[index]
-    rank = {loop: i for i, loop in enumerate(roles)}
-    keys = [min((rank[loop] for loop in dims_of(expr) if loop in rank), default=-1) for expr in map_.results]
-    permutation = tuple(sorted(range(len(keys)), key=lambda axis: keys[axis]))
+    map_ = StructuredOp(op).maps[index]
+    permutation = _order_by(map_, tuple(roles))
     if is_identity(permutation):
         return
-    value = transpose(scope, Emitter.before(op), op.inputs[index], permutation)
+    value = transpose(scope, Emitter.before(op), operand_of(op, index), permutation)
     set_input(op, index, value, permuted_results(map_, permutation))
+
+
+@by_first_identity
+def _order_by(map_: AffineMap, roles: tuple[int, ...]) -> Permutation:
+    rank = {loop: i for i, loop in enumerate(roles)}
+    keys = [min((rank[loop] for loop in dims_of(expr) if loop in rank), default=-1) for expr in map_.results]
+    return tuple(sorted(range(len(keys)), key=lambda axis: keys[axis]))
 
 
 def _transpose_result(scope: Scope, op: linalg.ops.GenericOp, order: Sequence[int]) -> None:

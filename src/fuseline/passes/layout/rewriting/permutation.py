@@ -23,7 +23,7 @@ from fuseline.analysis.structured import is_constant, producer_of
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
-from fuseline.ir.direct import append, block_with, create_op, operand_of, region_with, replace_uses
+from fuseline.ir.direct import append, block_with, create_op, operand_of, operands_of, region_with, replace_uses, result_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -81,7 +81,7 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
     if not is_constant(value) and is_init(value):
         return permuted_init(scope, value, permutation)
     init = scope.empty_permuted(at, value, permutation)
-    return at.add(_transpose_op(value, init, tuple(permutation))).res[0]
+    return result_of(at.add(_transpose_op(value, init, tuple(permutation))))
 
 
 def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> linalg.ops.TransposeOp:
@@ -97,7 +97,7 @@ def is_init(value: SSAValue) -> bool:
     """Whether `value` is the same everywhere or undefined: empty, a fill of an empty, a splat constant."""
     op = producer_of(value)
     if type(op) is linalg.ops.FillOp:
-        return is_init(op.outputs[0])
+        return is_init(operand_of(op, 1))
     if type(op) is arith.ConstantOp:
         return isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat()
     return type(op) is tensor.EmptyOp
@@ -109,14 +109,18 @@ def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> 
     assert op is not None
     at = Emitter.after(op)
     if type(op) is linalg.ops.FillOp:
-        into = permuted_init(scope, op.outputs[0], permutation)
-        return at.add(create_fill(op.inputs[0], into)).results[0]
+        return scope.shared(value, tuple(permutation), lambda: _permuted_fill(scope, at, op, permutation))
     if type(op) is arith.ConstantOp:
         return _permuted_splat(at, op, permutation)
     assert type(op) is tensor.EmptyOp
-    if not op.dynamic_sizes:
+    if not operands_of(op):
         return scope.static_empty(at, attributes.tensor_type(element_of(value), tuple(apply(permutation, shape_of(value)))))
-    return at.add(_permuted_empty(op, permutation)).tensor
+    return result_of(at.add(_permuted_empty(op, permutation)))
+
+
+def _permuted_fill(scope: Scope, at: Emitter, op: linalg.ops.FillOp, permutation: Sequence[int]) -> SSAValue:
+    into = permuted_init(scope, operand_of(op, 1), permutation)
+    return result_of(at.add(create_fill(operand_of(op, 0), into)))
 
 
 def _permuted_empty(op: tensor.EmptyOp, permutation: Sequence[int]) -> tensor.EmptyOp:
@@ -155,7 +159,7 @@ def merge_equal_transposes(value: SSAValue) -> None:
             first = min(equal, key=_position)
             for other in equal:
                 if other is not first:
-                    replace_uses(other.res[0], first.res[0])
+                    replace_uses(result_of(other), result_of(first))
 
 
 def _position(op: Operation) -> int:

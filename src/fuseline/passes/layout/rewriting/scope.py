@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
 
 from xdsl.dialects import arith, func, linalg, tensor
@@ -17,7 +17,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
-from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses
+from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import nodes_in
 
 _REMOVABLE = (
@@ -46,7 +46,8 @@ class Scope:
         self.shapes = ShapeAnalysis(ctx.symbols)
         self._symbols = self._symbol_sources()
         self._values: dict[Dim, SSAValue] = {}
-        self._empties: dict[Attribute, tensor.EmptyOp] = {}
+        self._empties: dict[int, tensor.EmptyOp] = {}  # by the identity of the type
+        self._shared: dict[tuple[int, Hashable], tuple[SSAValue, OpResult]] = {}
         self._last: Operation | None = None
 
     def _symbol_sources(self) -> dict[str, tuple[SSAValue, int | None]]:
@@ -107,11 +108,22 @@ class Scope:
 
     def static_empty(self, at: Emitter, type_: TensorType[Attribute]) -> SSAValue:
         """The empty tensor of a static type, made once at the entry of the function."""
-        found = self._empties.get(type_)
+        found = self._empties.get(id(type_))
         if found is None or found.parent is None:
-            found = self._empties[type_] = self._entry().add(create_empty(type_))
+            found = self._empties[id(type_)] = self._entry().add(create_empty(type_))
             found.location = at.location
-        return found.tensor
+        return result_of(found)
+
+    def shared(self, value: SSAValue, what: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
+        """What `make` makes of `value` right after it: once for all that ask for the same until the next sweep."""
+        key = id(value), what
+        found = self._shared.get(key)
+        if found is not None and found[1].op.parent is not None:
+            return found[1]
+        made = make()
+        if type(made) is OpResult:
+            self._shared[key] = value, made
+        return made
 
     def empty_permuted(self, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
         """`tensor.empty` with the sizes of `value` in another order; unknown sizes are read off `value` itself."""
@@ -143,6 +155,7 @@ class Scope:
         # What the entry holds may have gone: make it afresh when it is needed again.
         self._values.clear()
         self._empties.clear()
+        self._shared.clear()
         self._last = None
 
 

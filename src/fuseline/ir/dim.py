@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from fuseline.ir.polynomial import exact_quotient
+
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
@@ -119,21 +121,8 @@ def mul(lhs: Dim, rhs: Dim) -> Dim:
 
 def _exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` where the division leaves no rest for any value of the symbols, else None."""
-    divisor = _terms(denominator)
-    if len(divisor) != 1:
-        return 1 if numerator == denominator else None
-    (monomial, coefficient) = next(iter(divisor.items()))
-    out: dict[tuple[Atom, ...], int] = {}
-    for term, c in _terms(numerator).items():
-        rest = list(term)
-        for atom in monomial:
-            if atom not in rest:
-                return None
-            rest.remove(atom)
-        if c % coefficient:
-            return None
-        out[tuple(rest)] = c // coefficient
-    return _make(out)
+    found = exact_quotient(_terms(numerator), _terms(denominator))
+    return None if found is None else _make(found)
 
 
 def floor_div(numerator: Dim, denominator: Dim) -> Dim:
@@ -145,6 +134,9 @@ def floor_div(numerator: Dim, denominator: Dim) -> Dim:
     >>> add(floor_div(sub(n, 1), 2), 1) == floor_div(add(n, 1), 2)
     True
     >>> ceil_div(ceil_div(n, 2), 2) == ceil_div(n, 4)
+    True
+    >>> m = symbol("m")
+    >>> floor_div(mul(mul(6, n), add(n, m)), mul(2, add(m, n))) == mul(3, n)
     True
     """
     if isinstance(numerator, int) and isinstance(denominator, int):

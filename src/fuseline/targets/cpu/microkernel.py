@@ -79,8 +79,19 @@ class ReductionAxis:
 Columns = Callable[[Operand, Sequence[Operand], int], Value]
 """`(column index of the step, index per reduction axis, vector) -> column vector`."""
 
+Step = Callable[[Operand, tuple[Value, ...]], tuple[Value, ...]]
+"""`(index of a loop, accumulators) -> accumulators`"""
+
 Rows = Callable[[Sequence[Operand], int], Value]
 """`(index per reduction axis, row) -> scalar`, for rows that are evaluated rather than addressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is asked of memory meanwhile: `request(column index of the innermost loop's start, j)` before every `period` of its steps."""
+
+    period: int
+    request: Callable[[Operand, Operand], None]
 
 
 class TileReduction:
@@ -91,6 +102,7 @@ class TileReduction:
         columns: the column vectors of a step.
         page: pad values, at least as many as the loops inside a check reach.
         skips_padding: the pad value is 0, so steps that only meet padding may be left out.
+        ahead: what to ask of memory meanwhile, where the innermost loop's extent is known.
     """
 
     def __init__(
@@ -104,10 +116,12 @@ class TileReduction:
         page: MemRef | None = None,
         skips_padding: bool = True,
         pulled: Rows | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         self.kernel, self.axes, self.columns = kernel, axes, columns
         self.rows, self.vectors = shape
         self.addresses, self.page, self.skips_padding, self.pulled = addresses, page, skips_padding, pulled
+        self.ahead = ahead
 
     def emit(self, accumulators: Sequence[Value], always: Sequence[EdgeCheck] = ()) -> list[Value]:
         """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
@@ -133,11 +147,34 @@ class TileReduction:
             inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
             return self._nest(level + 1, moved, inner, (*at, step), carried)
 
+        if self.ahead is not None and level == len(self.axes) - 1 and isinstance(lo, int) and isinstance(hi, int):
+            return self._asking(self.ahead, column, lo, hi, point, accumulators)
         return self._loop(level, lo, hi, point, accumulators)
 
-    def _loop(
-        self, level: int, lo: Operand, hi: Operand, point: Callable[[Operand, tuple[Value, ...]], tuple[Value, ...]], carried: tuple[Value, ...]
+    def _asking(
+        self,
+        ahead: Ahead,
+        column: Operand,
+        lo: int,
+        hi: int,
+        point: Step,
+        carried: tuple[Value, ...],
     ) -> tuple[Value, ...]:
+        """The innermost loop, in runs of `ahead.period` steps with a request before each; the last one may be shorter."""
+        kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // ahead.period
+
+        def run(j: Operand, *values: Value) -> tuple[Value, ...]:
+            ahead.request(column, j)
+            begin = kernel.add(lo, kernel.mul(j, ahead.period))
+            return self._loop(level, 0, ahead.period, lambda i, held: point(kernel.add(begin, i), held), values)
+
+        carried = kernel.loop(0, whole, 1, run, carried)
+        if lo + whole * ahead.period == hi:
+            return carried
+        ahead.request(column, whole)
+        return self._loop(level, lo + whole * ahead.period, hi, point, carried)
+
+    def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
         if isinstance(lo, int) and isinstance(hi, int) and self._steps_from(level) <= UNROLLED_STEPS and not self._shares(level):
             for i in range(lo, hi):
                 carried = point(i, carried)

@@ -10,11 +10,12 @@ from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_access import contiguous_reads, loop_pieces
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction_prefetch import FIRST_CACHE, SECOND_CACHE
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction_tile import place
-from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
-from fuseline.targets.cpu.microkernel import Columns
+from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
+from fuseline.targets.cpu.microkernel import Ahead, Columns
 from fuseline.targets.cpu.packing import PanelPacker
 from fuseline.targets.cpu.tiles import LINE_BYTES
 
@@ -103,11 +104,31 @@ class ColumnReader:
 
         def read(column: Operand, at: Sequence[Operand], v: int) -> Value:
             index = kernel.add(kernel.add(self.base, column), v * plan.lanes)
-            if plan.prefetch and v * kernel.machine.vector_bytes % LINE_BYTES == 0:
-                kernel.prefetch(memory, kernel.add(index, plan.prefetch), plan.prefetch_cache)
+            if plan.prefetch.distance and v * kernel.machine.vector_bytes % LINE_BYTES == 0:
+                kernel.prefetch(memory, kernel.add(index, plan.prefetch.distance), FIRST_CACHE)
             return kernel.load(memory, index, plan.lanes, active=None if packed else self.actives[v], align=align)
 
         return read
+
+    def ahead(self, number: Operand) -> Ahead | None:
+        """How tile `number` of those that share the panel asks for its part of the next one."""
+        plan, kernel, prefetch = self.plan, self.kernel, self.plan.prefetch
+        if not prefetch.period:
+            return None
+        assert plan.packed is not None
+        memory, line = self._memory(), LINE_BYTES // BYTES[plan.problem.dtype]
+        start = kernel.add(kernel.add(self.base, plan.packed.panel_stride), kernel.mul(number, prefetch.share))
+        innermost = plan.problem.reduction[-1].extent
+        assert isinstance(innermost, int)
+        runs = -(-innermost // prefetch.period)
+
+        def request(column: Operand, j: Operand) -> None:
+            run = kernel.div(column, innermost * plan.width)
+            first = kernel.add(start, kernel.mul(kernel.add(kernel.mul(run, runs), j), prefetch.lines * line))
+            for i in range(prefetch.lines):
+                kernel.prefetch(memory, kernel.add(first, i * line), SECOND_CACHE)
+
+        return Ahead(prefetch.period, request)
 
     def _memory(self) -> MemRef:
         plan = self.plan

@@ -123,7 +123,7 @@ class ContractionKernel:
 
         def tile(height: int, start: Start, spread: tuple[int, int] | None, valid: Operand | None = None) -> Callable[..., tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
-                self._tile(Point(block.outer, line, start(t), height, valid, spread), panel, actives)
+                self._tile(Point(block.outer, line, start(t), height, valid, spread, self._number(block, line, t)), panel, actives)
                 return ()
 
             return body
@@ -131,7 +131,7 @@ class ContractionKernel:
         if split is not None:
             for height, start, begin, end in self._runs(split):
                 for a, b in self._peeled(height, start, begin, end):
-                    spread = (_number(start(a)), _number(start(b - 1)))
+                    spread = (_known(start(a)), _known(start(b - 1)))
                     kernel.loop(kernel.max(first, a), kernel.min(last, b), 1, tile(height, start, spread))
             return
         assert plan.tiled is not None
@@ -142,6 +142,13 @@ class ContractionKernel:
         rest = kernel.sub(extent, start)
         condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
         kernel.when(condition, lambda: tile(height, lambda t: start, None, rest)(whole))
+
+    def _number(self, block: Block, line: Operand, t: Operand) -> Operand:
+        """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one panel, all of them."""
+        kernel, plan = self.kernel, self.plan
+        if plan.blocks.panels == 1 and plan.blocks.columns_outer:
+            return kernel.add(kernel.mul(line, self.frame.operand(plan.tile_count)), t)
+        return kernel.add(kernel.mul(kernel.sub(line, block.lines[0]), plan.blocks.tiles), kernel.sub(t, block.tiles[0]))
 
     def _runs(self, split: RowSplit) -> list[tuple[int, Start, int, int]]:
         """The tall and the short tiles: height, first row by number, range of numbers."""
@@ -156,9 +163,9 @@ class ContractionKernel:
         if not self.rows.peels:
             return [(begin, end)]
         low, high = begin, end
-        while low < end and self.rows.meets(_number(start(low)), height)[0]:
+        while low < end and self.rows.meets(_known(start(low)), height)[0]:
             low += 1
-        while high > low and self.rows.meets(_number(start(high - 1)), height)[1]:
+        while high > low and self.rows.meets(_known(start(high - 1)), height)[1]:
             high -= 1
         return [(a, b) for a, b in ((begin, low), (low, high), (high, end)) if a < b]
 
@@ -170,6 +177,7 @@ class ContractionKernel:
             reduction = TileReduction(
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
                 page=self.rows.page, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
+                ahead=self.columns.ahead(point.number),
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
         if self.stage is not None and (self.plan.stages or point.valid is not None):
@@ -226,7 +234,7 @@ class ContractionKernel:
                 path.store(self.frame, index, value, active)
 
 
-def _number(operand: Operand) -> int:
+def _known(operand: Operand) -> int:
     """A row that is known now: the first of a tile of known number."""
     assert isinstance(operand, int)
     return operand

@@ -13,6 +13,7 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction_prefetch import Prefetch, choose_prefetch, row_tiles
 from fuseline.targets.cpu.families.contraction_problem import (
     Axis,
     ConstantPart,
@@ -37,17 +38,6 @@ PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
 
 PAGE_LIMIT = 16 * 1024
 """Elements of the page of pad values; a reach beyond it is packed instead."""
-
-FIRST_CACHE, SECOND_CACHE = 3, 2
-"""The cache that a prefetch fills, as the kernel IR numbers them."""
-
-PREFETCH_BYTES = 2048
-"""How far ahead columns that are used once or twice are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072: 385 us without,
-330 with)."""
-
-NEXT_PANEL_TILES = 16
-"""Row tiles per panel up to which the next one is asked for meanwhile. 20x4096x1024 (4 tiles) gains 13 %, 64x32000x512 (11) 3 %, 128x3072x768 (22)
-1 %, and with 43 tiles the instructions cost 7 %."""
 
 STAGED_EPILOGUE = 24
 """Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator) to have its code once."""
@@ -75,8 +65,7 @@ class ContractionPlan(Plan):
     constant: ConstantPart | None
     page_elements: int
     page_steps: int
-    prefetch: int
-    prefetch_cache: int
+    prefetch: Prefetch
     paths: tuple[ResultPath, ...]
     outer: tuple[Axis, ...]
     lines: Axis | None
@@ -135,22 +124,21 @@ def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = Non
     tile, rhs_mode = _column_choice(problem, tile or _tile(problem, lanes, machine), lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
-    ahead, cache = _prefetch(problem, tile, rhs_mode, machine)
+    blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
         view=view,
         workgroups=0,
         problem=problem,
         tile=tile,
         lanes=lanes,
-        blocks=_blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine),
+        blocks=blocks,
         lhs_mode=lhs_mode,
         rhs_mode=rhs_mode,
         packed=_packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None,
         constant=constant_part(view, problem.rhs) if rhs_mode == "constant" else None,
         page_elements=page or 0,
         page_steps=_page_steps(problem),
-        prefetch=ahead,
-        prefetch_cache=cache,
+        prefetch=choose_prefetch(problem, tile, blocks, rhs_mode, machine),
         paths=tuple(paths),
         outer=(*problem.outer, *problem.rows[:-2]),
         lines=problem.rows[-2] if len(problem.rows) > 1 else None,
@@ -169,22 +157,6 @@ def _most_rows(problem: Problem, machine: Machine) -> int:
     """How many rows of a tile the first-level cache keeps apart."""
     strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
     return min((cached_rows(stride * BYTES[problem.dtype], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
-
-
-def _prefetch(problem: Problem, tile: Tile, rhs_mode: RhsMode, machine: Machine) -> tuple[int, int]:
-    """How many elements ahead panels are asked for, and into which cache; 0 where they are in cache anyway.
-
-    Columns that are used once or twice come from memory as they go. Where a panel is used some more times, the next one comes meanwhile.
-    """
-    size = BYTES[problem.dtype]
-    columns = estimated(problem.steps) * estimated(problem.column.extent) * size
-    if rhs_mode != "constant" or 2 * columns <= machine.l2_bytes:
-        return 0, FIRST_CACHE
-    if _row_tiles(problem, tile) <= 2:
-        return PREFETCH_BYTES // size, FIRST_CACHE
-    if _row_tiles(problem, tile) > NEXT_PANEL_TILES:
-        return 0, FIRST_CACHE
-    return estimated(problem.steps) * tile.vectors * machine.lanes(problem.dtype), SECOND_CACHE
 
 
 def _finished(plan: ContractionPlan) -> ContractionPlan:
@@ -282,7 +254,7 @@ def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsM
         return narrowed, "constant"
     access = problem.rhs.access
     in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
-    if in_place and _row_tiles(problem, tile) < PACKING_REUSE:
+    if in_place and row_tiles(problem, tile) < PACKING_REUSE:
         return tile, "direct"
     panel = _panel_bytes(problem, lanes)
     vectors = tile.vectors
@@ -312,13 +284,6 @@ def _panel_bytes(problem: Problem, lanes: int) -> int | None:
     if not isinstance(rest, int) or not isinstance(last, int):
         return None
     return rest * -(-last // lanes) * lanes * lanes * BYTES[problem.dtype]
-
-
-def _row_tiles(problem: Problem, tile: Tile) -> int:
-    rows = 1
-    for axis in problem.rows:
-        rows *= estimated(axis.extent)
-    return -(-rows // tile.rows)
 
 
 def _packed(problem: Problem, width: int) -> PackedColumns:

@@ -20,7 +20,7 @@ from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, RoundedTe
 class Point:
     """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row repeats the last.
 
-    `spread` bounds the first row over all tiles that this code serves; None where it is not known.
+    `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the tiles that share a panel.
     """
 
     outer: Mapping[Axis, Operand]
@@ -29,6 +29,7 @@ class Point:
     height: int
     valid: Operand | None
     spread: tuple[int, int] | None
+    number: Operand = 0
 
     def position(self, kernel: KernelBuilder, row: int) -> Operand:
         """The index of a row along the tiled axis."""

@@ -17,7 +17,6 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
-from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
@@ -246,18 +245,3 @@ def test_a_prologue_over_rows_known_at_run_time(m: int):
     assert run.plan.notes["lhs"] == "packed"
     x, w = random((2, m, k), 1), random((k, n), 2)
     assert_close(run(x, w, sizes={"m": m})[0], np.maximum(x, 0).astype(np.float64) @ w)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "steps", "ahead"),
-    [(1, 4096, 256, "first"), (64, 4096, 512, "next panel"), (512, 4096, 256, ""), (64, 64, 64, "")],
-)
-def test_columns_that_do_not_stay_in_cache_are_asked_for(rows: int, columns: int, steps: int, ahead: str):
-    """Just ahead where they are used once or twice, a panel ahead where a few row tiles use each; not where prefetching costs more than it gives."""
-    p = Dispatch((rows, steps), (steps, columns), constants=[1])
-    isa = machine("avx2")
-    plan = plan_of(FAMILY, p.done(p.matmul(p.x[0], p.x[1], rows, columns)), isa)
-    text = print_llvm([kernel_of(FAMILY, plan, isa)], isa)
-    assert ("llvm.prefetch" in text) == bool(ahead)
-    assert isinstance(plan, ContractionPlan)
-    assert plan.prefetch == {"first": 2048 // 4, "next panel": steps * plan.width, "": 0}[ahead]

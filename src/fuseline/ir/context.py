@@ -25,11 +25,12 @@ DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow, Util)
 
 
 class SizeRequirement(NamedTuple):
-    """Two sizes that must be equal when the program runs, and the source node that takes them to be."""
+    """Two sizes that must be equal when the program runs (or, `at_least`, the left one no smaller), and the source node that takes them to be."""
 
     left: Dim
     right: Dim
     node: str
+    at_least: bool = False
 
 
 @dataclass
@@ -37,14 +38,19 @@ class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
 
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
-    without need. `symbols`: the sizes that have names, with their bounds. `requirements`: sizes that the program takes to be equal.
+    without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the program takes for granted about sizes.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
-    requirements: dict[tuple[Dim, Dim], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim], SizeRequirement])
+    requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement])
     records: CompileRecord = field(default_factory=CompileRecord)
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
+
+    def require(self, requirement: SizeRequirement) -> None:
+        """Let the program check `requirement`; of several that ask for the same the first one's node is named."""
+        left, right, _, at_least = requirement
+        self.requirements.setdefault((left, right, at_least), requirement)
 
     def add_resource(self, stem: str, array: NDArray[Any]) -> str:
         """Store `array` under a fresh name that starts with `stem`; answers the name."""

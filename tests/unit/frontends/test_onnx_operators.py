@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+import fuseline
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
@@ -365,3 +366,44 @@ def test_local_response_normalisation(beta: float, bias: float, alpha: float):
         expected = x / base**beta
     (found,) = run(one_node("LRN", {"x": x}, {}, ("x",), size=4, beta=beta, bias=bias, alpha=alpha), x)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+# -- Einsum, MeanVarianceNormalization --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("equation", ["ii->i", "bii->bi", "bibj,bjk->bik", "...ii->...", "ijji->ij", "ii,ij->j"])
+def test_a_letter_twice_in_an_operand_is_its_diagonal(equation: str):
+    sizes = {"i": 4, "j": 3, "b": 2, "k": 5}
+    terms = [term.replace("...", "bk") for term in equation.split("->")[0].split(",")]
+    feeds = {f"x{n}": random(n + 3, *(sizes[letter] for letter in term)) for n, term in enumerate(terms)}
+    model = one_node("Einsum", feeds, {}, tuple(feeds), equation=equation)
+    np.testing.assert_allclose(run(model, *feeds.values())[0], np.einsum(equation, *feeds.values()), rtol=1e-5, atol=1e-6)
+
+
+def test_diagonals_of_symbolic_sizes():
+    x = random(5, 2, 4, 4)
+    model = one_node("Einsum", {"x": x}, {}, ("x",), shapes={"x": (2, "n", "n")}, equation="bii->bi")
+    np.testing.assert_array_equal(run(model, x)[0], np.einsum("bii->bi", x))
+
+
+@pytest.mark.parametrize("axes", [None, [-1], [0, 2]])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_mean_variance_normalization(dtype: str, axes: list[int] | None):
+    x = (random(8, 3, 4, 5, 6) * 2 + 1).astype(dtype)
+    options: dict[str, Any] = {} if axes is None else {"axes": axes}
+    model = one_node("MeanVarianceNormalization", {"x": x}, {}, ("x",), **options)
+    along, wide = tuple(axes or (0, 2, 3)), x.astype(np.float64)
+    expected = (wide - wide.mean(along, keepdims=True)) / wide.std(along, keepdims=True)
+    for target in ("cpu", "interpreter"):
+        found = fuseline.compile(model, threads=1, target=target).run({"x": x})["y0"]
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found, expected, rtol=4e-3 if dtype == "float16" else 1e-5 if dtype == "float32" else 1e-8, atol=2e-3 if dtype == "float16" else 1e-6
+        )
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_an_integer_scale_divides_as_a_real_number(target: str):
+    x = np.random.default_rng(4).integers(-90, 90, (5, 7)).astype(np.int32)
+    model = one_node("QuantizeLinear", {"x": x}, {"scale": np.array(4, np.int32)}, ("x", "scale"), opset=23, output_dtype=onnx.TensorProto.INT8)
+    np.testing.assert_array_equal(fuseline.compile(model, threads=1, target=target).run({"x": x})["y0"], np.rint(x / 4).astype(np.int8))

@@ -70,7 +70,7 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
     tensor = HostTensor(Place("arena", 0, size), "int64", (N, 3))
     call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label")
     program = Program((TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6)
-    program = program._replace(requirements=(Requirement(size, 12, "a node"),))
+    program = program._replace(requirements=(Requirement(size, 12, "a node"), Requirement(size, 5, "another", at_least=True)))
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
 
 

@@ -90,9 +90,10 @@ class CountedLoop:
     def emit(self, node: OnnxNode, body: StepBody) -> tuple[list[Tensor], list[Tensor]]:
         """The stacks, and the states after the last iteration.
 
-        Raises NoNativeLowering where there may be no iteration, a state changes its shape, or something inside runs on the host.
+        Sizes too small for an iteration are refused when they are fed. Raises NoNativeLowering where empty inputs are allowed and make no iteration,
+        a state changes its shape, or something inside runs on the host.
         """
-        if (lower_bound(self.trips) or 0) < 1:
+        if (lower_bound(self.trips) or 0) < 1 and all(item.lo < 1 for item in symbols(self.trips)):
             raise NoNativeLowering("empty-loop", f"{self.trips} iterations may be none")
         return _Writer(self, node).write(body)
 

@@ -17,9 +17,9 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
-from fuseline.ir.context import CompilerContext
+from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.create import create_empty
-from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, symbol, upper_bound
+from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, upper_bound
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -74,6 +74,12 @@ class Program:
         known = upper_bound(self.ctx.symbols.get(atom.name, bound))
         self.ctx.symbols[atom.name] = symbol(atom.name, atom.lo, bound if known is None else min(bound, known))
         return True
+
+    def require_at_least(self, dim: Dim, least: int, node: str) -> None:
+        """Let the program refuse sizes that make `dim` smaller than `least`; `node` is named then."""
+        if (lower_bound(dim) or 0) < least and (dim, least, True) not in self.ctx.requirements:
+            self.ctx.require(SizeRequirement(dim, least, node, at_least=True))
+            self.on_rollback(lambda: self.ctx.requirements.pop((dim, least, True), None))
 
     def unique(self, stem: str) -> str:
         """`stem` made safe for a symbol name, with a number where it is taken."""

@@ -32,7 +32,8 @@ UNROLLED_STEPS = 1
 Activation = Callable[[Body, SSAValue], SSAValue]
 Cell = Callable[["Step", Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
 Biases = Callable[[OnnxNode, Tensor], tuple[Tensor, Tensor | None]]
-_DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+_LSTM = ("Sigmoid", "Tanh", "Tanh")
+_DEFAULTS = {"LSTM": _LSTM, "DynamicQuantizeLSTM": _LSTM, "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
 @dataclass(frozen=True)

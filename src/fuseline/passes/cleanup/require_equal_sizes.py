@@ -88,7 +88,7 @@ def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None
     if (low is not None and low > 0) or (high is not None and high < 0):
         raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
     if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
-        ctx.requirements.setdefault((left, right), SizeRequirement(left, right, node))
+        ctx.require(SizeRequirement(left, right, node))
 
 
 EXPORT = RequireEqualSizesPass

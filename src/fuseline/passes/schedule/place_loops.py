@@ -48,8 +48,9 @@ class LoopPlacer:
 
     def _check(self, op: func.CallOp) -> None:
         what = None
-        if (d.lower_bound(self.shape.trips) or 0) < 1:
-            what = "may have no iteration at all"
+        most = d.upper_bound(self.shape.trips)
+        if most is not None and most < 1:
+            what = "has no iteration at all"
         elif any(node.alone for node in self.body.nodes):
             what = "holds a host operator or another loop"
         if what is not None:

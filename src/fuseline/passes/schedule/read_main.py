@@ -38,8 +38,8 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
-from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, add, mul, product
+from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.dim import Dim, add, lower_bound, mul, product
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse, dtype_name, element_bytes
@@ -227,6 +227,8 @@ class _Reader:
         reads, writes = ([self._use(value) for value in side if isinstance(value.type, TensorType)] for side in (op.arguments, op.res))
         used = [value.first_use is not None for value in op.res]
         self.graph.nodes += LoopPlacer(shape, body, reads, writes, used).nodes(op)
+        if (lower_bound(shape.trips) or 0) < 1:  # its last iteration makes the results: there must be one
+            self.ctx.require(SizeRequirement(shape.trips, 1, ", ".join(provenance(op)) or op.callee.string_value(), at_least=True))
 
     def _host_call(self, op: func.CallOp, callee: func.FuncOp | ExecutableOp | None) -> None:
         kind, text = (callee.attributes.get(f"fuseline.{key}") if callee is not None else None for key in ("host_op", "onnx_node"))

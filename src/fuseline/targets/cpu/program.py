@@ -79,7 +79,7 @@ def assemble(
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
         symbols=dict(schedule.symbols),
-        requirements=requirements_from_json((d.to_json(left), d.to_json(right), node) for left, right, node in schedule.requirements),
+        requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),
         serial_below_ns=SERIAL_BELOW_NS,
         split_above_ns=SPLIT_ABOVE_NS,
         input_alignment=INPUT_ALIGNMENT,

@@ -41,7 +41,7 @@ class InterpreterTarget(Target):
             steps=(),
             arena_bytes=size_from_json(d.to_json(schedule.arena_bytes)),
             symbols=dict(schedule.symbols),
-            requirements=requirements_from_json((d.to_json(left), d.to_json(right), node) for left, right, node in schedule.requirements),
+            requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),
         )
         entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
         return InterpretedProgram(schedule, entries, program, records, metadata)

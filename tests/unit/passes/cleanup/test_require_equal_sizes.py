@@ -52,7 +52,7 @@ def noted(text: str, **bounds: d.Dim) -> CompilerContext:
     ("text", "expected"), [(ADD, (N, M, "sum")), (CONCAT, (4, N, "join")), (RESHAPE, (N, 24, "shape"))], ids=["loops", "concat", "reshape"]
 )
 def test_sizes_that_must_be_equal(text: str, expected: tuple[d.Dim, d.Dim, str]):
-    assert [tuple(item) for item in noted(text).requirements.values()] == [expected]
+    assert [(item.left, item.right, item.node) for item in noted(text).requirements.values()] == [expected]
 
 
 def test_what_follows_from_the_symbols_needs_no_check():

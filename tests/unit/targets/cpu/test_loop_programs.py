@@ -155,10 +155,13 @@ def test_other_loops_are_refused(changes: dict[str, str], message: str) -> None:
     assert error.value.code == "E0305"
 
 
-def test_a_loop_that_may_not_run_at_all_is_refused() -> None:
-    never = text().replace("to %t step", "to %end step")
-    with pytest.raises(FuselineError, match="no iteration"):
-        schedule_of(never)
+def test_a_loop_that_does_not_run_at_all_is_refused_when_it_is_fed() -> None:
+    """One row less than there are: of one row none is left."""
+    program = artifact(schedule_of(text().replace("to %t step", "to %end step")), 2)
+    Session(program, threads=2).run(feeds(4, 33))
+    with pytest.raises(FuselineError, match="size 0 must be at least 1") as error:
+        Session(program, threads=2).run(feeds(1, 33))
+    assert error.value.code == "E0203"
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:

@@ -25,10 +25,12 @@ def branch(node: OnnxNode) -> Sequence[Value]:
     then, otherwise = node.attributes["then_branch"].as_graph(), node.attributes["else_branch"].as_graph()
     if condition.is_constant:
         return node.importer.inline(then if bool(condition.numbers().reshape(-1)[0]) else otherwise, node)
-    calls = len(node.importer.host.declarations)
+    calls, required = len(node.importer.host.declarations), len(node.program.ctx.requirements)
     pairs = list(zip(_inlined(node, then), _inlined(node, otherwise), strict=True))
     if len(node.importer.host.declarations) > calls:
         raise NoNativeLowering("runtime-branch", "a branch runs on the host, and only the one taken may run")
+    if len(node.program.ctx.requirements) > required:
+        raise NoNativeLowering("runtime-branch", "a branch refuses sizes, and only the one taken may")
     if any(x.dims != y.dims or x.dtype != y.dtype for x, y in pairs):
         raise NoNativeLowering("runtime-branch", "the branches differ in shape or type")
     return [_selected(node, condition, x, y) for x, y in pairs]

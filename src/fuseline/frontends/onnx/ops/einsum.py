@@ -1,40 +1,64 @@
-"""Einstein sums of one or two operands."""
+"""Einstein sums of one or two operands; a letter twice in one operand is its diagonal."""
 
 from __future__ import annotations
 
 import string
 
+from xdsl.ir import SSAValue
+
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.broadcasting import broadcast_dim
+from fuseline.frontends.onnx.broadcasting import broadcast_dim, equal_dim
 from fuseline.frontends.onnx.emission import contract, reduce
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
+from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
 
 
 @onnx_op("Einsum")
 def einsum(node: OnnxNode) -> Tensor:
-    """One or two operands, each letter at most once per operand."""
+    """One or two operands."""
     terms, output = _parse(node.text("equation"), node.present())
+    operands = [_diagonal(node, term, t) for term, t in zip(terms, node.present(), strict=True)]
+    terms = ["".join(dict.fromkeys(term)) for term in terms]
     sizes: dict[str, Dim] = {}
-    for term, t in zip(terms, node.present(), strict=True):
+    for term, t in zip(terms, operands, strict=True):
         for letter, size in zip(term, t.dims, strict=True):
             sizes[letter] = broadcast_dim(sizes.get(letter, 1), size)
     order = list(output) + sorted(set("".join(terms)) - set(output))
     loops = [sizes[letter] for letter in order]
     places = [
         [order.index(letter) if sizes[letter] == t.dims[i] else None for i, letter in enumerate(term)]
-        for term, t in zip(terms, node.present(), strict=True)
+        for term, t in zip(terms, operands, strict=True)
     ]
     if len(terms) == 2:
-        lhs, rhs = node[0], node[1]
+        lhs, rhs = operands
         return contract(node, (lhs, places[0]), (rhs, places[1]), loops, list(range(len(output))), lhs.dtype)
-    return _single(node, places[0], loops, len(output))
+    return _single(node, operands[0], places[0], loops, len(output))
 
 
-def _single(node: OnnxNode, loops_of_axes: list[int | None], loops: list[Dim], kept: int) -> Tensor:
-    x = view(node[0], loops, loops_of_axes)
+def _diagonal(node: OnnxNode, term: str, t: Tensor) -> Tensor:
+    """`t` with an axis for each letter of `term`, in the order in which they come first: where the axes of one letter have the same index."""
+    letters = list(dict.fromkeys(term))
+    if len(letters) == t.rank:
+        return t
+    sizes = {letter: size for letter, size in zip(term, t.dims, strict=True) if size != 1}
+    dims = [sizes.get(letter, 1) for letter in letters]
+    for letter, size in zip(term, t.dims, strict=True):
+        if size != 1 and equal_dim(size, sizes[letter]) != size:
+            raise NoNativeLowering("einsum-form", f"axes of sizes {size} and {sizes[letter]} have one letter")
+
+    def place(b: Body) -> list[SSAValue]:
+        loops = [scalars.loop_index(b, letters.index(letter)) for letter in term]
+        return [scalars.index_constant(b, 0) if size == 1 else loop for size, loop in zip(t.dims, loops, strict=True)]
+
+    return gather_at(node, t, [], dims, place)
+
+
+def _single(node: OnnxNode, operand: Tensor, loops_of_axes: list[int | None], loops: list[Dim], kept: int) -> Tensor:
+    x = view(operand, loops, loops_of_axes)
     if kept == len(loops):
         return x
     return reduce(node, [x], list(range(kept, len(loops))), 0, lambda b, p, acc: scalars.add(b, x.dtype, acc, p), dtype=x.dtype)
@@ -53,7 +77,7 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
         letters = "".join(terms)
         right = ("..." if "..." in left else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spare[:longest]))
     right = right.replace("...", "".join(spare[:longest]))
-    if any(len(set(term)) != len(term) for term in (*terms, right)) or any(len(term) != t.rank for term, t in zip(terms, operands, strict=True)):
+    if len(set(right)) != len(right) or any(len(term) != t.rank for term, t in zip(terms, operands, strict=True)):
         raise NoNativeLowering("einsum-form", equation)
     return terms, right
 

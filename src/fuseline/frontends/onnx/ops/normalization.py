@@ -14,7 +14,7 @@ from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
-from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import pad
@@ -83,6 +83,24 @@ def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> t
     kept = with_units(mean, axes, x.rank)
     squares = reduce(node, [x, kept], axes, 0.0, add_square, dtype=dtype)
     return kept, with_units(elementwise(node, [squares], dtype, inverse_root(share, epsilon)), axes, x.rank)
+
+
+@onnx_op("MeanVarianceNormalization", since=9)
+def mean_variance_norm(node: OnnxNode) -> Tensor:
+    """(x - mean) / (deviation + 1e-9) over `axes`."""
+    x = node[0]
+    axes = sorted({normal_axis(axis, x.rank) for axis in node.integers("axes", (0, 2, 3))})
+    dtype = accumulator(x.dtype)
+    wide, share = cast(node, x, dtype), inverse_count(node, [x.dims[axis] for axis in axes], dtype)
+    total = reduce(node, [wide], axes, 0.0, _add, dtype=dtype, keep=True)
+    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    squares = reduce(node, [wide, mean], axes, 0.0, add_square, dtype=dtype, keep=True)
+
+    def body(b: Body, e: SSAValue, m: SSAValue, t: SSAValue) -> SSAValue:
+        deviation = b.op(math.SqrtOp, b.op(arith.MulfOp, t, share(b)))
+        return b.op(arith.DivfOp, b.op(arith.SubfOp, e, m), b.op(arith.AddfOp, deviation, b.constant(1e-9, deviation.type)))
+
+    return cast(node, elementwise(node, [wide, mean, squares], dtype, body), x.dtype)
 
 
 @onnx_op("LayerNormalization", since=17)

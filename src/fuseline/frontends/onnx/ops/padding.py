@@ -17,7 +17,7 @@ from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import Body
-from fuseline.ir.dim import Dim, add, lower_bound, sub
+from fuseline.ir.dim import Dim, add, lower_bound
 
 MODES = ("constant", "edge", "reflect", "wrap")
 
@@ -66,7 +66,7 @@ def _cut(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int]) -> 
 def _repeating(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int], mode: str) -> Tensor:
     padded = [axis for axis in range(x.rank) if low[axis] or high[axis]]
     for axis in padded:
-        _check_reach(x.dims[axis], max(low[axis], high[axis]), mode)
+        _require_reach(node, x.dims[axis], max(low[axis], high[axis]), mode)
     dims = [add(size, a + b) for size, a, b in zip(x.dims, low, high, strict=True)]
     sizes = {axis: node.index(x.dims[axis]) for axis in padded}
 
@@ -77,12 +77,12 @@ def _repeating(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int
     return gather_at(node, x, [], dims, place)
 
 
-def _check_reach(size: Dim, amount: int, mode: str) -> None:
-    """One reflection (or turn) must reach every position."""
-    reach = sub(size, 1) if mode == "reflect" else size
-    least = lower_bound(reach) or 0
-    if amount > (least if mode != "edge" else amount) or (least < 1 and size == 0):
+def _require_reach(node: OnnxNode, size: Dim, amount: int, mode: str) -> None:
+    """One reflection (or turn) must reach every position: smaller sizes are refused when they are fed, as in onnxruntime."""
+    least = {"reflect": amount + 1, "wrap": amount, "edge": 1}[mode]
+    if isinstance(size, int) and size < least:
         raise NoNativeLowering("pad-reach", f"{amount} elements around {size} in mode {mode}")
+    node.program.require_at_least(size, least, node.label)
 
 
 def _source(b: Body, loop: SSAValue, low: int, size: SSAValue, mode: str) -> SSAValue:

@@ -48,6 +48,7 @@ def quantize_linear(node: OnnxNode) -> Tensor:
     dtype = zero.dtype if zero is not None else _output_dtype(node)
     if dtype.kind not in "iu" or dtype.itemsize > 2:
         raise NoNativeLowering("unsupported-dtype", dtype.name)
+    scale = cast(node, scale, F32) if scale.dtype.kind in "iu" else scale
     real, block = cast(node, x, scale.dtype), node.integer("block_size")
     opened, axis = _in_blocks(node, real, block) if block else (real, node.integer("axis", 1))
     return reshape(node, quantized(node, opened, scale, zero, dtype, axis), x.dims)

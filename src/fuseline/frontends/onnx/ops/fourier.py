@@ -1,0 +1,83 @@
+"""Discrete Fourier transforms of known length as products with constant matrices of cosines and sines.
+
+    out[k] = sum over n of x[n] exp(-2 pi i k n / N);  inverse: exp(+..) / N
+
+A transform of N places takes N * N products, in f64: sums as long as these would round more in f32 than the few steps of a fast transform do. Long
+ones run on the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.frontends.onnx.dtypes import is_float
+from fuseline.frontends.onnx.emission import cast, contract
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.slices import slice_of
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
+
+MOST_ENTRIES = 1 << 22
+"""Numbers of a matrix; larger ones would be more constants than they are worth."""
+
+
+@onnx_op("DFT", since=20)
+def dft(node: OnnxNode) -> Tensor:
+    """The axis is an input."""
+    given = node.get(2)
+    return _transformed(node, int(given.numbers().reshape(-1)[0]) if given is not None else -2)
+
+
+@onnx_op("DFT", since=17)
+def dft_of_attribute(node: OnnxNode) -> Tensor:
+    """The axis is an attribute."""
+    return _transformed(node, node.integer("axis", 1))
+
+
+def _transformed(node: OnnxNode, axis: int) -> Tensor:
+    """`x`, whose last axis holds real and imaginary parts (or only the former), transformed along another one."""
+    x, at, parts = node[0], normal_axis(axis, node[0].rank), static_size(node[0].dims[-1])
+    if not is_float(x.dtype) or at == x.rank - 1 or parts not in (1, 2):
+        raise NoNativeLowering("dft-form", f"{parts} parts of {x.dtype.name} along axis {at}")
+    real_result = bool(node.integer("inverse") and node.integer("onesided"))
+    length, given = _length(node, static_size(x.dims[at]), real_result), static_size(x.dims[at])
+    used = min(given, length // 2 + 1 if real_result else length)
+    dtype = np.dtype(np.float64)
+    matrix = _matrix(node, used, length, parts, real_result)
+    if used < given:
+        x = slice_of(node, x, [0] * x.rank, [used if i == at else size for i, size in enumerate(x.dims)], [1] * x.rank)
+    weights = known(matrix.astype(dtype), name="dft_matrix")
+    rank = x.rank
+    loops = [*(matrix.shape[2] if i == at else size for i, size in enumerate(x.dims[:-1])), matrix.shape[3], used, parts]
+    spelled = [rank if i == at else i for i in range(rank - 1)]
+    product = contract(node, (cast(node, x, dtype), [*spelled, rank + 1]), (weights, [rank, rank + 1, at, rank - 1]), loops, list(range(rank)), dtype)
+    return cast(node, product, x.dtype)
+
+
+def _length(node: OnnxNode, size: int, real_result: bool) -> int:
+    """How many places the signal has: what is missing is zeros."""
+    given = node.get(1)
+    length = int(given.numbers().reshape(-1)[0]) if given is not None else 2 * (size - 1) if real_result else size
+    if length < 1:
+        raise NoNativeLowering("dft-form", f"a transform of {length} places")
+    return length
+
+
+def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: bool) -> NDArray[Any]:
+    """`[used, parts, results, result parts]` in float64."""
+    inverse = bool(node.integer("inverse"))
+    results = length // 2 + 1 if node.integer("onesided") and not inverse else length
+    if used * parts * results * 2 > MOST_ENTRIES:
+        raise NoNativeLowering("dft-length", f"{length} places")
+    turns = np.outer(np.arange(used), np.arange(results)) % length * (2 * np.pi / length)
+    cosine, sine = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
+    matrix = np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], 1)[:, :parts]  # 1 and i, times cosine + i sine
+    if inverse:
+        matrix = matrix / length
+    if not real_result:
+        return matrix
+    counted = np.where((np.arange(used) == 0) | (2 * np.arange(used) == length), 1, 2)  # the conjugate half is left out
+    return matrix[..., :1] * counted.reshape(-1, 1, 1, 1)

@@ -25,7 +25,7 @@ def is_view(op: Operation) -> bool:
     """
     if type(op) in RESHAPES:  # no class derives from them, and xDSL's classes are slow to ask about derivation
         return True
-    return type(op) is tensor.ExtractSliceOp and _is_contiguous(op) and not _is_known(base_of(op.source)) and not _is_returned(op.result)
+    return type(op) is tensor.ExtractSliceOp and _is_contiguous(op) and not _is_known(base_of(op.source)) and not is_returned(op.result)
 
 
 def base_of(value: SSAValue) -> SSAValue:
@@ -59,10 +59,11 @@ def _is_known(value: SSAValue) -> bool:
     return isinstance(value, OpResult) and kind(value.op) in (Kind.CONSTANT, Kind.FILL, Kind.EMPTY)
 
 
-def _is_returned(value: SSAValue) -> bool:
+def is_returned(value: SSAValue) -> bool:
+    """Whether the caller gets a value, as it is or in another shape."""
     for use in value.uses:
         user = use.operation
-        if not user.results or (type(user) in RESHAPES and _is_returned(user.results[0])):
+        if not user.results or (type(user) in RESHAPES and is_returned(user.results[0])):
             return True
     return False
 

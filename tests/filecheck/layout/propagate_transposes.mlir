@@ -97,6 +97,29 @@ func.func @channel_shuffle(%x: tensor<9x7x4x5xf32>) -> tensor<9x7x20xf32> {
 
 // -----
 
+// Keys of earlier steps and the new ones, kept for the next step: only the new ones are transposed, for the caller gets all of them as they came.
+// CHECK-LABEL: func.func @kept
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<4x?x8xf32>)
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[C:.*]] = tensor.concat dim(1) %past, %{{.*}} -> tensor<4x?x8xf32>
+// CHECK: func.return %[[C]] :
+func.func @kept(%past: tensor<4x?x8xf32>, %x: tensor<?x4x8xf32>) -> tensor<4x?x8xf32> {
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %x, %zero : tensor<?x4x8xf32>
+  %e = tensor.empty(%n) : tensor<?x4x8xf32>
+  %new = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<?x4x8xf32>) outs(%e : tensor<?x4x8xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<?x4x8xf32>
+  %f = tensor.empty(%n) : tensor<4x?x8xf32>
+  %t = linalg.transpose ins(%new : tensor<?x4x8xf32>) outs(%f : tensor<4x?x8xf32>) permutation = [1, 0, 2]
+  %c = tensor.concat dim(1) %past, %t : (tensor<4x?x8xf32>, tensor<4x?x8xf32>) -> tensor<4x?x8xf32>
+  return %c : tensor<4x?x8xf32>
+}
+
+// -----
+
 // A concat takes the layout of most of its bytes; the argument that has the other one is transposed as it is written.
 // CHECK-LABEL: func.func @concat
 // CHECK: tensor.concat dim(2)

@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import is_constant
+from fuseline.analysis.views import is_returned
 from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of
@@ -23,6 +24,9 @@ from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, 
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, groups_of, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
+
+_SOME = 64
+"""What a size without a bound is taken for, when layouts are weighed against each other."""
 
 
 def sink_below(scope: Scope, op: Operation) -> SSAValue | None:
@@ -154,9 +158,11 @@ def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple
 
 
 def _concat(scope: Scope, op: Operation) -> SSAValue | None:
-    """Moves the layout that carries most bytes; the other pieces get the inverse transpose."""
+    """Moves the layout that carries most bytes; the other pieces get the inverse transpose, and so does what the caller is given."""
     assert type(op) is tensor.ConcatOp
     votes: dict[Permutation, int] = {}
+    if is_returned(op.result):
+        votes[identity(len(shape_of(op.result)))] = _elements(scope, op.result) // 2
     tops: dict[Permutation, Operation] = {}
     for piece in op.inputs:
         found = transposed_input(piece)
@@ -181,8 +187,13 @@ def _weight(scope: Scope, value: SSAValue) -> int:
     source = root_of(found[1] if found is not None else value)
     if is_constant(source):
         return 0
-    elements = d.upper_bound(d.product(scope.dims(value))) or 1 << 20
-    return elements // 4 if type(source) is BlockArgument else elements
+    return _elements(scope, value) // (4 if type(source) is BlockArgument else 1)
+
+
+def _elements(scope: Scope, value: SSAValue) -> int:
+    """How many elements a value has, where every size without a bound is of `_SOME` elements."""
+    size = d.product(scope.dims(value))
+    return d.evaluate(size, {symbol.name: symbol.hi or max(symbol.lo, _SOME) for symbol in d.symbols(size)})
 
 
 def _transpose(scope: Scope, op: Operation) -> SSAValue | None:

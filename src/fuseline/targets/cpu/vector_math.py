@@ -4,13 +4,13 @@ The functions that models spend time in (exp, log, erf, tanh) have f32 code of t
 leaves an error of half a unit in the last place. NaN, infinities, zeros and denormals give what NumPy gives. Errors in ulp, measured against
 float64 by the tests over all magnitudes:
 
-    exp 1.5   exp_of_negative 1.5   log 1.5   tanh 4.5   erf 4   rsqrt 1.5   all others 0.51
+    exp 1.5   exp_of_negative 1.5   log 1.5   tanh 4.5   erf 5.5   rsqrt 1.5   all others 0.51
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuseline.targets.cpu import remainder
@@ -36,16 +36,16 @@ _LOG = (  # Cephes logf
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-_ERF_P = (  # Eigen's rational fit on [-4, 4]
-    -2.72614225801306e-10,
-    2.77068142495902e-08,
-    -2.10102402082508e-06,
-    -5.69250639462346e-05,
-    -7.34990630326855e-04,
-    -2.95459980854025e-03,
-    -1.60960333262415e-02,
+_ERF_P = (  # Eigen's rational fit on [-4, 4], scaled so that its denominator is 1 at 0, last places chosen for the least error in f32
+    1.911100611096117e-08,
+    -1.942327799042687e-06,
+    1.472880394430831e-04,
+    3.990613389760256e-03,
+    5.1524996757507324e-02,
+    2.0712609589099884e-01,
+    1.1283791065216064,
 )
-_ERF_Q = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02)
+_ERF_Q = (1.021124655380845e-03, 1.4958146028220654e-02, 1.1797109246253967e-01, 5.168920159339905e-01, 1.0)
 _TANH_P = (  # Eigen's rational fit on [-7.9, 7.9]
     -2.76076847742355e-16,
     2.00018790482477e-13,
@@ -127,10 +127,17 @@ def _log(k: K, x: Value) -> Value:
 
 
 def _erf(k: K, x: Value) -> Value:
-    x = k.min(4.0, k.max(-4.0, x))
+    x = k.min(4.0, k.max(-4.0, x))  # in this order NaN stays
     z = k.mul(x, x)
-    ratio = k.div(k.mul(x, polynomial(k, z, _ERF_P)), polynomial(k, z, _ERF_Q))
-    return k.select(k.compare("lt", k.abs(x), 1e-4), k.mul(x, 2.0 / math.sqrt(math.pi)), ratio)  # near 0 the fit's product is denormal
+    return k.div(k.mul(x, _in_pairs(k, z, _ERF_P)), _in_pairs(k, z, _ERF_Q))
+
+
+def _in_pairs(k: K, x: Value, coefficients: Sequence[float]) -> Value:
+    """A polynomial, highest coefficient first and an odd number of them, two terms at a time: half as deep as Horner's rule."""
+    square, result = k.mul(x, x), k.as_value(coefficients[0], x.type)
+    for odd, even in zip(coefficients[1::2], coefficients[2::2], strict=True):
+        result = k.fma(result, square, k.fma(x, odd, even))
+    return result
 
 
 def _tanh(k: K, x: Value) -> Value:

@@ -73,7 +73,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "fusion": (
         "materialize-fills",
-        "clone-slices",
+        "clone-reads",
         "form-dispatch-regions",
         "merge-equal-regions",
         "place-concats",

@@ -1,4 +1,4 @@
-// RUN: fuseline opt %s -p "generalize-named-ops,clone-slices,form-dispatch-regions{fusion=none},merge-equal-regions" --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p "generalize-named-ops,clone-reads,form-dispatch-regions{fusion=none},merge-equal-regions" --split-input-file --verify-each | filecheck %s
 
 // Without fusion nobody takes the slices in: they are stored once. Ops that differ stay two.
 // CHECK-LABEL: func.func @columns

@@ -4,7 +4,7 @@
     %b = flow.dispatch.region { slice %x }    =>
     use(%a, %b)                                     use(%a, %a)
 
-So what was cloned for the sake of readers that did not take it in (`clone-slices`) is stored once.
+So what was cloned for the sake of readers that did not take it in (`clone-reads`) is stored once.
 """
 
 from __future__ import annotations

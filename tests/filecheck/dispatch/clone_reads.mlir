@@ -1,5 +1,5 @@
-// RUN: fuseline opt %s -p "clone-slices" --split-input-file --verify-each | filecheck %s
-// RUN: fuseline opt %s -p "clone-slices,clone-slices" --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p "clone-reads" --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p "clone-reads,clone-reads" --split-input-file --verify-each | filecheck %s
 
 // Columns that two ops and the caller read: the caller's is one, each op has its own.
 // CHECK-LABEL: func.func @columns
@@ -30,4 +30,26 @@ func.func @rows(%x: tensor<6x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>, tenso
   %t = tensor.extract_slice %x[0, 2] [6, 4] [1, 1] : tensor<6x8xf32> to tensor<6x4xf32>
   %c = linalg.elementwise <mul> ins(%t, %t : tensor<6x4xf32>, tensor<6x4xf32>) outs(%f : tensor<6x4xf32>) -> tensor<6x4xf32>
   return %a, %b, %c : tensor<2x8xf32>, tensor<2x8xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// A pad of columns that two ops read: a pad each, and a slice for each pad.
+// CHECK-LABEL: func.func @padded_columns
+// CHECK-COUNT-2: tensor.extract_slice
+// CHECK-NOT: tensor.extract_slice
+// CHECK-COUNT-2: tensor.pad
+// CHECK-NOT: tensor.pad
+// CHECK: return
+func.func @padded_columns(%x: tensor<6x8xf32>) -> (tensor<6x5xf32>, tensor<6x5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x5xf32>
+  %s = tensor.extract_slice %x[0, 2] [6, 4] [1, 1] : tensor<6x8xf32> to tensor<6x4xf32>
+  %p = tensor.pad %s low[0, 0] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<6x4xf32> to tensor<6x5xf32>
+  %a = linalg.elementwise <exp> ins(%p : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %b = linalg.elementwise <abs> ins(%p : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+  return %a, %b : tensor<6x5xf32>, tensor<6x5xf32>
 }

@@ -1,4 +1,4 @@
-"""A slice with several readers is read by each of them where it lies, and stored at most once."""
+"""A slice or pad with several readers is read by each of them where it lies, and stored at most once."""
 
 from __future__ import annotations
 
@@ -41,3 +41,23 @@ def test_a_split_and_joined_block(target: str, fusion: str):
     expected = fuseline.compile(source, target="interpreter", fusion="none", threads=1).run(feeds)
     np.testing.assert_allclose(compiled.run(feeds)["y"], expected["y"], rtol=1e-4, atol=1e-4)
     assert fusion == "none" or compiled.stats["copies"] == 0
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
+def test_a_pad_of_two_convolutions(target: str, fusion: str):
+    rng = np.random.default_rng(4)
+    weights = {name: rng.standard_normal((6, 5, 3, 3)).astype(np.float32) for name in ("w0", "w1")}
+    feeds = {"x": rng.standard_normal((1, 5, 8, 9)).astype(np.float32)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Tanh", ["c"], ["d"]),
+    ]
+    source = model(nodes, {"x": (FLOAT, ("n", 5, 8, 9))}, ["b", "d"], weights)
+    compiled = fuseline.compile(source, target=target, fusion=fusion, threads=2)
+    expected = fuseline.compile(source, target="interpreter", fusion="none", threads=1).run(feeds)
+    for name in ("b", "d"):
+        np.testing.assert_allclose(compiled.run(feeds)[name], expected[name], rtol=1e-4, atol=1e-4)
+    assert fusion == "none" or compiled.stats["fills"] == compiled.stats["copies"] == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from fuseline.analysis.structured import splat_value
 from fuseline.ir import dim as d
@@ -134,14 +136,38 @@ class ContractionKernel:
                     spread = (_known(start(a)), _known(start(b - 1)))
                     kernel.loop(kernel.max(first, a), kernel.min(last, b), 1, tile(height, start, spread))
             return
-        assert plan.tiled is not None
-        height, extent = plan.tile.rows, self.frame.operand(plan.tiled.extent)
-        whole = kernel.div(extent, height)
-        kernel.loop(first, kernel.min(last, whole), 1, tile(height, lambda t: kernel.mul(t, height), None))
-        start = kernel.mul(whole, height)
-        rest = kernel.sub(extent, start)
-        condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
-        kernel.when(condition, lambda: tile(height, lambda t: start, None, rest)(whole))
+        self._runtime_tiles(block, line, lambda point: self._tile(point, panel, actives))
+
+    def _runtime_tiles(self, block: Block, line: Operand, make: Callable[[Point], None]) -> None:
+        """The tiles of a line whose length is only known at run time; missing rows repeat the last and are not stored."""
+        kernel, rows, (first, last) = self.kernel, self.rows.runtime, block.tiles
+        assert rows is not None
+
+        def tile(t: Operand, height: int, start: Operand, valid: Operand | None = None, **known: Any) -> tuple[Operand, ...]:
+            make(Point(block.outer, line, start, height, valid, number=self._number(block, line, t), **known))
+            return ()
+
+        def whole(t: Operand, **known: Any) -> tuple[Operand, ...]:
+            return tile(t, rows.height, rows.start(t), **known)
+
+        def cut(t: Operand) -> tuple[Operand, ...]:
+            return tile(t, rows.height, rows.start(t), rows.valid(rows.start(t), rows.height))
+
+        def short(t: Operand) -> tuple[Operand, ...]:
+            return tile(t, rows.short, rows.short_start(t), rows.valid(rows.short_start(t), rows.short))
+
+        def told_apart(t: Operand) -> tuple[Operand, ...]:
+            low = {"meets": (True, False), "spread": (0, rows.last_low)}
+            otherwise = partial(kernel.when, rows.is_low(t), lambda: whole(t, **low), lambda: cut(t))
+            return kernel.when(rows.is_inside(t), lambda: whole(t, meets=(False, False)), otherwise)
+
+        if rows.interior is not None:
+            kernel.loop(first, kernel.min(last, rows.tall_end), 1, told_apart)
+        else:
+            kernel.loop(first, kernel.min(last, rows.tall), 1, whole)
+            kernel.loop(kernel.max(first, rows.tall), kernel.min(last, rows.tall_end), 1, cut)
+        if rows.short < rows.height:
+            kernel.loop(kernel.max(first, rows.tall), kernel.min(last, rows.short_end), 1, short)
 
     def _number(self, block: Block, line: Operand, t: Operand) -> Operand:
         """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one panel, all of them."""

@@ -13,6 +13,7 @@ from fuseline.targets.cpu.families.contraction_columns import ColumnReader, redu
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction_tile import Edges, Point, TileRows, place
+from fuseline.targets.cpu.families.runtime_rows import Interior, RuntimeRows, common
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
 from fuseline.targets.cpu.packing import over_axes
@@ -38,6 +39,8 @@ class RowReader:
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
+        tiled = plan.tiled
+        self.runtime = RuntimeRows(self.frame, tiled.extent, plan.tile.rows, self._interior()) if tiled is not None and plan.split is None else None
 
     @property
     def row_length(self) -> int:
@@ -55,6 +58,12 @@ class RowReader:
     def peels(self) -> bool:
         """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would cost as much as they do."""
         return self.page is not None and self.plan.page_steps < PEELED_STEPS
+
+    def _interior(self) -> Interior | None:
+        """The whole tiles of a line of unknown length that meet no padding, where they get code of their own."""
+        found = [edges.interior() for edges in self.edges] if self.peels else []
+        known = [one for one in found if one is not None]
+        return common(known) if known and len(known) == len(found) else None
 
     def meets(self, start: int, height: int) -> tuple[bool, bool]:
         """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
@@ -103,8 +112,8 @@ class RowReader:
         """The first row of tile `tile`; of the tile past the last, the extent."""
         kernel, split = self.kernel, self.plan.split
         if split is None:
-            assert self.plan.tiled is not None
-            return kernel.min(kernel.mul(tile, self.plan.tile.rows), self.frame.operand(self.plan.tiled.extent))
+            assert self.runtime is not None
+            return self.runtime.first_row(tile)
         return kernel.add(kernel.mul(tile, split.height if not split.short else split.height - 1), kernel.min(tile, split.tall) if split.short else 0)
 
     def _pack_row(self, point: Point) -> None:

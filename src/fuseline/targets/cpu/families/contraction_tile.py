@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound, Quotient
+from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index
 from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
+from fuseline.targets.cpu.families.runtime_rows import Interior, common
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand
 from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
@@ -21,15 +23,17 @@ class Point:
     """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row repeats the last.
 
     `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the tiles that share a panel.
+    `meets`: whether rows may meet padding along the tiled axis, at the low and at the high side.
     """
 
     outer: Mapping[Axis, Operand]
     line: Operand
     start: Operand
     height: int
-    valid: Operand | None
-    spread: tuple[int, int] | None
+    valid: Operand | None = None
+    spread: tuple[int, int] | None = None
     number: Operand = 0
+    meets: tuple[bool, bool] = (True, True)
 
     def position(self, kernel: KernelBuilder, row: int) -> Operand:
         """The index of a row along the tiled axis."""
@@ -84,12 +88,37 @@ class Edges:
                 high = high or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), height - 1)[1]
         return low, high
 
+    def interior(self) -> Interior | None:
+        """The whole tiles, by number, whose rows stay within all bounds along the tiled axis; None where that is not known of each."""
+        found = [self._inside(bound) for bound in self.segment.access.bounds if self.inner_tiled in bound.coordinate.terms]
+        known = [one for one in found if one is not None]
+        return common(known) if known and len(known) == len(found) else None
+
+    def _inside(self, bound: Bound) -> Interior | None:
+        low = high = bound.coordinate.constant
+        step = bound.coordinate.terms[self.inner_tiled] if self.inner_tiled is not None else 0
+        for loop, coefficient in bound.coordinate.terms.items():
+            if loop == self.inner_tiled:
+                continue
+            extent = self.segment.extents[loop] if isinstance(loop, int) and loop in self.reduction else None
+            if not isinstance(extent, int) or not isinstance(coefficient, int):
+                return None
+            ends = (0, coefficient * (extent - 1))
+            low, high = d.add(low, min(ends)), d.add(high, max(ends))
+        if not isinstance(step, int) or step <= 0 or not isinstance(low, int):
+            return None
+        across = step * self.plan.tile.rows
+        room = d.maximum(d.add(d.sub(bound.size, d.add(high, 1)), step), 0)
+        return Interior(max(0, -(low // across)), d.floor_div(room, across))
+
     def of(self, bound: Bound, point: Point) -> EdgeCheck | None:
         """The check of one bound for the rows of a tile; None where no row can leave it."""
         height = point.height
         moves = self.inner_tiled is not None and self.inner_tiled in bound.coordinate.terms
         bases = self._bases(bound.coordinate, point)
         flags = [self._crosses(bound, point, row) for row in range(height)]
+        if moves:
+            flags = [(low and point.meets[0], high and point.meets[1]) for low, high in flags]
         if not any(low or high for low, high in flags):
             return None
         size = self.frame.operand(bound.size)
@@ -142,7 +171,7 @@ class Edges:
     def _crosses(self, bound: Bound, point: Point, row: int) -> tuple[bool, bool]:
         """Whether the row can lie below 0, and at or beyond the size, anywhere in its tiles' reach."""
         constant, size = bound.coordinate.constant, bound.size
-        if not isinstance(constant, int) or not isinstance(size, int):
+        if not isinstance(constant, int):
             return True, True
         low = high = constant
         for loop, coefficient in bound.coordinate.terms.items():
@@ -151,7 +180,7 @@ class Edges:
                 return True, True
             ends = (coefficient * reach[0], coefficient * reach[1])
             low, high = low + min(ends), high + max(ends)
-        return low < 0, high >= size
+        return low < 0, not isinstance(size, int) or high >= size
 
     def _reach(self, loop: int, point: Point, row: int) -> tuple[int, int] | None:
         if loop == self.inner_tiled:

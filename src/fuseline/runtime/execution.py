@@ -67,6 +67,12 @@ class Workspace:
         self.scratch: Bytes = reserve(0)
         self.executions: OrderedDict[Shapes, Runnable] = OrderedDict()
 
+    def sharing_memory(self) -> Workspace:
+        """Another workspace on the same memory, without executions."""
+        other = Workspace()
+        other.arena, other.scratch = self.arena, self.scratch
+        return other
+
     def grow(self, arena_bytes: int, scratch_bytes: int = 0, *, keep: bool = False) -> None:
         """Have at least this much; executions are forgotten when memory moves. `keep`: the arena's contents move with it."""
         if arena_bytes > len(self.arena):

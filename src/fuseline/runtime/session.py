@@ -20,7 +20,7 @@ from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, S
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
-from fuseline.runtime.program import TensorSpec
+from fuseline.runtime.program import Program, TensorSpec
 from fuseline.runtime.staged import StagedExecution, split_stages
 from fuseline.runtime.team import shared_team
 
@@ -78,6 +78,17 @@ class Session:
     def artifact(self) -> Artifact:
         """The artifact behind this session."""
         return self._artifact
+
+    def part(self, program: Program) -> Session:
+        """A session for some of the program's commands on memory as the last run left it: parts timed alone then read what they usually read.
+
+        `program` is this artifact's with other steps. A run of either session changes what the other one finds; they must not run at once.
+        """
+        other = Session(self._artifact._replace(program=program), threads=self.threads, pin=self._pin)
+        if self._idle:
+            other._idle.append(self._idle[-1].sharing_memory())
+            other._made = 1
+        return other
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name for `feeds` by name: arrays, or anything that speaks DLPack.

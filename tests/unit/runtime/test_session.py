@@ -193,3 +193,14 @@ def test_tiny_programs_stay_on_the_calling_thread(kit: Any) -> None:
     np.testing.assert_allclose(session.run({"x": x})["y"], x[::-1] + 3, rtol=1e-5)
     (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
     assert [execution.threads for execution in workspace.executions.values()] == [1]
+
+
+def test_a_part_finds_memory_as_the_last_run_left_it(kit: Any) -> None:
+    """The last command alone makes the same of what the ones before it wrote; without a run there is nothing of theirs."""
+    session, x = _chain(kit, 99, 4, 1), _floats(99)
+    program = session.artifact.program
+    last = program._replace(steps=program.steps[-1:])
+    np.testing.assert_array_equal(session.part(last).run({"x": x})["y"], np.ones(99, np.float32))
+    whole = session.run({"x": x})["y"]
+    np.testing.assert_array_equal(session.part(last).run({"x": x})["y"], whole)
+    np.testing.assert_array_equal(session.part(last).run({"x": x + 1})["y"], whole)

@@ -4,7 +4,8 @@
 
 It climbs only if every reshape that it leaves on the way costs nothing (constants, arguments) or cancels; otherwise it is left for
 sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer. Above a pad of other dimensions it climbs always: the
-pad then stands beside what reads it, such as a grouped convolution.
+pad then stands beside what reads it, such as a grouped convolution. Above a concat it climbs where a transpose below then moves nothing within the
+parts, as in a channel shuffle (`rewriting/interleaved.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fuseline.analysis.structured import is_generic, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import operands_of, ops_of, replace_uses
+from fuseline.passes.layout.rewriting.interleaved import interleave
 from fuseline.passes.layout.rewriting.loops import expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
 from fuseline.passes.layout.rewriting.reshapes import reshape
@@ -48,6 +50,8 @@ class BubbleExpandShapesPass(ModulePass):
 
 def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
     """Climb step by step: each step leaves new expands on the operands, which climb in turn."""
+    if interleave(scope, op):
+        return
     if type(op.src) is OpResult and type(op.src.op) is tensor.PadOp:
         above = expand_above_pad(scope, op, op.src.op)
         if above is not None:

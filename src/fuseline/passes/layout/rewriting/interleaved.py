@@ -1,0 +1,67 @@
+"""Parts of a concat that take turns:  transpose(expand(concat(a, b)))  =>  concat of a and b along an inner dimension.
+
+    concat(a, b) ──> expand 2c to 2 x c ──> transpose to c x 2      =>      a to c x 1 ──┐
+                                                                            b to c x 1 ──┴─> concat along the last dimension
+
+Each part is one slice of the new outer dimension, so that moving this dimension moves nothing within a part: what makes a part may write it to
+its places. A channel shuffle after the concat of two branches (N. Ma et al., ShuffleNet V2, 2018) is the common case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import linalg, tensor
+from xdsl.ir import OpResult
+
+from fuseline.ir import attributes
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.create import create_concat
+from fuseline.ir.dim import Dim, product
+from fuseline.ir.direct import erase, replace_uses, result_of, users_of_value
+from fuseline.ir.provenance import carry
+from fuseline.passes.layout.rewriting.permutation import Permutation, apply, permutation_of
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, groups_of, reshape
+from fuseline.passes.layout.rewriting.scope import Scope
+
+
+def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
+    """Replace the transposes of `opened`, an expand of a concat, by concats where the drawing applies; whether it did."""
+    joined = opened.src.op if type(opened.src) is OpResult else None
+    if type(joined) is not tensor.ConcatOp:
+        return False
+    tops = [user for user in users_of_value(opened.result) if type(user) is linalg.ops.TransposeOp]
+    axis = _part_dimension(scope, opened, joined)
+    dims = scope.dims(opened.result)
+    if axis is None or not tops or not all(_moves_only(permutation_of(top), axis, dims) for top in tops):
+        return False
+    parts = [1 if i == axis else dim for i, dim in enumerate(dims)]
+    if not can_reshape(scope, parts):
+        return False
+    for top in tops:
+        _replace(scope, top, joined, axis, parts)
+    return True
+
+
+def _part_dimension(scope: Scope, opened: tensor.ExpandShapeOp, joined: tensor.ConcatOp) -> int | None:
+    """The dimension of `opened` that counts the parts of `joined`: the first of those that the joined dimension is split into."""
+    axis, dims = joined.dim.value.data, scope.dims(opened.result)
+    first, *rest = groups_of(opened)[axis]
+    sizes = {scope.dims(part)[axis] for part in joined.inputs}
+    return first if dims[first] == len(joined.inputs) and sizes == {product(dims[i] for i in rest)} else None
+
+
+def _moves_only(permutation: Permutation, axis: int, dims: Sequence[Dim]) -> bool:
+    """Whether all but `axis`, and what has one element, stay in their order."""
+    others = [i for i in permutation if i != axis and dims[i] != 1]
+    return others == sorted(others)
+
+
+def _replace(scope: Scope, top: linalg.ops.TransposeOp, joined: tensor.ConcatOp, axis: int, parts: list[Dim]) -> None:
+    permutation, at = permutation_of(top), Emitter.before(top)
+    pieces = [reshape(scope, at, part, apply(permutation, parts)) for part in joined.inputs]
+    type_ = attributes.tensor_type(element_of(result_of(top)), shape_of(result_of(top)))
+    made = at.add(create_concat(pieces, permutation.index(axis), type_))
+    carry((joined,), (made,))
+    replace_uses(result_of(top), made.result)
+    erase(top)

@@ -220,7 +220,7 @@ class WindowKernel:
         kernel = self.kernel
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
         rows = self._rows_inside(tile, [b for b in tile.image.access.bounds if not self._moves(b) and self._axis(b) is None], {})
-        whole = Window(self._image_base(tile), self._filter_base(tile), {}, rows)
+        whole = Window(self.image_base(tile), self._filter_base(tile), {}, rows)
         if self.plan.columns_first:
             columns = ColumnWindows(self, tile)
             totals = columns.totals(self._nest(tile, 0, whole, columns.initial(), columns.row), starts)
@@ -341,7 +341,8 @@ class WindowKernel:
 
     # image ---------------------------------------------------------------------------------------------------------------------------
 
-    def _image_base(self, tile: Tile) -> Operand:
+    def image_base(self, tile: Tile) -> Operand:
+        """Where the window of a tile's first pixel begins, in the memory of its image."""
         kernel = self.kernel
         access = tile.image.access
         total = kernel.add(self.frame.operand(access.flat.constant), self._channel_of_part(tile, 0))
@@ -351,10 +352,14 @@ class WindowKernel:
             total = kernel.add(total, kernel.mul(tile.start, _int_stride(access, self.problem.pixel)))
         return total
 
+    def image_memory(self, image: Image) -> MemRef:
+        """What holds a part of the image."""
+        return self.frame.argument(image.access.source)
+
     def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
         """A vector of an image column, or of pad values outside the image."""
         kernel = self.kernel
-        address = kernel.address(self.frame.argument(tile.image.access.source), kernel.add(window.image, offset))
+        address = kernel.address(self.image_memory(tile.image), kernel.add(window.image, offset))
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
             assert self.page is not None
             address = kernel.select_mem(inside, address, 0, self.page, 0)

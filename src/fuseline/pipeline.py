@@ -43,6 +43,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "compute-halves-in-f32",
         "canonicalize",
         "cse",
+        "multiply-in-integers",
         "fold-constants",
         "dead-code",
     ),

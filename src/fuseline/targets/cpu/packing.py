@@ -22,31 +22,44 @@ class PackedColumns:
 
 
 def packed_columns(
-    shape: Sequence[int], loops: Sequence[int | None], column: int, outer: Sequence[int], reduction: Sequence[int], width: int
+    shape: Sequence[int],
+    loops: Sequence[int | None],
+    column: int,
+    outer: Sequence[int],
+    reduction: Sequence[int],
+    width: int,
+    *,
+    pairs: bool = False,
 ) -> PackedColumns:
     """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]` (None: of size 1).
 
-    Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole panels.
+    Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole panels. With `pairs`, two
+    steps of the innermost reduction loop lie side by side in each column, an odd one beside a zero; its stride stays that of a step.
 
     >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
     >>> layout.pad_to, layout.reshape, layout.permutation
     ((5, 32), (5, 2, 16), (1, 0, 2))
+    >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16, pairs=True).layout
+    >>> layout.pad_to, layout.reshape, layout.permutation
+    ((6, 32), (3, 2, 2, 16), (2, 0, 3, 1))
     """
     place = {loop: i for i, loop in enumerate(loops) if loop is not None}
+    paired = place[reduction[-1]] if pairs else None
+    parts = {place[column]: width} | ({paired: 2} if paired is not None else {})
+    counts = [-(-size // parts.get(i, 1)) for i, size in enumerate(shape)]
+    reshape: list[int] = []
+    moved: list[int] = []
+    for i, count in enumerate(counts):
+        moved.append(len(reshape))
+        reshape += [count, parts[i]] if i in parts else [count]
     split = place[column]
-    panels = -(-shape[split] // width)
-    pad_to = tuple(panels * width if i == split else size for i, size in enumerate(shape))
-    reshape = (*pad_to[:split], panels, width, *pad_to[split + 1 :])
-
-    def moved(i: int) -> int:
-        return i if i <= split else i + 1
-
     rest = [i for i in range(len(shape)) if i != split and loops[i] not in outer and loops[i] not in reduction]
-    order = [*(moved(place[loop]) for loop in outer if loop in place), *(moved(i) for i in rest), split]
-    order += [moved(place[loop]) for loop in reduction] + [split + 1]
+    order = [*(moved[place[loop]] for loop in outer if loop in place), *(moved[i] for i in rest), moved[split]]
+    order += [moved[place[loop]] for loop in reduction] + [moved[i] + 1 for i in (split, paired) if i is not None]
     strides, step = _strides_after(reshape, order)
-    by_loop = {loop: strides[moved(place[loop])] for loop in (*outer, *reduction) if loop in place}
-    return PackedColumns(PackedLayout(pad_to, reshape, tuple(order)), by_loop, strides[split], step)
+    by_loop = {loop: strides[moved[place[loop]]] // (2 if place[loop] == paired else 1) for loop in (*outer, *reduction) if loop in place}
+    pad_to = tuple(count * parts.get(i, 1) for i, count in enumerate(counts))
+    return PackedColumns(PackedLayout(pad_to, tuple(reshape), tuple(order)), by_loop, strides[moved[split]], step)
 
 
 def packed_groups(

@@ -102,10 +102,10 @@ def split_rows(extent: int, rows: int) -> RowSplit:
     return RowSplit(base + 1, tall, count - tall) if tall else RowSplit(base, count, 0)
 
 
-def fits(rows: int, vectors: int, machine: Machine) -> bool:
-    """Whether the accumulators, the column vectors and one broadcast fit the registers (one more than fits ran at half speed)."""
+def fits(rows: int, vectors: int, machine: Machine, temporaries: int = 1) -> bool:
+    """Whether the accumulators, the column vectors and what else a step holds (a broadcast) fit the registers (one more ran at half speed)."""
     columns = vectors if rows > 1 else 1  # used once, a column vector is a memory operand
-    return rows * vectors + columns + 1 <= machine.vector_registers
+    return rows * vectors + columns + temporaries <= machine.vector_registers
 
 
 def step_cycles(rows: int, vectors: int) -> float:
@@ -125,9 +125,9 @@ def cached_rows(stride_bytes: int, machine: Machine) -> int:
     return max(1, ways - 2) * min(sets, L1_SETS)
 
 
-def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine, *, most_rows: int = MAX_ROWS) -> Tile:
+def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine, *, most_rows: int = MAX_ROWS, temporaries: int = 1) -> Tile:
     """The tile with the least modelled cycles per step over all `rows x columns`; None stands for a large unknown extent.
-    No more than `most_rows`.
+    No more than `most_rows`; `temporaries` are the registers that a step needs beside accumulators and columns.
 
     Ties go to the larger tile, then to more rows: fewer column panels are streamed.
     """
@@ -136,7 +136,7 @@ def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Mach
     chosen = Tile(1, 1)
     for vectors in range(1, MAX_VECTORS + 1):
         for height in range(1, min(machine.vector_registers, most_rows + 1)):
-            if not fits(height, vectors, machine) or height > row_count or vectors > -(-column_count // lanes):
+            if not fits(height, vectors, machine, temporaries) or height > row_count or vectors > -(-column_count // lanes):
                 break
             key = (round(_cycles(row_count, column_count, height, vectors, lanes), 3), -height * vectors, -height)
             if best is None or key < best:

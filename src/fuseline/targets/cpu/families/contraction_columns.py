@@ -17,6 +17,7 @@ from fuseline.targets.cpu.families.contraction_tile import place
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import Ahead, Columns
 from fuseline.targets.cpu.packing import PanelPacker
+from fuseline.targets.cpu.pair_packing import PairPacker
 from fuseline.targets.cpu.tiles import LINE_BYTES
 
 
@@ -60,15 +61,15 @@ class ColumnReader:
             assert plan.packed is not None
             return [plan.packed.strides[axis.inner] for axis in reduction]
         if plan.rhs_mode == "packed":
-            return [frame.operand(s) for s in column_strides(plan, slack=plan.lanes)[:-1]]
+            return [frame.operand(s) for s in column_strides(plan, slack=plan.run)[:-1]]
         if plan.rhs_mode == "direct":
             return [frame.operand(plan.problem.rhs.stride(axis)) for axis in reduction]
         return [0] * len(reduction)
 
     def _scratch(self) -> MemRef:
-        elements = column_strides(self.plan, slack=self.plan.lanes)[-1]
+        elements = column_strides(self.plan, slack=self.plan.run)[-1]
         assert isinstance(elements, int)
-        return self.kernel.scratch(self.plan.problem.dtype, elements)
+        return self.kernel.scratch(self.plan.problem.elements[0], elements)
 
     def enter(self, outer: Mapping[Axis, Operand], panel: Operand, actives: Sequence[Operand | None]) -> None:
         """Go to a panel; `actives` are the live lanes of its vectors (None: all)."""
@@ -100,13 +101,13 @@ class ColumnReader:
             return lambda column, at, v: self._across(at, v, self.actives[v])
         memory = self._memory()
         packed = plan.rhs_mode != "direct"
-        align = kernel.machine.vector_bytes if packed else None
+        size = plan.run * BYTES[memory.dtype]
 
         def read(column: Operand, at: Sequence[Operand], v: int) -> Value:
-            index = kernel.add(kernel.add(self.base, column), v * plan.lanes)
-            if plan.prefetch.distance and v * kernel.machine.vector_bytes % LINE_BYTES == 0:
+            index = kernel.add(kernel.add(self.base, column), v * plan.run)
+            if plan.prefetch.distance and v * size % LINE_BYTES == 0:
                 kernel.prefetch(memory, kernel.add(index, plan.prefetch.distance), FIRST_CACHE)
-            return kernel.load(memory, index, plan.lanes, active=None if packed else self.actives[v], align=align)
+            return kernel.load(memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None)
 
         return read
 
@@ -116,7 +117,7 @@ class ColumnReader:
         if not prefetch.period:
             return None
         assert plan.packed is not None
-        memory, line = self._memory(), LINE_BYTES // BYTES[plan.problem.dtype]
+        memory, line = self._memory(), LINE_BYTES // BYTES[plan.problem.elements[1]]
         start = kernel.add(kernel.add(self.base, plan.packed.panel_stride), kernel.mul(number, prefetch.share))
         innermost = plan.problem.reduction[-1].extent
         assert isinstance(innermost, int)
@@ -137,7 +138,7 @@ class ColumnReader:
         if plan.packed is not None:
             assert plan.constant is not None
             position = plan.view.tensors.index(plan.constant.argument)
-            return self.kernel.binding(position, plan.problem.dtype, plan.packed.elements)
+            return self.kernel.binding(position, plan.problem.elements[1], plan.packed.elements)
         assert plan.problem.rhs.access is not None
         return self.frame.argument(plan.problem.rhs.access.source)
 
@@ -146,14 +147,14 @@ class ColumnReader:
     def _pack(self) -> None:
         plan = self.plan
         assert self.buffer is not None
-        packer = PanelPacker(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
+        packer = (PairPacker if plan.pairs else PanelPacker)(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
         reduction = plan.problem.reduction
         extents = [self.frame.operand(axis.extent) for axis in reduction]
         strides = self.strides(plan, self.evaluator)
         if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.problem.column):
-            packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.lanes))
+            packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.run))
         else:
-            packer.copy(extents, strides, self.actives, self._across, reduction_cuts(plan, plan.problem.rhs))
+            packer.copy(extents, strides, self.actives, self._across, reduction_cuts(plan, plan.problem.rhs, step=plan.run // plan.lanes))
 
     def _reads(self, axis: Axis) -> int:
         """How many of the tensors behind the operand lie contiguous along an axis."""
@@ -163,7 +164,7 @@ class ColumnReader:
     def _across(self, at: Sequence[Operand], v: int, active: Operand | None) -> Value:
         """A vector of neighbouring columns at one step."""
         column = Index(self._column(v * self.plan.lanes), 1 if self.plan.lanes > 1 else 0)
-        return self._pull([Index(i) for i in at], column, active)
+        return self._pull([Index(i) for i in at], column, self.plan.lanes, active)
 
     def _along(self, at: Sequence[Operand], column: Operand, active: Operand | None) -> Value:
         """A vector of steps of the innermost axis at one column; beyond the last column the last is read again."""
@@ -172,17 +173,18 @@ class ColumnReader:
         place_ = self._column(column)
         if any(a is not None for a in self.actives):
             place_ = kernel.min(place_, kernel.sub(extent, 1))
-        return self._pull([*(Index(i) for i in at[:-1]), Index(at[-1], 1)], Index(place_), active)
+        return self._pull([*(Index(i) for i in at[:-1]), Index(at[-1], 1)], Index(place_), self.plan.run, active)
 
     def _column(self, offset: Operand) -> Operand:
         return self.kernel.add(self.kernel.mul(self.panel, self.plan.width), offset)
 
-    def _pull(self, at: Sequence[Index], column: Index, active: Operand | None) -> Value:
-        plan, operand = self.plan, self.plan.problem.rhs
-        loops: list[AnyIndex] = [Index(0)] * plan.problem.root.rank
+    def _pull(self, at: Sequence[Index], column: Index, lanes: int, active: Operand | None) -> Value:
+        problem, operand = self.plan.problem, self.plan.problem.rhs
+        loops: list[AnyIndex] = [Index(0)] * problem.root.rank
         for axis, value in self.outer.items():
             place(self.frame, loops, axis, Index(value))
-        for axis, index in zip(plan.problem.reduction, at, strict=True):
+        for axis, index in zip(problem.reduction, at, strict=True):
             place(self.frame, loops, axis, index)
-        place(self.frame, loops, plan.problem.column, column)
-        return self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, plan.lanes), plan.lanes, active)
+        place(self.frame, loops, problem.column, column)
+        value = self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        return self.kernel.cast(value, problem.elements[0])

@@ -19,6 +19,7 @@ from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import TileReduction
+from fuseline.targets.cpu.narrow_microkernel import NarrowReduction, PairReduction
 from fuseline.targets.cpu.tiles import RowSplit
 
 Start = Callable[[Operand], Operand]
@@ -200,7 +201,8 @@ class ContractionKernel:
     def _tile(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> None:
         accumulators = self._starts(point, panel, actives)
         for rows in self.rows.at(point):
-            reduction = TileReduction(
+            kind = PairReduction if self.plan.pairs else NarrowReduction if self.plan.problem.narrow else TileReduction
+            reduction = kind(
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
                 page=self.rows.page, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
                 ahead=self.columns.ahead(point.number),

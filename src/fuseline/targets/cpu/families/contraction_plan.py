@@ -13,6 +13,7 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction_pairs import reads_as_stored, takes_pairs, walks_across
 from fuseline.targets.cpu.families.contraction_prefetch import Prefetch, choose_prefetch, row_tiles
 from fuseline.targets.cpu.families.contraction_problem import (
     Axis,
@@ -53,7 +54,10 @@ PACKING_REUSE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ContractionPlan(Plan):
-    """A problem with its tile, blocks and operand modes; `lines` and `tiled` are the last two row axes."""
+    """A problem with its tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
+
+    `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
+    """
 
     problem: Problem
     tile: Tile
@@ -61,6 +65,7 @@ class ContractionPlan(Plan):
     blocks: Blocks
     lhs_mode: LhsMode
     rhs_mode: RhsMode
+    pairs: bool
     packed: PackedColumns | None
     constant: ConstantPart | None
     page_elements: int
@@ -81,6 +86,11 @@ class ContractionPlan(Plan):
     def width(self) -> int:
         """Columns per panel."""
         return self.tile.vectors * self.lanes
+
+    @property
+    def run(self) -> int:
+        """Elements that a vector of a panel holds: its columns, or pairs of them."""
+        return self.lanes * 2 if self.pairs else self.lanes
 
     @property
     def split(self) -> RowSplit | None:
@@ -124,6 +134,7 @@ def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = Non
     tile, rhs_mode = _column_choice(problem, tile or _tile(problem, lanes, machine), lanes)
     page = page_elements(problem)
     lhs_mode = _lhs_mode(problem, tile, page)
+    pairs = takes_pairs(problem, lhs_mode, rhs_mode)
     blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
         view=view,
@@ -134,7 +145,8 @@ def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = Non
         blocks=blocks,
         lhs_mode=lhs_mode,
         rhs_mode=rhs_mode,
-        packed=_packed(problem, tile.vectors * lanes) if rhs_mode == "constant" else None,
+        pairs=pairs,
+        packed=_packed(problem, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
         constant=constant_part(view, problem.rhs) if rhs_mode == "constant" else None,
         page_elements=page or 0,
         page_steps=_page_steps(problem),
@@ -150,13 +162,14 @@ def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = Non
 def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
     rows, columns = problem.rows[-1].extent if problem.rows else 1, problem.column.extent
     known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
-    return choose_tile(known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine))
+    temporaries = 2 if problem.narrow else 1  # a broadcast; products on their way to the accumulators
+    return choose_tile(known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine), temporaries=temporaries)
 
 
 def _most_rows(problem: Problem, machine: Machine) -> int:
     """How many rows of a tile the first-level cache keeps apart."""
     strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
-    return min((cached_rows(stride * BYTES[problem.dtype], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
+    return min((cached_rows(stride * BYTES[problem.elements[0]], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
 
 
 def _finished(plan: ContractionPlan) -> ContractionPlan:
@@ -240,11 +253,12 @@ def _reach(segment: RowSegment, axis: Axis) -> int | None:
 
 
 def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
-    if page is not None:
+    linear = page is not None and reads_as_stored(problem)
+    if linear and not walks_across(problem):
         return "linear"
     steps = problem.steps
-    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.dtype] <= ROWS_LIMIT
-    return "packed" if fits else "pulled"
+    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.elements[0]] <= ROWS_LIMIT
+    return "packed" if fits else "linear" if linear else "pulled"
 
 
 def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
@@ -283,10 +297,11 @@ def _panel_bytes(problem: Problem, lanes: int) -> int | None:
     last = problem.reduction[-1].extent if problem.reduction else 1
     if not isinstance(rest, int) or not isinstance(last, int):
         return None
-    return rest * -(-last // lanes) * lanes * lanes * BYTES[problem.dtype]
+    run = 2 * lanes if problem.narrow else lanes
+    return rest * -(-last // run) * run * lanes * BYTES[problem.elements[0]]
 
 
-def _packed(problem: Problem, width: int) -> PackedColumns:
+def _packed(problem: Problem, width: int, pairs: bool) -> PackedColumns:
     operand: Operand = problem.rhs
     part = constant_part(problem.view, operand)
     assert part is not None
@@ -295,14 +310,14 @@ def _packed(problem: Problem, width: int) -> PackedColumns:
     outer = [loop for axis in problem.outer for loop in axis.loops]
     outer += [loop for loop in part.starts if loop not in (*outer, problem.column.inner)]
     reduction = [loop for axis in problem.reduction for loop in axis.loops]
-    return packed_columns(shape, loops, problem.column.inner, outer, reduction, width)
+    return packed_columns(shape, loops, problem.column.inner, outer, reduction, width, pairs=pairs)
 
 
 # blocks --------------------------------------------------------------------------------------------------------------------------------
 
 
 def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine) -> Blocks:
-    size = BYTES[problem.dtype]
+    lhs_size, rhs_size = (BYTES[element] for element in problem.elements)
     lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
     row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
     outer = 1
@@ -313,12 +328,12 @@ def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsM
     blocks = choose_blocks(
         BlockProblem(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
-            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * size, rhs_bytes=columns * steps * size,
+            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * lhs_size, rhs_bytes=columns * steps * rhs_size,
             repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=problem.view.serial,
         ),
         machine,
     )  # fmt: skip
-    return _within_scratch(blocks, tile, steps * size) if modes[0] == "packed" else blocks
+    return _within_scratch(blocks, tile, steps * lhs_size) if modes[0] == "packed" else blocks
 
 
 def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:

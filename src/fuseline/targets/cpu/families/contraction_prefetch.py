@@ -47,7 +47,7 @@ NONE = Prefetch()
 
 def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsMode, machine: Machine) -> Prefetch:
     """Nothing where columns are in cache anyway, or their number is only known at run time."""
-    size = BYTES[problem.dtype]
+    size = BYTES[problem.elements[1]]
     steps = estimated(problem.steps)
     if rhs_mode != "constant" or 2 * steps * estimated(problem.column.extent) * size <= machine.l2_bytes:
         return NONE
@@ -58,7 +58,8 @@ def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsM
         return NONE
     line = LINE_BYTES // size
     lines = -(-steps * tile.vectors * machine.lanes(problem.dtype) // line)
-    return _spread(_innermost(problem), steps, lines, tiles, line)
+    spread = _spread(_innermost(problem), steps, lines, tiles, line)
+    return NONE if problem.narrow and spread.period % 2 else spread  # pairs of steps are not torn apart
 
 
 def _spread(innermost: int, steps: int, lines: int, tiles: int, line: int) -> Prefetch:

@@ -35,7 +35,7 @@ class RowReader:
         padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
         self.pad = padded[0].pad if padded else 0
         pages = plan.lhs_mode == "linear" and bool(padded)
-        self.page = self.kernel.scratch(plan.problem.dtype, -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
+        self.page = self.kernel.scratch(plan.problem.elements[0], -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
@@ -72,7 +72,7 @@ class RowReader:
 
     def _scratch(self) -> MemRef:
         rows = self.plan.blocks.lines * self.rows_per_line
-        return self.kernel.scratch(self.plan.problem.dtype, rows * self.row_length)
+        return self.kernel.scratch(self.plan.problem.elements[0], rows * self.row_length)
 
     def fill_page(self) -> None:
         """Write the pad value to the page."""
@@ -80,7 +80,7 @@ class RowReader:
         if page is None:
             return
         assert isinstance(page.extent, int)
-        value = self.kernel.const(self.pad, plan.problem.dtype, plan.lanes)
+        value = self.kernel.const(self.pad, plan.problem.elements[0], plan.lanes)
 
         def body(i: Operand) -> tuple[Operand, ...]:
             self.kernel.store(page, i, value)
@@ -163,7 +163,8 @@ class RowReader:
         loops = TileRows.loops(self.evaluator, self.plan, point, position)
         for axis, index in reduction.items():
             place(self.frame, loops, axis, index)
-        return self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        value = self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        return self.kernel.cast(value, self.plan.problem.elements[0])
 
     def _row_strides(self) -> list[Dim]:
         strides: list[Dim] = []

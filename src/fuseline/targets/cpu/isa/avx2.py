@@ -12,4 +12,5 @@ MACHINE = Machine(
     vector_registers=16,
     masked_bits=frozenset({32, 64}),
     attributes=(("min-legal-vector-width", "256"),),
+    pair_dot="llvm.x86.avx2.pmadd.wd",
 )

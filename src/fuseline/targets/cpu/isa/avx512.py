@@ -15,4 +15,5 @@ MACHINE = Machine(
     l1_bytes=48 * 1024,
     l2_bytes=1024 * 1024,
     attributes=(("prefer-vector-width", "512"), ("min-legal-vector-width", "512")),
+    pair_dot="llvm.x86.avx512.pmaddw.d.512",
 )

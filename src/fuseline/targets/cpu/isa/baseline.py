@@ -12,4 +12,5 @@ MACHINE = Machine(
     vector_registers=16,
     fma=False,
     half_conversion=False,
+    pair_dot="llvm.x86.sse2.pmadd.wd",
 )

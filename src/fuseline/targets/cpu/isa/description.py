@@ -13,6 +13,8 @@ class Machine:
 
     `features` and `cpu` go to LLVM as they are; `needs` are the flags of `/proc/cpuinfo` (or `Features` on Arm) a CPU must show to run the
     code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads and stores handle without a branch per lane.
+    `pair_dot` is LLVM's name of the instruction that multiplies a register of i16 by another and adds neighbouring products, in i32; empty
+    where there is none.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Machine:
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
     attributes: tuple[tuple[str, str], ...] = ()
+    pair_dot: str = ""
 
     def lanes(self, dtype: str = "f32") -> int:
         """Elements of `dtype` in one vector register."""

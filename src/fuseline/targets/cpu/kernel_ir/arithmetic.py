@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 from fuseline.targets.cpu.kernel_ir.control import Control
 from fuseline.targets.cpu.kernel_ir.emitter import split
-from fuseline.targets.cpu.kernel_ir.types import I1, I64, Operand, Type, Value, type_of
+from fuseline.targets.cpu.kernel_ir.types import BITS, I1, I64, Operand, Type, Value, type_of
 
 Number: TypeAlias = Value | int | float
 
@@ -291,8 +291,8 @@ class Arithmetic(Control):
         return self.pure("select", x.type, args)
 
     def bitcast(self, a: Value, dtype: str) -> Value:
-        """The same bits as another type of equal width."""
-        return a if a.type.dtype == dtype else self.pure("bitcast", Type(dtype, a.type.lanes), (a,))
+        """The same bits as lanes of another type, as many as there are bits for."""
+        return a if a.type.dtype == dtype else self.pure("bitcast", Type(dtype, a.type.lanes * BITS[a.type.dtype] // BITS[dtype]), (a,))
 
     # lanes ---------------------------------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,16 @@ class KernelBuilder(Memory):
         """Elements of `dtype` in one vector register."""
         return self.machine.lanes(dtype)
 
+    def dot_pairs(self, a: Value, b: Value, c: Value) -> Value:
+        """`c[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]`: i16 lanes into half as many i32 lanes, wrapping; exact for operands above -2**15."""
+        lanes = c.type.lanes
+        if self.machine.pair_dot and lanes == self.machine.lanes("i32"):
+            return self.pure("dot_pairs", c.type, (a, b, c))
+        for odd in (0, 1):
+            wide = [self.cast(self.shuffle(operand, None, range(odd, 2 * lanes, 2)), "i32") for operand in (a, b)]
+            c = self.add(c, self.mul(*wide))
+        return c
+
     def finish(self) -> Kernel:
         """The kernel; the builder is spent."""
         bindings = tuple(self._bindings[i] for i in sorted(self._bindings))

@@ -179,6 +179,10 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
     return (a.astype(np.float64) * b + c).astype(a.dtype)
 
 
+def _dot_pairs(a: Array, b: Array, c: Array) -> Array:
+    return (a.astype(np.int64) * b).reshape(-1, 2).sum(1) + c
+
+
 def _min(a: Array, b: Array) -> Array:
     return np.where(a < b, a, b)
 
@@ -352,6 +356,7 @@ _OPS: dict[str, Callable[[_Run, Value], None]] = {
     "cttz": _elementwise(_trailing_zeros),
     "ctpop": _elementwise(lambda a: np.bitwise_count(_unsigned(a))),
     "fma": _elementwise(_fma),
+    "dot_pairs": _elementwise(_dot_pairs),
     "bitcast": lambda r, v: r.set(v, r.vector(v.args[0]).view(_DTYPES[v.type.dtype])),
     "compare": _compare,
     "cast": _cast,

@@ -213,6 +213,12 @@ class _Printer:
         self.lines.append(f"  {product} = fmul {typed(a)}, {reference(b)}")
         self.out(v, f"fadd {llvm_type(v.type)} {product}, {reference(c)}")
 
+    def dot_pairs(self, v: Value) -> None:
+        a, b, total = v.args
+        product = self._temporary()
+        self.lines.append(f"  {product} = {self.call(self.machine.pair_dot, v.type, (a, b))}")
+        self.out(v, f"add {llvm_type(v.type)} {product}, {reference(total)}")
+
     def neg(self, v: Value) -> None:
         self.out(v, f"fneg {typed(v.args[0])}")
 
@@ -347,7 +353,8 @@ _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
     **{
         name: getattr(_Printer, name)
         for name in (
-            "fma neg abs compare select cast bitcast splat mask extract insert shuffle select_address load store gather scatter prefetch".split()
+            "fma dot_pairs neg abs compare select cast bitcast splat mask extract insert shuffle select_address".split()
+            + "load store gather scatter prefetch".split()
         )
     },
 }

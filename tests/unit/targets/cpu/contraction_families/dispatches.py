@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.build import Body, Emitter, dims_map, identity_map
+from fuseline.ir.build import Body, Emitter, dims_map, identity_map, numpy_dtype
 from fuseline.passes.schedule.pack_constants import transformed
 from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
@@ -37,13 +37,14 @@ Shape = Sequence[int | str]
 class Dispatch:
     """An entry function under construction: `x` are its tensor arguments; a size that is a name is only known at run time.
 
-    `constants` are positions of arguments that every call site passes as constants.
+    `constants` are positions of arguments that every call site passes as constants; `arguments` their element types, where not all are `element`.
     """
 
-    def __init__(self, *shapes: Shape, constants: Sequence[int] = (), element: Attribute = f32) -> None:
+    def __init__(self, *shapes: Shape, constants: Sequence[int] = (), element: Attribute = f32, arguments: Sequence[Attribute] = ()) -> None:
         self.element = element
         self.names = sorted({size for shape in shapes for size in shape if isinstance(size, str)})
-        types: list[Attribute] = [TensorType(element, [_static(size) for size in shape]) for shape in shapes]
+        elements = arguments or [element] * len(shapes)
+        types: list[Attribute] = [TensorType(e, [_static(size) for size in shape]) for e, shape in zip(elements, shapes, strict=True)]
         self.block = Block(arg_types=[*types, *(IndexType() for _ in self.names)])
         self.x: tuple[SSAValue, ...] = tuple(self.block.args[: len(shapes)])
         self.sizes = dict(zip(self.names, self.block.args[len(shapes) :], strict=True))
@@ -269,9 +270,9 @@ class Runner:
         """The results; the grid is run in `parts` ranges, each with scratch full of NaN."""
         sizes = dict(sizes or {})
         guards = [self._guarded(i, array, at_end) for i, array in enumerate(arrays)]
-        results = [Guarded([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], arrays[0].dtype, at_end=at_end) for r in self.view.results]
+        results = [Guarded([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r), at_end=at_end) for r in self.view.results]
         for result in results:
-            result.array[...] = np.nan
+            result.array.view(np.uint8)[...] = 0xFF
         pointers = (ctypes.c_void_p * (len(guards) + len(results)))(*(g.array.ctypes.data for g in (*guards, *results)))
         numbers = (ctypes.c_int64 * max(1, len(sizes)))(*(sizes[name] for name in self.view.size_names))
         total = d.evaluate(self.plan.workgroups, sizes)
@@ -287,7 +288,9 @@ class Runner:
         sizes = dict(sizes or {})
         layouts = self.plan.constant_layouts
         operands = [packed(a, layouts[i]) if i in layouts else a.copy() for i, a in enumerate(arrays)]
-        results = [np.full([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], np.nan, arrays[0].dtype) for r in self.view.results]
+        results = [np.empty([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r)) for r in self.view.results]
+        for result in results:
+            result.view(np.uint8)[...] = 0xFF
         numbers = [sizes[name] for name in self.view.size_names]
         evaluate(self.kernel, [*operands, *results], numbers, 0, d.evaluate(self.plan.workgroups, sizes))
         return results
@@ -298,6 +301,11 @@ class Runner:
         guard = Guarded(array.shape, array.dtype, at_end=at_end)
         guard.array[...] = array
         return guard
+
+
+def _numpy_type(value: SSAValue) -> Any:
+    assert isinstance(value.type, TensorType)
+    return numpy_dtype(value.type.get_element_type())
 
 
 def random(shape: Sequence[int], seed: int, dtype: Any = np.float32) -> Array:

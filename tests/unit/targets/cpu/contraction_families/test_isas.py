@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
@@ -17,6 +18,7 @@ from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 
 from . import test_convolution, test_grouped, test_prologues, test_window
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
+from .narrow_dispatches import NarrowDispatch
 
 
 def product(m: int = 50, n: int = 70, k: int = 30) -> DispatchView:
@@ -37,10 +39,24 @@ def rotated_scores() -> DispatchView:
     return p.done(test_prologues.scores(p, q, k, 2, 48, 48))
 
 
+def narrow() -> DispatchView:
+    p = NarrowDispatch((20, 31), (31, 40), bits=(16, 8), constants=[1])
+    return p.done(p.matmul(p.x[0], p.x[1], 20, 40))
+
+
+def narrow_packed() -> DispatchView:
+    """Both operands known at run time, the right one along the reduction."""
+    p = NarrowDispatch((40, 31), (24, 31), bits=(8, 8))
+    maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
+    return p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(40, 24), maps, "ppr"))
+
+
 CASES: dict[str, tuple[Family, DispatchView]] = {
     "product": (ContractionFamily(), product()),
     "convolution": (ConvolutionFamily(), test_convolution.CASES["3x3"].view),
     "segments": (ConvolutionFamily(), padded_concat_with_an_upsampled_part()),
+    "narrow": (ContractionFamily(), narrow()),
+    "narrow, packed": (ContractionFamily(), narrow_packed()),
     "packed": (ContractionFamily(), rotated_scores()),
     "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),
     "grouped": (GroupedFamily(), test_grouped.CASES["four per group"].view()),

@@ -1,0 +1,33 @@
+"""Sums of products of narrow integers."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from fuseline.analysis.structured import multiply_add_operands, yielded
+from fuseline.ir.build import element_of
+from fuseline.ir.direct import operand_of, operands_of
+
+NARROW_BITS = (8, 16)
+
+
+def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
+    """Whether the body is `out + a * b` in i32, with `a` and `b` inputs of 8 or 16 bits, extended with their sign."""
+    if multiply_add_operands(op) is None or element_of(op.results[0]) != i32:
+        return False
+    (total,) = yielded(op)
+    products = [term for term in _operands(total) if type(term) is OpResult and type(term.op) is arith.MuliOp]
+    return len(products) == 1 and all(_extends(side) for side in _operands(products[0]))
+
+
+def _operands(value: SSAValue) -> tuple[SSAValue, ...]:
+    return tuple(operands_of(value.op)) if type(value) is OpResult else ()
+
+
+def _extends(value: SSAValue) -> bool:
+    if type(value) is not OpResult or type(value.op) is not arith.ExtSIOp:
+        return False
+    source = operand_of(value.op, 0)
+    return isinstance(source, BlockArgument) and isinstance(source.type, IntegerType) and source.type.width.data in NARROW_BITS

@@ -1,0 +1,206 @@
+"""Contractions of dequantised tensors are computed in integers; the scales follow the sum.
+
+    contraction(f32: (x - zx) * sx, (w - zw) * sw)     =>     contraction(i32: x - zx, w - zw) * (sx * sw)
+    contraction(i32: x - zx, w - zw)                   =>     the same over i16 and i8
+
+What is centred fits 16 bits, and constants mostly 8: they are stored so. Sums are exact (where they could overflow 32 bits the op stays as it is,
+unless it wraps already). A zero in the padding stays a zero. What else reads the dequantised tensor reads the centred one, so that only one of
+them is stored.
+
+Depthwise and narrow grouped convolutions have no columns for the kernels that multiply integers: they stay in f32, and those in i32 become
+f32 where every sum is exact there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import ModuleOp, f32, i16, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    is_constant,
+    is_generic,
+    is_projected_permutation,
+    kind,
+    multiply_add_operands,
+    producer_of,
+    splat_value,
+    used_dims,
+)
+from fuseline.ir import dim as d
+from fuseline.ir.build import Body, Emitter, element_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
+from fuseline.ir.provenance import carry, provenance
+from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand
+from fuseline.passes.cleanup.result_scales import dequantized, result_scales, scaled
+from fuseline.passes.layout.rewriting.scope import functions
+from fuseline.targets.target import Refusal
+
+LEAST_GROUP_COLUMNS = 16
+"""Output channels of a group from which on a grouped convolution is rows times columns."""
+
+EXACT_IN_F32 = 1 << 24
+"""Integers up to this size are f32 numbers, and so are their sums."""
+
+_BODY_OPS = 3
+
+
+@dataclass(frozen=True)
+class MultiplyInIntegersPass(ModulePass):
+    """Computes contractions and convolutions of dequantised operands in integers."""
+
+    name = "multiply-in-integers"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        for function in functions(op):
+            maker = IntegerMaker(ctx)
+            shapes = ShapeAnalysis(ctx.symbols)
+            for inner in ops_of(body_of(function)):
+                if is_generic(inner) and element_of(inner.outputs[0]) in (f32, i32):
+                    _visit(ctx, maker, shapes, inner)
+            _read_integers(maker)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A root with two quantised operands."""
+
+    root: linalg.ops.GenericOp
+    sides: tuple[int, int]
+    operands: tuple[QuantizedOperand, QuantizedOperand]
+    extents: tuple[d.Dim, ...]
+
+
+def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> None:
+    product = _product(shapes, root)
+    if product is None:
+        return
+    refused = _in_integers(maker, product)
+    if refused is not None and not (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
+        names = ", ".join(provenance(root)) or "an op"
+        ctx.records.notes.append(f"{names}: not computed in integers of 16 bits ({refused.code}): {refused.detail}")
+
+
+def _product(shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> _Product | None:
+    view = StructuredOp(root)
+    sides = multiply_add_operands(root) if view.reduction else None
+    if sides is None or sides[0] == sides[1] or view.input_count != 2 or len(ops_of(body_of(root))) != _BODY_OPS:
+        return None
+    if kind(root) not in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
+        return None
+    first, second = (quantized_operand(view.inputs[side]) for side in sides)
+    if first is None or second is None:
+        return None
+    return _Product(root, sides, (first, second), view.loops(shapes))
+
+
+def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
+    """Rewrite the root over narrow integers; or why not."""
+    root = product.root
+    if not _has_columns(product):
+        return Refusal("narrow-groups", f"fewer than {LEAST_GROUP_COLUMNS} output channels read the same input channels")
+    if element_of(result_of(root)) == i32:
+        _replace(product, _narrow_root(maker, product))
+        return None
+    if splat_value(root.outputs[0]) != 0:
+        return Refusal("not-from-zero", "the sum starts from something else than 0")
+    scales = result_scales(root, product.sides, product.operands)
+    if isinstance(scales, Refusal):
+        return scales
+    largest = _largest(maker, product)
+    if largest is None or largest >= 1 << 31:
+        return Refusal("sum-overflow", "the sum may not fit 32 bits")
+    total = _narrow_root(maker, product)
+    _replace(product, scaled(Emitter.before(root), total, scales))
+    return None
+
+
+def _has_columns(product: _Product) -> bool:
+    """Whether the root is rows times columns: a contraction always is, a convolution where a group has enough output channels."""
+    view = StructuredOp(product.root)
+    if kind(product.root) is not Kind.CONVOLUTION:
+        return kind(product.root) is Kind.CONTRACTION
+    image = next(side for side in product.sides if not is_projected_permutation(view.input_maps[side]))
+    (filter_,) = (side for side in product.sides if side != image)
+    read, taken, written = (used_dims(map_) for map_ in (view.input_maps[image], view.input_maps[filter_], view.output_maps[0]))
+    grouped = any(product.extents[loop] != 1 for loop in read & taken & written)
+    columns = d.lower_bound(d.product(product.extents[loop] for loop in (taken & written) - read))
+    return not grouped or (columns or 0) >= LEAST_GROUP_COLUMNS
+
+
+def _largest(maker: IntegerMaker, product: _Product) -> int | None:
+    """A bound of every partial sum; None where the number of products is unknown."""
+    steps = d.upper_bound(d.product(product.extents[loop] for loop in StructuredOp(product.root).reduction))
+    ranges = [maker.centred(operand.stored, i16).range if operand.is_constant else operand.stored.range for operand in product.operands]
+    return prod((max(abs(low), abs(high)) for low, high in ranges), start=steps) if steps is not None else None
+
+
+def _narrow_root(maker: IntegerMaker, product: _Product) -> SSAValue:
+    """The root over narrow integers, added up in i32."""
+    root, emit = product.root, Emitter.before(product.root)
+    exact = element_of(result_of(root)) == i32
+    start = root.outputs[0] if exact else emit.fill(0, emit.empty_like(root.outputs[0], i32))
+
+    def body(b: Body) -> list[SSAValue]:
+        wide = [b.op(arith.ExtSIOp, argument, i32) for argument in b.args[:2]]
+        return [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, *wide))]
+
+    return _rooted(maker, product, start, i16, body)
+
+
+def _in_f32(maker: IntegerMaker, product: _Product) -> bool:
+    """Rewrite a root over integers to one over f32, if each sum is a number there; says whether it is."""
+    root, emit = product.root, Emitter.before(product.root)
+    largest = _largest(maker, product)
+    if largest is None or largest > EXACT_IN_F32 or splat_value(root.outputs[0]) != 0:
+        return False
+    start = emit.fill(0.0, emit.empty_like(root.outputs[0], f32))
+    total = _rooted(maker, product, start, f32, lambda b: [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *b.args[:2]))])
+    back = emit.elementwise([total], emit.empty_like(root.outputs[0], i32), lambda b: b.op(arith.FPToSIOp, b.args[0], i32))
+    _replace(product, back)
+    return True
+
+
+def _rooted(maker: IntegerMaker, product: _Product, start: SSAValue, element: Attribute, body: Callable[[Body], Sequence[SSAValue]]) -> SSAValue:
+    """The root's loops over other operands."""
+    root, view = product.root, StructuredOp(product.root)
+    inputs = [view.inputs[0], view.inputs[1]]
+    for side, operand in zip(product.sides, product.operands, strict=True):
+        inputs[side] = maker.operand(operand, root, element).value
+    return result_of(Emitter.before(root).generic(inputs, [start], view.maps, view.iterators, body))
+
+
+def _replace(product: _Product, value: SSAValue) -> None:
+    """Put `value` in place of the root's result, and remove what nothing reads any more."""
+    root = product.root
+    made = producer_of(value)
+    assert made is not None
+    carry([root], [made])
+    replace_uses(result_of(root), value)
+    erase(root)
+    for operand in product.operands:
+        for op in (*operand.moves, operand.stored.op):
+            if op.parent is not None and is_unused(op):
+                erase(op)
+
+
+def _read_integers(maker: IntegerMaker) -> None:
+    """What else reads a dequantised tensor, reads the integers that are made of it now."""
+    for (op, element), integers in maker.made.items():
+        assert is_generic(op)
+        if op.parent is not None and not is_unused(op) and element == i16 and not is_constant(integers.value):
+            value = dequantized(op, integers.value)
+            replace_uses(result_of(op), value)
+            erase(op)
+
+
+EXPORT = MultiplyInIntegersPass

@@ -1,0 +1,190 @@
+"""An operand that is made of integers stored in 8 bits: found behind pads, reshapes and transposes, and made anew in another element type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import f32, i16
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.evaluation.program import Array, Program, Scope, run_op
+from fuseline.analysis.evaluation.structured import needed_ops
+from fuseline.analysis.stored_integers import Range, StoredIntegers, stored_integers
+from fuseline.analysis.structured import Kind, StructuredOp, is_constant, is_generic, kind, producer_of, splat_value
+from fuseline.ir.attributes import tensor_type
+from fuseline.ir.build import Body, Emitter, shape_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.direct import operands_of, result_of
+from fuseline.passes.layout.rewriting.pads import high_of, low_of, pad, uniform_value
+
+_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
+
+
+@dataclass(frozen=True)
+class QuantizedOperand:
+    """What `stored` makes, moved by `moves` (the last one first)."""
+
+    stored: StoredIntegers
+    moves: tuple[Operation, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the integers are known."""
+        return all(is_constant(value) for value in _integer_inputs(self.stored))
+
+
+def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
+    """What `value` is made of, None where it is no moved tensor of stored integers."""
+    moves: list[Operation] = []
+    while True:
+        op = producer_of(value)
+        if isinstance(op, tensor.PadOp) and _pads_zeros(op):
+            value = op.source
+        elif isinstance(op, _RESHAPES):
+            value = op.src
+        elif op is not None and is_generic(op):
+            found = stored_integers(op)
+            if found is not None:
+                return QuantizedOperand(found, tuple(moves))
+            if kind(op) is not Kind.TRANSPOSE:
+                return None
+            value = op.inputs[0]
+        else:
+            return None
+        moves.append(op)
+
+
+def _pads_zeros(op: tensor.PadOp) -> bool:
+    value = uniform_value(op)
+    return value is not None and splat_value(value) == 0
+
+
+def scale_axes(operand: QuantizedOperand) -> tuple[int | None, ...] | None:
+    """For each dimension of the scale the operand's dimension along which it varies (None: none); None where no dimension does exactly that."""
+    stored = operand.stored
+    if not isinstance(stored.scale, BlockArgument):
+        return ()
+    view = StructuredOp(stored.op)
+    sizes = shape_of(view.operands[stored.scale.index])
+    written = {expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)}
+    exprs = view.maps[stored.scale.index].results
+    axes = [written[expr.position] if isinstance(expr, AffineDimExpr) and size != 1 else None for expr, size in zip(exprs, sizes, strict=True)]
+    for move in reversed(operand.moves):
+        moved = [axis if axis is None else _moved_axis(move, axis) for axis in axes]
+        if any(new is None and old is not None for new, old in zip(moved, axes, strict=True)):
+            return None
+        axes = moved
+    return tuple(axes)
+
+
+def _moved_axis(move: Operation, axis: int) -> int | None:
+    if isinstance(move, tensor.PadOp):
+        return axis if low_of(move)[axis] == 0 == high_of(move)[axis] else None
+    if not is_generic(move):
+        return None
+    view = StructuredOp(move)
+    loop = view.input_maps[0].results[axis]
+    return next((i for i, expr in enumerate(view.output_maps[0].results) if expr == loop), None)
+
+
+def _integer_inputs(stored: StoredIntegers) -> Sequence[SSAValue]:
+    return [stored.op.operands[i] for i in _used_inputs(stored)]
+
+
+def _used_inputs(stored: StoredIntegers) -> list[int]:
+    block = stored.op.body.block
+    used = {value for op in needed_ops(block, [stored.integer]) for value in operands_of(op)}
+    return [argument.index for argument in block.args if argument in used]
+
+
+@dataclass(frozen=True)
+class Integers:
+    """A tensor of integers, in `element`, within `range`."""
+
+    value: SSAValue
+    range: Range
+
+
+@dataclass
+class IntegerMaker:
+    """Makes the integers behind operands, once for each element type; constants are computed."""
+
+    ctx: CompilerContext
+    made: dict[tuple[Operation, Attribute], Integers] = field(default_factory=dict[tuple[Operation, Attribute], Integers])
+
+    def operand(self, operand: QuantizedOperand, at: Operation, element: Attribute) -> Integers:
+        """The operand, its moves anew before `at`, in `element`: i16 (constants in i8 where that is enough) or f32."""
+        found = self.centred(operand.stored, element)
+        value = found.value
+        for move in reversed(operand.moves):
+            value = _again(Emitter(Emitter.before(at).point, location=move.location), move, value)
+        return Integers(value, found.range)
+
+    def centred(self, stored: StoredIntegers, element: Attribute) -> Integers:
+        """The integers of `stored`, in the places of what it makes."""
+        key = (stored.op, element)
+        found = self.made.get(key)
+        if found is None:
+            made = _integers(stored, element)
+            known = all(is_constant(value) for value in _integer_inputs(stored))
+            found = self.made[key] = self._folded(made) if known else Integers(result_of(made), stored.range)
+        return found
+
+    def _folded(self, op: linalg.ops.GenericOp) -> Integers:
+        scope = Scope(Program(self.ctx.resources))
+        for value in operands_of(op):
+            _bind(value, scope)
+        run_op(op, scope)
+        array = np.asarray(scope[result_of(op)])
+        emit = Emitter.before(op)
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        value = emit.constant(_narrowest(array, low, high), self.ctx, "integers")
+        op.detach()
+        op.erase()
+        return Integers(value, (low, high))
+
+
+def _narrowest(array: Array, low: int, high: int) -> Array:
+    return array.astype(np.int8) if array.dtype == np.int16 and -128 <= low and high <= 127 else array
+
+
+def _bind(value: SSAValue, scope: Scope) -> None:
+    if value in scope.values or not isinstance(value, OpResult):
+        return
+    for operand in operands_of(value.op):
+        _bind(operand, scope)
+    run_op(value.op, scope)
+
+
+def _integers(stored: StoredIntegers, element: Attribute) -> linalg.ops.GenericOp:
+    view, used = StructuredOp(stored.op), _used_inputs(stored)
+
+    def body(b: Body) -> list[SSAValue]:
+        known: dict[SSAValue, SSAValue] = dict(zip([stored.op.body.block.args[i] for i in used], b.args, strict=False))
+        for op in needed_ops(stored.op.body.block, [stored.integer]):
+            b.add(op.clone(known))
+        wide = known[stored.integer]
+        return [b.op(arith.SIToFPOp, wide, f32) if element == f32 else b.op(arith.TruncIOp, wide, i16)]
+
+    emit = Emitter.before(stored.op)
+    empty = emit.empty_like(view.outputs[0], element)
+    maps = [view.input_maps[i] for i in used] + [view.output_maps[0]]
+    return emit.generic([view.inputs[i] for i in used], [empty], maps, view.iterators, body)
+
+
+def _again(emit: Emitter, move: Operation, value: SSAValue) -> SSAValue:
+    """`move` applied to `value`, which has another element type than what it was applied to."""
+    element = value.type.get_element_type()  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(move, tensor.PadOp):
+        return pad(emit, value, low_of(move), high_of(move), emit.scalar(0, element), shape_of(move.result)).result
+    if isinstance(move, _RESHAPES):
+        type_ = tensor_type(element, shape_of(move.result))
+        operands = [value, *operands_of(move)[1:]]
+        return result_of(emit.add(type(move).create(operands=operands, result_types=[type_], properties=dict(move.properties))))
+    assert is_generic(move)
+    view = StructuredOp(move)
+    return result_of(emit.generic([value], [emit.empty_like(view.outputs[0], element)], view.maps, view.iterators, lambda b: [b.args[0]]))

@@ -1,0 +1,153 @@
+"""Contractions of narrow integers against NumPy: odd sizes, extremes, every way to read an operand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from fuseline.ir.build import Body, dims_map
+from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
+from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.isa import cpu_flags, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.target import Refusal
+
+from .dispatches import Runner
+from .narrow_dispatches import NarrowDispatch, dot, integers
+
+FAMILY = ContractionFamily()
+SIZES = [(1, 1, 1), (1, 8, 3), (5, 16, 7), (6, 17, 8), (13, 1, 9), (7, 33, 1), (49, 40, 65), (30, 96, 64), (1, 200, 130), (3, 250, 17), (8, 16, 2)]
+
+
+def _plan(run: Runner) -> ContractionPlan:
+    assert isinstance(run.plan, ContractionPlan)
+    return run.plan
+
+
+@pytest.mark.parametrize("bits", [(16, 8), (16, 16), (8, 8), (8, 16)])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_products_of_any_size(m: int, n: int, k: int, constant: bool, bits: tuple[int, int]):
+    p = NarrowDispatch((m, k), (k, n), bits=bits, constants=[1] if constant else [])
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)))
+    a, b = integers((m, k), bits[0], m + n), integers((k, n), bits[1], k)
+    np.testing.assert_array_equal(run(a, b)[0], dot(a, b))
+    np.testing.assert_array_equal(run(a, b, at_end=False)[0], dot(a, b))
+    assert not check_bounds(run.kernel, (), int(str(run.plan.workgroups)))
+
+
+@pytest.mark.parametrize("bits", [(16, 8), (8, 16)])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("turn_a", "turn_b", "turn_c"), [(True, False, False), (False, True, False), (True, True, True), (False, True, True)])
+def test_products_of_any_orientation(turn_a: bool, turn_b: bool, turn_c: bool, constant: bool, bits: tuple[int, int]):
+    m, n, k = 21, 19, 37
+    p = NarrowDispatch((k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), bits=bits, constants=[1] if constant else [])
+    maps = [dims_map(3, [2, 0] if turn_a else [0, 2]), dims_map(3, [1, 2] if turn_b else [2, 1]), dims_map(3, [1, 0] if turn_c else [0, 1])]
+    out = p.multiply_add(p.x[0], p.x[1], p.zeros(*((n, m) if turn_c else (m, n))), maps, "ppr")
+    run = Runner(FAMILY, p.done(out))
+    a, b = integers((m, k), bits[0], 1), integers((k, n), bits[1], 2)
+    found = run(a.T.copy() if turn_a else a, b.T.copy() if turn_b else b)[0]
+    np.testing.assert_array_equal(found, dot(a, b).T if turn_c else dot(a, b))
+
+
+def test_sizes_known_at_run_time():
+    n, k = 40, 27
+    p = NarrowDispatch(("m", k), (k, n), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], "m", n)))
+    for m in (1, 6, 13):
+        a, b = integers((m, k), 16, m), integers((k, n), 8, m)
+        np.testing.assert_array_equal(run(a, b, sizes={"m": m})[0], dot(a, b))
+
+
+def test_a_reduction_of_unknown_length_goes_by_single_steps():
+    p = NarrowDispatch((7, "k"), ("k", 24), bits=(16, 8))
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 7, 24)))
+    assert not _plan(run).pairs
+    for k in (1, 10, 33):
+        a, b = integers((7, k), 16, k), integers((k, 24), 8, k)
+        np.testing.assert_array_equal(run(a, b, sizes={"k": k})[0], dot(a, b))
+
+
+def test_weights_stay_narrow_and_pairs_are_taken():
+    p = NarrowDispatch((12, 20), (20, 32), bits=(16, 8), constants=[1])
+    plan = _plan(Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 12, 32))))
+    assert plan.pairs and plan.constant_layouts[1].elements == 20 * 32
+    assert plan.problem.elements == ("i16", "i8")
+
+
+@pytest.mark.parametrize(("borders", "pairs"), [((4, 6), True), ((3, 7), False)])
+def test_a_concat_is_read_in_pairs_that_begin_at_even_steps(borders: tuple[int, int], pairs: bool):
+    m, n, k = 9, 16, sum(borders)
+    p = NarrowDispatch((m, borders[0]), (m, borders[1]), (k, n), bits=(16, 16, 8), constants=[2])
+    p.element = IntegerType(16)
+    both = p.concat(1, p.x[0], p.x[1])
+    p.element = i32
+    run = Runner(FAMILY, p.done(p.matmul(both, p.x[2], m, n)))
+    assert _plan(run).pairs == pairs
+    a, b, w = integers((m, borders[0]), 16, 1), integers((m, borders[1]), 16, 2), integers((k, n), 8, 3)
+    np.testing.assert_array_equal(run(a, b, w)[0], dot(np.concatenate([a, b], 1), w))
+
+
+WINDOWS = [(7, 9, 8, 16, 3, 1, 1), (9, 8, 3, 24, 3, 2, 1), (12, 6, 1, 8, 5, 1, 2), (6, 7, 5, 9, 1, 2, 0), (11, 10, 16, 40, 3, 2, 1)]
+
+
+@pytest.mark.parametrize(("height", "width", "channels", "filters", "size", "stride", "low"), WINDOWS)
+@pytest.mark.parametrize("bits", [16, 8])
+def test_convolutions(height: int, width: int, channels: int, filters: int, size: int, stride: int, low: int, bits: int):
+    """Strides, borders, few and odd channels; the image in 16 bits, or widened on the way."""
+    p = NarrowDispatch((height, width, channels), (size, size, channels, filters), bits=(bits, 8), constants=[1])
+    p.element = IntegerType(bits)
+    image = p.pad(p.x[0], [low, low, 0], [low, low, 0], 0)
+    p.element = i32
+    rows, columns = ((extent + 2 * low - size) // stride + 1 for extent in (height, width))
+    d0, d1, d2, d3, d4, d5 = (AffineExpr.dimension(i) for i in range(6))
+    maps = [AffineMap(6, 0, (d0 * stride + d3, d1 * stride + d4, d5)), AffineMap(6, 0, (d3, d4, d5, d2)), AffineMap(6, 0, (d0, d1, d2))]
+    run = Runner(ConvolutionFamily(), p.done(p.multiply_add(image, p.x[1], p.zeros(rows, columns, filters), maps, "ppprrr")))
+    a, w = integers((height, width, channels), bits, 1), integers((size, size, channels, filters), 8, 2)
+    padded = np.pad(a, [(low, low), (low, low), (0, 0)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (0, 1))[::stride, ::stride]
+    expected = np.einsum("yxcij,ijcf->yxf", windows.astype(np.int64), w.astype(np.int64)).astype(np.int32)
+    np.testing.assert_array_equal(run(a, w)[0], expected)
+    np.testing.assert_array_equal(run(a, w, at_end=False)[0], expected)
+
+
+@pytest.mark.parametrize("isa", ["avx512", "neon", "baseline"])
+def test_other_machines_compute_the_same(isa: str):
+    """On the evaluator: with the instruction for pairs, and without one."""
+    m, n, k = 5, 19, 11
+    p = NarrowDispatch((m, k), (k, n), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)), machine(isa), load=False)
+    a, b = integers((m, k), 16, 1), integers((k, n), 8, 2)
+    np.testing.assert_array_equal(run.interpreted(a, b)[0], dot(a, b))
+    pairs = machine(isa).pair_dot
+    text = print_llvm([run.kernel], machine(isa))
+    assert (pairs in text) if pairs else ("mul <4 x i32>" in text)
+
+
+def test_baseline_runs_here():
+    if not cpu_flags().issuperset(machine("baseline").needs):
+        pytest.skip("no x86")
+    p = NarrowDispatch((5, 11), (11, 19), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 5, 19)), machine("baseline"))
+    a, b = integers((5, 11), 16, 1), integers((11, 19), 8, 2)
+    np.testing.assert_array_equal(run(a, b)[0], dot(a, b))
+
+
+def test_unsigned_extension_is_refused():
+    """The tiles extend signs; a body that does not is left to others."""
+    p = NarrowDispatch((4, 6), (6, 8), bits=(16, 8))
+    maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+
+    def body(b: Body) -> list[SSAValue]:
+        wide = [b.op(arith.ExtUIOp, side, i32) for side in b.args[:2]]
+        return [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, *wide))]
+
+    out = p.emit.generic([p.x[0], p.x[1]], [p.zeros(4, 8)], maps, ["parallel", "parallel", "reduction"], body).results[0]
+    refusal = FAMILY.accepts(p.done(out), machine())
+    assert isinstance(refusal, Refusal) and refusal.code == "element-type"

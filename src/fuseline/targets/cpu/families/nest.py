@@ -22,7 +22,8 @@ from fuseline.targets.cpu.families.interleaving import Interleaved
 from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.reducing import LaneReduction, reduce_points, walk
-from fuseline.targets.cpu.families.schedule import Group, Schedule
+from fuseline.targets.cpu.families.schedule import Schedule
+from fuseline.targets.cpu.families.schedule_groups import Group
 from fuseline.targets.cpu.families.stages import Destination, Stage, body_cost, element_types
 from fuseline.targets.cpu.families.tiling import TileRow
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound, Quotient
-from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index
 from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis, RowSegment
-from fuseline.targets.cpu.families.runtime_rows import Interior, common
+from fuseline.targets.cpu.families.runtime_rows import Interior, interior_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand
 from fuseline.targets.cpu.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
@@ -90,26 +89,10 @@ class Edges:
 
     def interior(self) -> Interior | None:
         """The whole tiles, by number, whose rows stay within all bounds along the tiled axis; None where that is not known of each."""
-        found = [self._inside(bound) for bound in self.segment.access.bounds if self.inner_tiled in bound.coordinate.terms]
-        known = [one for one in found if one is not None]
-        return common(known) if known and len(known) == len(found) else None
-
-    def _inside(self, bound: Bound) -> Interior | None:
-        low = high = bound.coordinate.constant
-        step = bound.coordinate.terms[self.inner_tiled] if self.inner_tiled is not None else 0
-        for loop, coefficient in bound.coordinate.terms.items():
-            if loop == self.inner_tiled:
-                continue
-            extent = self.segment.extents[loop] if isinstance(loop, int) and loop in self.reduction else None
-            if not isinstance(extent, int) or not isinstance(coefficient, int):
-                return None
-            ends = (0, coefficient * (extent - 1))
-            low, high = d.add(low, min(ends)), d.add(high, max(ends))
-        if not isinstance(step, int) or step <= 0 or not isinstance(low, int):
+        if self.inner_tiled is None:
             return None
-        across = step * self.plan.tile.rows
-        room = d.maximum(d.add(d.sub(bound.size, d.add(high, 1)), step), 0)
-        return Interior(max(0, -(low // across)), d.floor_div(room, across))
+        extents = {axis: self.segment.extents[axis] for axis in self.reduction}
+        return interior_of(self.segment.access.bounds, self.inner_tiled, extents, self.plan.tile.rows)
 
     def of(self, bound: Bound, point: Point) -> EdgeCheck | None:
         """The check of one bound for the rows of a tile; None where no row can leave it."""

@@ -10,9 +10,11 @@ knowing the heights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import Frame
@@ -100,6 +102,36 @@ class RuntimeRows:
         return kernel.min(kernel.add(kernel.mul(kernel.min(tile, self.tall), self.height), rows), self.extent)
 
 
-def common(found: list[Interior]) -> Interior:
+NO_END = 1 << 40
+"""More tiles than any line has."""
+
+
+def interior_of(bounds: Sequence[Bound], tiled: int, extents: Mapping[int, Dim], height: int) -> Interior | None:
+    """The tiles of `height` rows along loop `tiled` that stay inside `bounds` wherever the loops of `extents` are; None where that is not known."""
+    found = [_within(bound, tiled, extents, height) for bound in bounds if tiled in bound.coordinate.terms]
+    known = [one for one in found if one is not None]
+    if len(known) != len(found):
+        return None
+    return common([Interior(0, NO_END), *known])
+
+
+def common(found: Sequence[Interior]) -> Interior:
     """The tiles that are inside for all of them."""
     return Interior(max(one.first for one in found), reduce(d.minimum, (one.end for one in found)))
+
+
+def _within(bound: Bound, tiled: int, extents: Mapping[int, Dim], height: int) -> Interior | None:
+    low = high = bound.coordinate.constant
+    step = bound.coordinate.terms[tiled]
+    for loop, coefficient in bound.coordinate.terms.items():
+        if loop == tiled:
+            continue
+        extent = extents.get(loop) if isinstance(loop, int) else None
+        if not isinstance(extent, int) or not isinstance(coefficient, int):
+            return None
+        ends = (0, coefficient * (extent - 1))
+        low, high = d.add(low, min(ends)), d.add(high, max(ends))
+    if not isinstance(step, int) or step <= 0 or not isinstance(low, int):
+        return None
+    room = d.maximum(d.add(d.sub(bound.size, d.add(high, 1)), step), 0)
+    return Interior(max(0, -(low // (step * height))), d.floor_div(room, step * height))

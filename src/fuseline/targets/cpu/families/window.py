@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.window_copied_kernel import CopiedWindowKernel
+from fuseline.targets.cpu.families.window_copies import CopiedWindowPlan, uncrowded
 from fuseline.targets.cpu.families.window_kernel import WindowKernel
 from fuseline.targets.cpu.families.window_plan import WindowPlan, plan_window, window_problem
 from fuseline.targets.cpu.isa.description import Machine
@@ -18,12 +20,13 @@ class WindowFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root slides a window channel by channel."""
         problem = window_problem(view)
-        return problem if isinstance(problem, Refusal) else plan_window(problem, machine)
+        plan = problem if isinstance(problem, Refusal) else plan_window(problem, machine)
+        return plan if isinstance(plan, Refusal) else uncrowded(plan, machine)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""
         assert isinstance(plan, WindowPlan)
-        WindowKernel(plan, kernel).emit()
+        (CopiedWindowKernel(plan, kernel) if isinstance(plan, CopiedWindowPlan) else WindowKernel(plan, kernel)).emit()
 
 
 EXPORT = WindowFamily

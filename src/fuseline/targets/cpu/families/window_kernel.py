@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.analysis.structured import multiply_add_operands
@@ -11,6 +12,8 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.contraction_problem import Axis
+from fuseline.targets.cpu.families.runtime_pixels import RuntimePixels, Tiles
+from fuseline.targets.cpu.families.runtime_rows import interior_of
 from fuseline.targets.cpu.families.window_columns import ColumnWindows
 from fuseline.targets.cpu.families.window_plan import Image, WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -21,7 +24,8 @@ from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 class Tile:
     """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the live lanes of its vectors.
 
-    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known.
+    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel meets padding along the
+    line. `stored`: pixels at the beginning that other tiles store (None: none).
     """
 
     outer: dict[Axis, Operand]
@@ -31,6 +35,8 @@ class Tile:
     image: Image
     panel: Operand
     actives: Sequence[Operand | None]
+    inside: bool = False
+    stored: Operand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,9 @@ class Window:
     at: dict[Axis, Operand]
     rows: tuple[Value, ...]
 
+
+Range = tuple[Operand, Operand]
+"""From the first up to the end."""
 
 Row = Callable[[Window, Sequence[Value]], list[Value]]
 """One row of the window: what is carried, and what it is afterwards."""
@@ -107,8 +116,8 @@ class WindowKernel:
         return start, self.kernel.min(self.kernel.add(start, size), self.frame.operand(count))
 
     def _line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
-        """Tall tiles, then short ones; a line of unknown length ends pixel by pixel."""
-        plan, kernel, split = self.plan, self.kernel, self.plan.split
+        """Tall tiles, then short ones."""
+        kernel, split = self.kernel, self.plan.split
 
         def tiles(pixels: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None) -> Callable[[Operand], tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
@@ -124,26 +133,68 @@ class WindowKernel:
                 spread = (tall * h, (count - 1) * (h - 1) + tall)
                 kernel.loop(tall, count, 1, tiles(h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), spread))
             return
-        assert self.problem.pixel is not None
-        extent = self.frame.operand(self.problem.pixel.extent)
-        whole = kernel.div(extent, plan.pixels)
-        kernel.loop(0, whole, 1, tiles(plan.pixels, lambda t: kernel.mul(t, plan.pixels), None))
-        kernel.loop(kernel.mul(whole, plan.pixels), extent, 1, tiles(1, lambda t: t, None))
+        self._runtime_line(outer, panels)
+
+    def _runtime_line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
+        """A line of unknown length. Whole tiles inside the image have code of their own, but for the narrowest, for lines that are mostly edges."""
+        kernel, pixel = self.kernel, self.problem.pixel
+        assert pixel is not None
+        line = RuntimePixels(self.frame, pixel.extent, self.plan.pixels)
+        for tiles in line.tiles:
+            inside = self._interior(pixel, tiles) if tiles is not line.tiles[-1] else None
+            kernel.loop(0, tiles.count, 1, partial(self._runtime_tile, (outer, panels), (line.extent, tiles.width), inside))
+        kernel.loop(0, line.single, 1, lambda t: self._panels(outer, t, 1, None, panels))
+
+    def _runtime_tile(
+        self,
+        place: tuple[dict[Axis, Operand], tuple[Operand, Operand]],
+        size: tuple[Operand, int],
+        inside: tuple[Operand, Operand] | None,
+        t: Operand,
+    ) -> tuple[Operand, ...]:
+        """Tile `t` of a line: inside the image, at its edge, or the last one laid back. `size` is the line's and the tile's."""
+        kernel, (outer, panels), (extent, width) = self.kernel, place, size
+        first = kernel.mul(t, width)
+
+        def at_edge() -> tuple[Operand, ...]:
+            start = kernel.min(first, kernel.sub(extent, width))
+            return self._panels(outer, start, width, None, panels, stored=kernel.sub(first, start))
+
+        if inside is None:
+            return at_edge()
+        is_inside = kernel.bitand(kernel.compare("ge", t, inside[0]), kernel.compare("lt", t, inside[1]))
+        return kernel.when(is_inside, lambda: self._panels(outer, first, width, None, panels, inside=True), at_edge)
+
+    def _interior(self, pixel: Axis, tiles: Tiles) -> tuple[Operand, Operand] | None:
+        """The whole tiles that meet no padding along the line; None where that is not known."""
+        across = self.problem.across
+        taps: dict[int, d.Dim] = {across.inner: across.extent} if across is not None else {}
+        found = interior_of([bound for image in self.problem.images for bound in image.access.bounds], pixel.inner, taps, tiles.width)
+        return (found.first, self.kernel.min(self.frame.operand(found.end), tiles.whole)) if found is not None else None
 
     def _panels(
-        self, outer: dict[Axis, Operand], start: Operand, pixels: int, spread: tuple[int, int] | None, panels: tuple[Operand, Operand]
-    ) -> None:
+        self,
+        outer: dict[Axis, Operand],
+        start: Operand,
+        pixels: int,
+        spread: tuple[int, int] | None,
+        panels: tuple[Operand, Operand],
+        *,
+        inside: bool = False,
+        stored: Operand | None = None,
+    ) -> tuple[Operand, ...]:
         """The panels of every part of the image: whole ones in a loop, then the narrower one at the end."""
         kernel = self.kernel
         for part, image in enumerate(self.problem.images):
 
             def at(panel: Operand, actives: Sequence[Operand | None], image: Image = image) -> tuple[Operand, ...]:
-                self._tile(Tile(outer, start, pixels, spread, image, panel, actives))
+                self._tile(Tile(outer, start, pixels, spread, image, panel, actives, inside, stored))
                 return ()
 
             before = self.frame.operand(self.plan.panels_before(part))
             first, last = (kernel.sub(end, before) if part else end for end in panels)
             self._part(image, (kernel.max(first, 0) if part else first, last), at)
+        return ()
 
     def _part(self, image: Image, panels: tuple[Operand, Operand], at: Callable[[Operand, Sequence[Operand | None]], tuple[Operand, ...]]) -> None:
         """The panels of one part of the image that lie in the range `panels`, which may begin and end beyond it."""
@@ -166,17 +217,21 @@ class WindowKernel:
     # one tile ------------------------------------------------------------------------------------------------------------------------
 
     def _tile(self, tile: Tile) -> None:
+        kernel = self.kernel
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
         rows = self._rows_inside(tile, [b for b in tile.image.access.bounds if not self._moves(b) and self._axis(b) is None], {})
-        whole = Window(self._image_base(tile), self._filter_base(tile), {}, rows)
+        whole = Window(self.image_base(tile), self._filter_base(tile), {}, rows)
         if self.plan.columns_first:
             columns = ColumnWindows(self, tile)
             totals = columns.totals(self._nest(tile, 0, whole, columns.initial(), columns.row), starts)
         else:
             totals = self._nest(tile, 0, whole, starts, lambda window, carried: self._columns(tile, window, carried))
         for p in range(tile.pixels):
-            for v, active in enumerate(tile.actives):
-                self._store(tile, p, v, active, totals[p * len(tile.actives) + v])
+            values = totals[p * len(tile.actives) : (p + 1) * len(tile.actives)]
+            if tile.stored is None:
+                self._store_pixel(tile, p, values)
+            else:
+                kernel.when(kernel.compare("ge", p, tile.stored), partial(self._store_pixel, tile, p, values))
 
     def _loops(self, tile: Tile, pixel: int, v: int) -> list[AnyIndex]:
         """The root's loops at a vector of a pixel; reduction loops at 0."""
@@ -200,6 +255,11 @@ class WindowKernel:
         root = self.problem.root
         index = self.evaluator.through(root.output_maps[0], self._loops(tile, pixel, v), self.plan.lanes)
         return self.evaluator.value_at(root.outputs[0], index, self.plan.lanes, tile.actives[v])
+
+    def _store_pixel(self, tile: Tile, pixel: int, values: Sequence[Value]) -> tuple[Operand, ...]:
+        for v, active in enumerate(tile.actives):
+            self._store(tile, pixel, v, active, values[v])
+        return ()
 
     def _store(self, tile: Tile, pixel: int, v: int, active: Operand | None, value: Value) -> None:
         loops = self._loops(tile, pixel, v)
@@ -281,7 +341,8 @@ class WindowKernel:
 
     # image ---------------------------------------------------------------------------------------------------------------------------
 
-    def _image_base(self, tile: Tile) -> Operand:
+    def image_base(self, tile: Tile) -> Operand:
+        """Where the window of a tile's first pixel begins, in the memory of its image."""
         kernel = self.kernel
         access = tile.image.access
         total = kernel.add(self.frame.operand(access.flat.constant), self._channel_of_part(tile, 0))
@@ -291,10 +352,14 @@ class WindowKernel:
             total = kernel.add(total, kernel.mul(tile.start, _int_stride(access, self.problem.pixel)))
         return total
 
+    def image_memory(self, image: Image) -> MemRef:
+        """What holds a part of the image."""
+        return self.frame.argument(image.access.source)
+
     def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
         """A vector of an image column, or of pad values outside the image."""
         kernel = self.kernel
-        address = kernel.address(self.frame.argument(tile.image.access.source), kernel.add(window.image, offset))
+        address = kernel.address(self.image_memory(tile.image), kernel.add(window.image, offset))
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
             assert self.page is not None
             address = kernel.select_mem(inside, address, 0, self.page, 0)
@@ -306,7 +371,7 @@ class WindowKernel:
         at = {**window.at, **({across: tap} if across is not None else {})}
         found: list[Value] = []
         for bound in tile.image.access.bounds:
-            if not self._moves(bound):
+            if not self._moves(bound) or (tile.inside and self._along(bound)):
                 continue
             low, high = self._crosses(tile, bound, pixel, tap)
             inside = self._inside(self._coordinate(tile, bound, at, pixel), bound, low, high)
@@ -317,6 +382,10 @@ class WindowKernel:
         """Whether a bound differs between the pixels of a tile, or between the taps of a window row."""
         across, pixel = self.problem.across, self.problem.pixel
         return any(axis is not None and axis.inner in bound.coordinate.terms for axis in (across, pixel))
+
+    def _along(self, bound: Bound) -> bool:
+        """Whether a bound moves with the pixels of a tile."""
+        return self.problem.pixel is not None and self.problem.pixel.inner in bound.coordinate.terms
 
     def _axis(self, bound: Bound) -> Axis | None:
         return next((axis for axis in self.problem.reduction if axis.inner in bound.coordinate.terms), None)

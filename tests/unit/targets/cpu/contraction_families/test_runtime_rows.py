@@ -16,7 +16,7 @@ from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.contraction_kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
-from fuseline.targets.cpu.families.runtime_rows import Interior, common, short_height
+from fuseline.targets.cpu.families.runtime_rows import NO_END, Interior, common, interior_of, short_height
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
@@ -100,6 +100,7 @@ def test_the_interior_is_where_no_tap_leaves_the_image():
 def test_the_tiles_that_all_bounds_leave_alone():
     n = d.symbol("n")
     assert common([Interior(1, n), Interior(2, 7)]) == Interior(2, d.minimum(n, 7))
+    assert interior_of([], 0, {}, 6) == Interior(0, NO_END)
 
 
 @pytest.mark.parametrize("height", range(1, 33))

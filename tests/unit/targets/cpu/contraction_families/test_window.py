@@ -97,7 +97,7 @@ class Case:
         for at_end in (True, False):
             assert_close(run(x, w, bias, residual, at_end=at_end)[0], np.maximum(total + bias + residual, 0))
 
-    def check_pooling(self, name: str, value: float | None = None) -> None:
+    def check_pooling(self, name: str, value: float | None = None, *, family: Family | None = None) -> None:
         _, identity, combine = BODIES[name]
         x = random(self.image, 1)
         low, high = self.padding
@@ -105,7 +105,7 @@ class Case:
         expected = np.full(self.out, identity)
         for tap in taps(xp, self.window, self.stride, self.dilation):
             expected = combine(expected, tap)
-        run = Runner(FAMILY, self.pooling(name, value))
+        run = Runner(family or FAMILY, self.pooling(name, value))
         for at_end in (True, False):
             assert_close(run(x, at_end=at_end)[0], expected)
 

@@ -10,7 +10,7 @@ private fields of xDSL 0.74, to which the project is pinned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -242,6 +242,18 @@ def replace_uses(old: SSAValue, new: SSAValue) -> None:
         new._name = old._name
 
 
+def replace_uses_if(old: SSAValue, new: SSAValue, wanted: Callable[[Operation], bool]) -> None:
+    """Let the ops of which `wanted` is true read `new` in place of `old`; it takes over the name of `old` if it has none."""
+    use = old.first_use
+    while use is not None:
+        after = use._next_use
+        if wanted(use._operation):
+            set_operand(use._operation, use._index, new)
+        use = after
+    if new._name is None:
+        new._name = old._name
+
+
 def insert_before(op: Operation, place: Operation) -> None:
     """Put `op`, which stands nowhere, right before `place`."""
     block = place.parent
@@ -267,23 +279,29 @@ def append(op: Operation, block: Block) -> None:
         last._next_op = op
 
 
+def detach(op: Operation) -> None:
+    """Take `op` out of its block."""
+    block = op.parent
+    assert block is not None
+    before, after = op._prev_op, op._next_op
+    if before is None:
+        block._first_op = after
+    else:
+        before._next_op = after
+    if after is None:
+        block._last_op = before
+    else:
+        after._prev_op = before
+    op._prev_op = op._next_op = op.parent = None
+
+
 def erase(op: Operation) -> None:
     """Take `op` out of its block, and it and all inside it off what they read. Raises ValueError where a result is used."""
     for result in op.results:
         if result.first_use is not None:
             raise ValueError(f"a result of {op.name} is used")
-    block = op.parent
-    if block is not None:
-        before, after = op._prev_op, op._next_op
-        if before is None:
-            block._first_op = after
-        else:
-            before._next_op = after
-        if after is None:
-            block._last_op = before
-        else:
-            after._prev_op = before
-        op._prev_op = op._next_op = None
+    if op.parent is not None:
+        detach(op)
     _drop(op)
 
 

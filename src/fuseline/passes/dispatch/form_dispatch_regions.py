@@ -11,7 +11,6 @@ again.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.concat_places import placed_concats
 from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
@@ -29,12 +27,24 @@ from fuseline.analysis.views import is_view
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
-from fuseline.ir.direct import append, operands_of
+from fuseline.ir.direct import (
+    append,
+    detach,
+    erase,
+    is_unused,
+    operand_of,
+    operands_of,
+    ops_of,
+    replace_uses_if,
+    result_of,
+    set_operand,
+    users_of_value,
+)
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.nesting import within
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.sizes import SizeBuilder
-from fuseline.passes.fusion.driver import Partition
+from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import PlanMatcher
@@ -87,7 +97,7 @@ def _form(ctx: CompilerContext, function: FuncOp, graph: FusionGraph, rules: lis
     ctx.records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
     sizes = SizeBuilder(function, graph.shapes)
-    for unit in _ordered_units(function.body.block, result, graph.shapes):
+    for unit in ordered_units(function.body.block, result, graph.shapes):
         if isinstance(unit, Group):
             _wrap(unit, sizes)
         else:
@@ -98,12 +108,11 @@ def _form(ctx: CompilerContext, function: FuncOp, graph: FusionGraph, rules: lis
 
 def _erase_dead_views(ctx: CompilerContext, block: Block, placed: set[str]) -> None:
     """Views whose copies went into dispatches: a source node that was nothing else costs nothing any more, and is recorded so."""
-    for op in reversed(list(block.ops)):
-        if is_view(op) and not any(result.uses for result in op.results):
+    for op in reversed(ops_of(block)):
+        if is_unused(op) and is_view(op):
             for name in set(provenance(op)) - placed:
                 ctx.records.eliminated.setdefault(name, FormDispatchRegionsPass.name)
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 def _node_record(node: Node) -> FusionNodeRecord:
@@ -113,7 +122,7 @@ def _node_record(node: Node) -> FusionNodeRecord:
 def _move_to_end(op: Operation) -> None:
     block = op.parent
     assert block is not None
-    op.detach()
+    detach(op)
     append(op, block)
 
 
@@ -124,136 +133,71 @@ def _put_terminator_last(block: Block) -> None:
             return
 
 
-def _ordered_units(block: Block, result: Partition, shapes: ShapeAnalysis) -> list[Operation | Group]:
-    """Groups and single ops so that each comes after what it reads, as near to program order as that allows."""
-    unit_of: dict[Operation, Operation | Group] = {}
-    placed = placed_concats(block, shapes)
-    for node, group in result.group_of.items():
-        alone = isinstance(node.op, DispatchRegionOp) or (node.op in placed and len(group.members) == 1)
-        unit_of[node.op] = group if group.fusable and not alone else node.op
-    units: dict[Operation | Group, int] = {}
-    for position, op in enumerate(block.ops):
-        if op.results or op.name != "func.return":
-            units.setdefault(unit_of.setdefault(op, op), position)
-    needs = {unit: _needs(unit, unit_of) for unit in units}
-    return _topological(units, needs)
-
-
-def _needs(unit: Operation | Group, unit_of: dict[Operation, Operation | Group]) -> set[Operation | Group]:
-    ops = [node.op for node in unit.members] if isinstance(unit, Group) else [unit]
-    found: set[Operation | Group] = set()
-    for op in ops:
-        for value in (*operands_of(op), *(captured(op) if op.regions else ())):
-            if isinstance(value, OpResult):
-                found.update(_origins(value.op, unit, unit_of))
-    found.discard(unit)
-    return found
-
-
-def _origins(op: Operation, unit: Operation | Group, unit_of: dict[Operation, Operation | Group]) -> list[Operation | Group]:
-    """The units that must come first for `op` to be read by `unit`: a view of the unit's own value moves inside and asks for nothing."""
-    own = unit_of.get(op)
-    if own is None:
-        return []
-    if is_view(op) and _base_unit(op, unit_of) is unit:
-        return []
-    return [own]
-
-
-def _base_unit(op: Operation, unit_of: dict[Operation, Operation | Group]) -> Operation | Group | None:
-    while is_view(op):
-        source = op.operands[0]
-        if not isinstance(source, OpResult):
-            return None
-        op = source.op
-    return unit_of.get(op)
-
-
-def _topological(units: dict[Operation | Group, int], needs: dict[Operation | Group, set[Operation | Group]]) -> list[Operation | Group]:
-    users: dict[Operation | Group, list[Operation | Group]] = {}
-    missing = {unit: len(required) for unit, required in needs.items()}
-    for unit, required in needs.items():
-        for other in required:
-            users.setdefault(other, []).append(unit)
-    by_position = {position: unit for unit, position in units.items()}
-    ready = [position for unit, position in units.items() if not missing[unit]]
-    heapq.heapify(ready)
-    order: list[Operation | Group] = []
-    while ready:
-        unit = by_position[heapq.heappop(ready)]
-        order.append(unit)
-        for user in users.get(unit, ()):
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, units[user])
-    if len(order) != len(units):
-        raise FuselineError("E0901", "the partition has a cycle")
-    return order
-
-
 def _wrap(group: Group, sizes: SizeBuilder) -> None:
     """Move the members of `group` into a region at the end of their block."""
     block = group.members[0].op.parent
     assert block is not None
     for arm in group.arms or (group,):
         arm.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
-    inside = {node.op for node in group.members}
+    inside = {id(node.op) for node in group.members}
     results = [value for node in group.members for value in node.op.results if _read_outside(value, inside)]
     dims = [size for value in results for size in sizes.dynamic(value)]
     body = Block()
     for node in group.members:
-        _pull_views(node.op, inside, body)
-        node.op.detach()
+        _pull_views(node, inside, body)
+        detach(node.op)
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
     block.add_op(region)
     carry([node.op for node in group.members], [region])
-    for value, result in zip(results, region.res, strict=True):
-        value.replace_uses_with_if(result, lambda use: not within(use.operation, body))
+    for value, result in zip(results, region.results, strict=True):
+        replace_uses_if(value, result, lambda user: user.parent is not body and not within(user, body))
     end = ReturnOp(results)
     end.location = region.location
     body.add_op(end)
 
 
-def _read_outside(value: SSAValue, inside: set[Operation]) -> bool:
-    return any(not _in_any(use.operation, inside) and not _only_read_inside(use.operation, inside) for use in value.uses)
+def _read_outside(value: SSAValue, inside: set[int]) -> bool:
+    return any(not _in_any(user, inside) and not _only_read_inside(user, inside) for user in users_of_value(value))
 
 
-def _only_read_inside(op: Operation, inside: set[Operation]) -> bool:
+def _only_read_inside(op: Operation, inside: set[int]) -> bool:
     """Whether `op` is a view that nobody outside the group reads: a copy of it goes inside."""
     return is_view(op) and not any(_read_outside(result, inside) for result in op.results)
 
 
-def _in_any(op: Operation | None, ops: set[Operation]) -> bool:
+def _in_any(op: Operation | None, ops: set[int]) -> bool:
+    """Whether `op` is one of `ops` (identities) or lies inside one."""
     while op is not None:
-        if op in ops:
+        if id(op) in ops:
             return True
         op = op.parent_op()
     return False
 
 
-def _pull_views(op: Operation, inside: set[Operation], body: Block) -> None:
-    """Copy into `body` the views between a member and `op`."""
-    for value in dict.fromkeys((*operands_of(op), *(captured(op) if op.regions else ()))):
+def _pull_views(node: Node, inside: set[int], body: Block) -> None:
+    """Copy into `body` the views between a member and `node`."""
+    op = node.op
+    for value in dict.fromkeys((*operands_of(op), *captured(op))) if node.captured else operands_of(op):
         copy = _copied_view(value, inside, body)
         if copy is not None:
-            value.replace_uses_with_if(copy, lambda use, op=op: _in_any(use.operation, {op}))
+            replace_uses_if(value, copy, lambda user: _in_any(user, {id(op)}))
 
 
-def _copied_view(value: SSAValue, inside: set[Operation], body: Block) -> SSAValue | None:
+def _copied_view(value: SSAValue, inside: set[int], body: Block) -> SSAValue | None:
     chain: list[Operation] = []
-    while isinstance(value, OpResult) and is_view(value.op):
+    while type(value) is OpResult and is_view(value.op):
         chain.append(value.op)
-        value = value.op.operands[0]
-    if not chain or not isinstance(value, OpResult) or value.op not in inside:
+        value = operand_of(value.op, 0)
+    if not chain or type(value) is not OpResult or id(value.op) not in inside:
         return None
     source: SSAValue = value
     for view in reversed(chain):
         copy = view.clone()
-        copy.operands[0] = source
-        body.add_op(copy)
-        source = copy.results[0]
+        set_operand(copy, 0, source)
+        append(copy, body)
+        source = result_of(copy)
     return source
 
 

@@ -23,6 +23,8 @@ from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, 
 from fuseline.analysis.views import is_view
 from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, product
+from fuseline.ir.direct import operand_of, operands_of, ops_of, users_of_value
+from fuseline.ir.identity import by_identity
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.lazily import lazily
 from fuseline.passes.fusion.node_ids import assign_ids
@@ -114,7 +116,7 @@ class Node:
         """Whether the op only moves data."""
         return self.kind in MOVEMENT
 
-    @property
+    @lazily
     def fusable(self) -> bool:
         """Whether rules may speak about the op at all."""
         return self.kind is not Kind.OTHER
@@ -136,10 +138,11 @@ class FusionGraph:
         self.block, self.shapes = block, shapes
         self.prologues = Prologues(shapes)
         self.nodes: list[Node] = []
-        self._by_op: dict[Operation, Node] = {}
-        self._bytes: dict[SSAValue, Dim] = {}
-        self._behind: dict[Operation, frozenset[Node]] = {}
-        for op in block.ops:
+        # By the identity of ops and values, all of which stay: their hash is that in Python.
+        self._by_op: dict[int, Node] = {}
+        self._bytes: dict[int, Dim] = {}
+        self._behind: dict[int, frozenset[Node]] = {}
+        for op in ops_of(block):
             self._add(op)
         for node in self.nodes:
             self._connect(node)
@@ -147,7 +150,7 @@ class FusionGraph:
 
     def node_of(self, op: Operation) -> Node | None:
         """The node of `op`, None for a free op, a reshape or a terminator."""
-        return self._by_op.get(op)
+        return self._by_op.get(id(op))
 
     def fingerprint(self) -> str:
         """A hash of the whole graph; equal for equal graphs however they are ordered, named or weighted."""
@@ -159,10 +162,10 @@ class FusionGraph:
 
     def num_bytes(self, value: SSAValue) -> Dim:
         """The size of a tensor in bytes."""
-        found = self._bytes.get(value)
+        found = self._bytes.get(id(value))
         if found is None:
             assert isinstance(value.type, TensorType)
-            found = self._bytes[value] = product((*self.shapes.dims(value), element_bytes(value)))
+            found = self._bytes[id(value)] = product((*self.shapes.dims(value), element_bytes(value)))
         return found
 
     def _add(self, op: Operation) -> None:
@@ -172,7 +175,7 @@ class FusionGraph:
         place = op_kind, len(self.nodes), self.shapes
         node = _structured_node(op, *place) if is_generic(op) else _plain_node(op, *place)
         self.nodes.append(node)
-        self._by_op[op] = node
+        self._by_op[id(op)] = node
 
     def _connect(self, node: Node) -> None:
         for value, coordinates in _operand_reads(node):
@@ -180,44 +183,52 @@ class FusionGraph:
             node.reads.append(read)
             if read.producer is not None:
                 read.producer.readers.append(read)
-        for source in sorted(self._size_sources((*node.op.operands, *node.captured)), key=lambda other: other.position):
+        for source in sorted(self._size_sources((*operands_of(node.op), *node.captured)), key=lambda other: other.position):
             node.sized_by.append(source)
             source.sizes.append(node)
         node.escapes = any(self._escapes(result) for result in node.op.results)
 
     def _size_sources(self, used: Iterable[SSAValue]) -> frozenset[Node]:
         """The nodes behind those of the values that free ops make (sizes, inits)."""
-        free = [value.op for value in used if isinstance(value, OpResult) and value.op not in self._by_op]
-        return frozenset[Node]().union(*(self._behind_free(other) for other in free if other.operands))
+        free = [value.op for value in used if type(value) is OpResult and id(value.op) not in self._by_op]
+        behind = [self._behind_free(other) for other in free if operands_of(other)]
+        return frozenset[Node]().union(*behind) if behind else _NO_NODES
 
     def _behind_free(self, op: Operation) -> frozenset[Node]:
-        found = self._behind.get(op)
+        found = self._behind.get(id(op))
         if found is None:
-            values = op.operands[1:] if is_view(op) else op.operands  # what a view views is read
-            direct = {self._by_op[value.op] for value in values if isinstance(value, OpResult) and value.op in self._by_op}
-            found = self._behind[op] = self._size_sources(_used_by(op)) | direct
+            values = operands_of(op)[1:] if is_view(op) else operands_of(op)  # what a view views is read
+            direct = {self._by_op[id(value.op)] for value in values if type(value) is OpResult and id(value.op) in self._by_op}
+            found = self._behind[id(op)] = self._size_sources(_used_by(op)) | direct
         return found
 
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
         regrouped = False
-        loops = frozenset(loop for c in coordinates if c is not None for loop in dims_of(c))
-        while isinstance(value, OpResult) and is_view(value.op):
+        loops = _loops_in(coordinates)
+        while type(value) is OpResult and is_view(value.op):
             coordinates, mixed = _through_view(value.op, coordinates, self.shapes)
             regrouped |= mixed
-            value = value.op.operands[0]
-        producer = self._by_op.get(value.op) if isinstance(value, OpResult) else None
-        filled = producer is None and isinstance(value, OpResult) and kind(value.op) in (Kind.FILL, Kind.EMPTY)
+            value = operand_of(value.op, 0)
+        producer = self._by_op.get(id(value.op)) if type(value) is OpResult else None
+        filled = producer is None and type(value) is OpResult and kind(value.op) in (Kind.FILL, Kind.EMPTY)
         return Read(value, producer, node, coordinates, regrouped, loops, filled)
 
     def _escapes(self, value: SSAValue) -> bool:
-        for use in value.uses:
-            user = use.operation
+        for user in users_of_value(value):
             if is_view(user):
                 if self._escapes(user.results[0]):
                     return True
             elif user.parent is self.block and not user.results:
                 return True
         return False
+
+
+_NO_NODES = frozenset[Node]()
+
+
+@by_identity
+def _loops_in(coordinates: tuple[Coordinate, ...]) -> frozenset[int]:
+    return frozenset([loop for coordinate in coordinates if coordinate is not None for loop in dims_of(coordinate)])
 
 
 def element_bytes(value: SSAValue) -> int:
@@ -229,7 +240,7 @@ def element_bytes(value: SSAValue) -> int:
 
 
 def _used_by(op: Operation) -> tuple[SSAValue, ...]:
-    return (*op.operands, *(captured(op) if op.regions else ()))
+    return (*operands_of(op), *(captured(op) if op.regions else ()))
 
 
 def plain_coordinate(coordinate: Coordinate) -> bool:

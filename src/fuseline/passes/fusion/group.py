@@ -86,7 +86,7 @@ class Group:
     def _moving_inner(self, node: Node) -> list[int]:
         return [loop for loop in self.inner(node) if node.loops[loop] != 1]
 
-    @property
+    @lazily
     def fusable(self) -> bool:
         """Whether rules may speak about this group."""
         return self.members[0].fusable
@@ -119,18 +119,24 @@ class Group:
     def results(self) -> list[SSAValue]:
         """The values that someone outside reads, or that the function returns."""
         mine = self.member_set
-        found: dict[SSAValue, None] = {}
+        found: dict[int, SSAValue] = {}  # by identity: the hash of a value is that in Python
         for node in self.members:
             for read in node.readers:
                 if read.consumer not in mine:
-                    found[read.value] = None
+                    found[id(read.value)] = read.value
             if node.escapes:
-                found.update(dict.fromkeys(node.op.results))
-        return list(found)
+                found.update([(id(result), result) for result in node.op.results])
+        return list(found.values())
 
     def buffers(self) -> set[SSAValue]:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
-        return {read.value for read in self.outside_reads() if not read.filled} | set(self.results())
+        return set(self._buffers.values())
+
+    @lazily
+    def _buffers(self) -> dict[int, SSAValue]:
+        found = {id(read.value): read.value for read in self.outside_reads() if not read.filled}
+        found.update([(id(result), result) for result in self.results()])
+        return found
 
     @lazily
     def streamed(self) -> frozenset[Loop]:
@@ -152,7 +158,7 @@ class Group:
 
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
-        return len(self.buffers())
+        return len(self._buffers)
 
     def parallel_iterations(self) -> int | None:
         """How many grid points there are at most; None without a bound."""

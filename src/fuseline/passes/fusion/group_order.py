@@ -52,16 +52,18 @@ class GroupOrder:
 
     def between(self, parts: Collection[Group]) -> Group | None:
         """A group outside on a path from one of `parts` to another, None where they could be one group."""
-        last = max(self.place[part] for part in parts)
-        seen: set[Group] = set(parts)
-        stack = [group for part in parts for group in self.consumers(part) if group not in seen]
+        place = self.place
+        last = max([place[part] for part in parts])
+        # Nothing that comes after the last part leads back to one.
+        stack = [group for part in parts if place[part] < last for group in self.consumers(part) if place[group] < last and group not in parts]
+        seen: set[Group] = set(parts) if stack else set()
         while stack:
             group = stack.pop()
-            if group in seen or self.place[group] > last:
+            if group in seen or place[group] > last:
                 continue
             seen.add(group)
             after = self.consumers(group)
-            if any(other in parts for other in after):
+            if any([other in parts for other in after]):
                 return group
             stack += after
         return None

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
+from fuseline.ir.direct import operands_of
 from fuseline.ir.nesting import ops_inside
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _code(op: Operation, texts: _Texts) -> Iterable[str]:
         for region in inner.regions:
             for block in region.blocks:
                 _number(block, numbers)
-        reads = ",".join([str(numbers.get(id(value), "-")) for value in inner.operands]) if inner is not op else ""
+        reads = ",".join([str(numbers.get(id(value), "-")) for value in operands_of(inner)]) if inner is not op else ""
         types: list[str] = []
         for result in inner.results:
             numbers[id(result)] = len(numbers)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Read
+from fuseline.passes.fusion.graph import FusionGraph, Node, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, direct_ns, likely, stream_ns
@@ -56,15 +54,22 @@ def weigh(merge: Merge, graph: FusionGraph) -> Profit:
 
 def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGraph) -> Profit:
     """What it saves that `reads` of one of `parts` from another stay inside."""
-    inside = {node for part in parts for node in part.members}
+    inside = [part.member_set for part in parts]
     saved = 0
-    for value, readers in _by_value(reads).items():
-        size = likely(graph.num_bytes(value))
-        node = readers[0].producer
-        assert node is not None
-        stays = node.escapes or any(read.consumer not in inside for read in node.readers if read.value is value)
-        saved += size if stays else 2 * size
+    for read in {id(read.value): read for read in reads}.values():
+        size = likely(graph.num_bytes(read.value))
+        saved += size if _stays(read, inside) else 2 * size
     return Profit(saved)
+
+
+def _stays(read: Read, inside: Sequence[frozenset[Node]]) -> bool:
+    """Whether the value that is read is stored all the same: the caller gets it, or a node outside reads it."""
+    node = read.producer
+    assert node is not None
+    if node.escapes:
+        return True
+    others = [other.consumer for other in node.readers if other.value is read.value]
+    return any([not any([reader in part for part in inside]) for reader in others])
 
 
 def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0) -> WhyNot | None:
@@ -92,13 +97,6 @@ def costs_more(
     numbers = {name: float(round(number)) for name, number in numbers.items()}
     what = LOSSES[max(costs, key=lambda name: costs[name])]
     return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
-
-
-def _by_value(reads: Iterable[Read]) -> dict[SSAValue, list[Read]]:
-    found: dict[SSAValue, list[Read]] = {}
-    for read in reads:
-        found.setdefault(read.value, []).append(read)
-    return found
 
 
 def launch_ns(flops: float, num_bytes: float, threads: int) -> float:

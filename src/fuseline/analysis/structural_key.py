@@ -5,13 +5,15 @@ Source: iree-org/iree#1144 and #4000 (what a deduplicator has to compare).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
 
 from xdsl.ir import Attribute, Operation, Region
 
 from fuseline.ir.direct import operands_of, ops_of
 
 IGNORED_PROPERTIES = frozenset({"sym_name", "sym_visibility", "function_ref"})
+_NOTHING = frozenset[str]()
 
 
 class AttributeNumbers:
@@ -31,6 +33,18 @@ class AttributeNumbers:
             self._kept.append(attribute)  # so that the identity is not given to another attribute
         return number
 
+    def of(self, parts: Mapping[str, Attribute], ignored: frozenset[str] = _NOTHING) -> Hashable:
+        """What the properties or attributes in `parts` are, by name; those in `ignored` aside."""
+        if not parts:
+            return ()
+        names = _sorted(tuple(parts), ignored)
+        return names, tuple([self.number(parts[name]) for name in names])
+
+
+@lru_cache(maxsize=256)
+def _sorted(names: tuple[str, ...], ignored: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if name not in ignored))
+
 
 def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
     """A hashable value that is equal for two ops exactly when their code is; comparable among keys made with the same `numbers`."""
@@ -40,11 +54,10 @@ def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
 def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:
     """`values` numbers what was met, by identity."""
     operands = tuple([values.setdefault(id(value), len(values)) for value in operands_of(op)])
-    properties = tuple([(name, numbers.number(value)) for name, value in sorted(op.properties.items()) if name not in IGNORED_PROPERTIES])
-    attributes = tuple([(name, numbers.number(value)) for name, value in sorted(op.attributes.items())]) if op.attributes else ()
+    properties, attributes = numbers.of(op.properties, IGNORED_PROPERTIES), numbers.of(op.attributes)
     for result in op.results:
         values[id(result)] = len(values)
-    regions = tuple([_region_key(region, numbers, values) for region in op.regions])
+    regions = tuple([_region_key(region, numbers, values) for region in op.regions]) if op.regions else ()
     return (op.name, operands, properties, attributes, tuple([numbers.number(result.type) for result in op.results]), regions)
 
 

@@ -154,6 +154,7 @@ class ExecutableEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
+@lru_cache(maxsize=1 << 12)
 def entry_points(executable: str, entry: str) -> ArrayAttr[SymbolRefAttr]:
     """What a dispatch calls: `@executable::@entry`."""
     return ArrayAttr([SymbolRefAttr(executable, [entry])])

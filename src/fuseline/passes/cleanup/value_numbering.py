@@ -23,7 +23,8 @@ class ValueNumbering:
     """Numbers attributes, and makes keys of ops; keys of one numbering compare with each other only, while the values they name exist."""
 
     def __init__(self) -> None:
-        self._number = AttributeNumbers().number
+        self._numbers = AttributeNumbers()
+        self._number = self._numbers.number
 
     def key(self, op: Operation) -> Hashable:
         """A key of `op` by its name, operands, attributes, result types and regions; locations do not enter."""
@@ -45,8 +46,7 @@ class ValueNumbering:
         operands = [local.get(id(value), id(value)) for value in operands_of(op)]
         if type(op) in _COMMUTATIVE:
             operands.sort()
-        properties = tuple([(name, number(value)) for name, value in sorted(op.properties.items())])
-        attributes = tuple([(name, number(value)) for name, value in sorted(op.attributes.items())]) if op.attributes else ()
+        properties, attributes = self._numbers.of(op.properties), self._numbers.of(op.attributes)
         return (op.name, tuple(operands), properties, attributes, tuple([number(result.type) for result in op.results]))
 
     def _region(self, region: Region, local: dict[int, int]) -> Hashable:

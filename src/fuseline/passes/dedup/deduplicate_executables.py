@@ -58,7 +58,7 @@ def _merge(module: ModuleOp) -> dict[str, flow.ExecutableOp]:
 def _redirect(module: ModuleOp, stands_for: dict[str, flow.ExecutableOp]) -> None:
     entries = {name: flow.entry_points(kept.sym_name.data, entry_of(kept).sym_name.data) for name, kept in stands_for.items()}
     for function in module.ops:
-        for call in [op for op in ops_inside(function) if isinstance(op, flow.DispatchOp)] if isinstance(function, FuncOp) else ():
+        for call in [op for op in ops_inside(function) if type(op) is flow.DispatchOp] if type(function) is FuncOp else ():
             call.properties["entry_points"] = entries.get(call.executable, call.entry_points)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, FunctionType, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.dispatch_view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
@@ -20,11 +20,26 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_constant, kind
 from fuseline.errors import FuselineError
 from fuseline.ir import attributes, flow
-from fuseline.ir.build import Emitter
+from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.create_flow import create_dispatch, create_executable
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
-from fuseline.ir.direct import append, ops_of
-from fuseline.ir.nesting import replace_inside
+from fuseline.ir.direct import (
+    append,
+    block_with,
+    body_of,
+    create_op,
+    erase,
+    insert_before,
+    last_of,
+    move_ops,
+    operands_of,
+    ops_of,
+    region_with,
+    replace_uses,
+)
+from fuseline.ir.identity import by_identities
+from fuseline.ir.nesting import ops_inside, replace_inside
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 
@@ -43,7 +58,7 @@ class OutlineExecutablesPass(ModulePass):
 
 def _outline_all(module: ModuleOp, function: FuncOp, shapes: ShapeAnalysis) -> None:
     sizes = SizeBuilder(function, shapes)
-    regions = [op for op in function.body.block.ops if isinstance(op, flow.DispatchRegionOp)]
+    regions = [op for op in ops_of(function.body.block) if type(op) is flow.DispatchRegionOp]
     names = _Names(module, function.sym_name.data)
     for region in regions:
         _outline(module, region, shapes, sizes, names.next(region))
@@ -58,7 +73,8 @@ class _Names:
         self.count = 0
 
     def next(self, region: flow.DispatchRegionOp) -> str:
-        root = next((op for op in region.body.block.ops if ROOT_ATTRIBUTE in op.attributes), region.body.block.first_op)
+        ops = ops_of(body_of(region))
+        root = next((op for op in ops if ROOT_ATTRIBUTE in op.attributes), ops[0] if ops else None)
         label = kind(root).value if root is not None else "empty"
         while True:
             name = f"{self.function}_dispatch_{self.count}_{label}"
@@ -74,21 +90,18 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     scalars = [value for value in outside if value not in tensors and value not in indices]
     if scalars:
         raise FuselineError("E0901", f"a dispatch captures a scalar that is no constant: {scalars[0]}", node=name)
-    needed = _symbols_of([shapes.dims(value) for value in (*tensors, *region.res)], [shapes.index(value) for value in indices])
+    needed = _symbols_of([shapes.dims(value) for value in (*tensors, *region.results)], [shapes.index(value) for value in indices])
     local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
-    inner = ModuleOp.create(regions=[Region(Block([entry]))])
-    executable = flow.ExecutableOp(name, [flow.ExecutableExportOp(name), inner])
-    executable.location = region.location
-    module.body.block.add_op(executable)
+    append(create_executable(name, entry, region.location), body_of(module))
     _call(region, name, tensors, needed, sizes)
 
 
 def _symbols_of(shaped: Sequence[tuple[Dim, ...]], single: Sequence[Dim]) -> list[Symbol]:
     found: dict[str, Symbol] = {}
     for dims in (*shaped, tuple(single)):
-        for dim in dims:
+        for dim in (dim for dim in dims if type(dim) is not int):
             for item in sorted(symbols(dim), key=lambda s: s.name):
                 found.setdefault(item.name, item)
     return list(found.values())
@@ -105,39 +118,50 @@ def _entry(
     """The entry function: the region's body with its captured tensors as arguments."""
     body = region.body.block
     inputs: list[Attribute] = [*(value.type for value in tensors), *(attributes.INDEX for _ in needed)]
-    block = Block(arg_types=inputs)
+    block = block_with(inputs)
     replace_inside(region, dict(zip(tensors, block.args, strict=False)))
-    for op in ops_of(body):
-        op.detach()
-        append(_as_return(op) if type(op) is flow.ReturnOp else op, block)
+    end = last_of(body)
+    assert type(end) is flow.ReturnOp
+    out = create_op(ReturnOp, operands_of(end), (), {}, (), end.location)
+    erase(end)  # or its operands would keep it as a user
+    move_ops(body, block)
+    append(out, block)
     properties: dict[str, Attribute] = {
         "sym_name": StringAttr(name),
-        "function_type": FunctionType.from_lists(inputs, region.res.types),
-        "arg_attrs": _argument_attributes(tensors, needed, local, shapes),
+        "function_type": _function_type((*inputs, None, *(result.type for result in region.results))),
+        "arg_attrs": _entries(tuple(_argument_attributes(tensors, needed, local, shapes))),
     }
-    return FuncOp.create(properties=properties, regions=[Region(block)], location=region.location)
+    return create_op(FuncOp, (), (), properties, [region_with(block)], region.location)
 
 
-def _as_return(op: flow.ReturnOp) -> ReturnOp:
-    out = ReturnOp.create(operands=list(op.operands), location=op.location)
-    op.erase()  # or its operands would keep it as a user
-    return out
+@by_identities
+def _function_type(types: tuple[Attribute | None, ...]) -> FunctionType:
+    """The type of a function by those of its arguments, None, and those of its results (most dispatches of a model have one of a few)."""
+    border = types.index(None)
+    return FunctionType.from_lists([type_ for type_ in types[:border] if type_ is not None], [type_ for type_ in types[border:] if type_ is not None])
 
 
-def _argument_attributes(
-    tensors: Sequence[SSAValue], needed: Sequence[Symbol], local: dict[str, Dim], shapes: ShapeAnalysis
-) -> ArrayAttr[DictionaryAttr]:
+@by_identities
+def _entries(entries: tuple[DictionaryAttr, ...]) -> ArrayAttr[DictionaryAttr]:
+    return ArrayAttr(entries)
+
+
+_PLAIN = DictionaryAttr({})
+_CONSTANT = DictionaryAttr({"fuseline.constant": attributes.UNIT})
+
+
+def _argument_attributes(tensors: Sequence[SSAValue], needed: Sequence[Symbol], local: dict[str, Dim], shapes: ShapeAnalysis) -> list[DictionaryAttr]:
     entries: list[DictionaryAttr] = []
     for value in tensors:
-        assert isinstance(value.type, TensorType)
-        known: dict[str, Attribute] = {"fuseline.constant": attributes.UNIT} if is_constant(value) else {}
-        if DYNAMIC_INDEX in value.type.get_shape():
-            known["fuseline.dims"] = ArrayAttr([StringAttr(to_name(substitute(dim, local))) for dim in shapes.dims(value)])
-        entries.append(DictionaryAttr(known))
+        known = _CONSTANT if is_constant(value) else _PLAIN
+        if DYNAMIC_INDEX in shape_of(value):
+            dims = ArrayAttr([StringAttr(to_name(substitute(dim, local))) for dim in shapes.dims(value)])
+            known = DictionaryAttr({**known.data, "fuseline.dims": dims})
+        entries.append(known)
     for i, item in enumerate(needed):
         bounds = f"{item.lo}..{item.hi if item.hi is not None else ''}"
         entries.append(DictionaryAttr({"fuseline.name": StringAttr(f"s{i}"), BOUNDS_ATTRIBUTE: StringAttr(bounds)}))
-    return ArrayAttr(entries)
+    return entries
 
 
 def _bind_indices(entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnalysis, local: dict[str, Dim], first: int) -> None:
@@ -154,29 +178,28 @@ def _bind_indices(entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnaly
 def _call(region: flow.DispatchRegionOp, name: str, tensors: Sequence[SSAValue], needed: Sequence[Symbol], sizes: SizeBuilder) -> None:
     argument_dims = [size for value in tensors for size in _dynamic(sizes, value, region)]
     arguments = [*tensors, *(sizes.symbol(item) for item in needed)]
-    call = flow.DispatchOp(name, name, arguments, list(region.res.types), argument_dims=argument_dims, result_dims=list(region.result_dims))
+    types = [result.type for result in region.results]
+    call = create_dispatch(name, name, arguments, types, argument_dims, list(region.result_dims) if operands_of(region) else [])
     call.location = region.location
     call.attributes |= region.attributes
-    block = region.parent
-    assert block is not None
-    block.insert_op_before(call, region)
-    for old, new in zip(region.res, call.res, strict=True):
-        old.replace_all_uses_with(new)
-        new.name_hint = old.name_hint
-    region.detach()
-    region.erase()
+    insert_before(call, region)
+    for old, new in zip(region.results, call.results, strict=True):
+        replace_uses(old, new)
+    erase(region)
 
 
 def _dynamic(sizes: SizeBuilder, value: SSAValue, before: Operation) -> list[SSAValue]:
-    assert isinstance(value.type, TensorType)
+    shape = shape_of(value)
+    if DYNAMIC_INDEX not in shape:
+        return []
     emitter = Emitter.before(before)
-    dims = zip(value.type.get_shape(), sizes.shapes.dims(value), strict=True)
+    dims = zip(shape, sizes.shapes.dims(value), strict=True)
     return [emitter.size(dim, sizes.symbol) for static, dim in dims if static == DYNAMIC_INDEX]
 
 
 def entry_of(executable: flow.ExecutableOp) -> FuncOp:
     """The entry function of an executable."""
-    for op in executable.walk():
+    for op in ops_inside(executable):
         if type(op) is FuncOp:
             return op
     raise FuselineError("E0302", "an executable has no function", node=executable.sym_name.data)

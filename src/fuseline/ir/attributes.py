@@ -6,6 +6,7 @@ times. The tables are bounded, so that a process that compiles for ever keeps a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -130,6 +131,16 @@ def iterators(kinds: tuple[str, ...]) -> ArrayAttr[IteratorTypeAttr]:
 @lru_cache(maxsize=8)
 def _iterator(kind: str) -> IteratorTypeAttr:
     return IteratorTypeAttr(IteratorType(kind))
+
+
+def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr[Any]]]:
+    """For every dimension of the collapsed side of a reshape, its dimensions on the expanded side."""
+    return _reassociation(tuple([tuple(group) for group in groups]))
+
+
+@lru_cache(maxsize=_MANY)
+def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr[Any]]]:
+    return ArrayAttr([ArrayAttr([integer64(axis) for axis in group]) for group in groups])
 
 
 @by_identities

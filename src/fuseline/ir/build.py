@@ -6,6 +6,7 @@ An `Emitter` inserts ops at one place and gives each the provenance it was made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -44,6 +45,7 @@ _SCALAR_OPS = ScalarOps()
 OpT = TypeVar("OpT", bound=Operation)
 
 
+@lru_cache(maxsize=64)
 def element_type(dtype: np.dtype[Any]) -> Attribute:
     """The (signless) MLIR element type of a NumPy dtype; raises KeyError for one that tensors cannot hold."""
     if dtype.kind == "b":
@@ -87,6 +89,7 @@ def element_of(value: SSAValue) -> Attribute:
     return value.type.get_element_type() if isinstance(value.type, TensorType) else value.type
 
 
+@lru_cache(maxsize=64)
 def identity_map(rank: int) -> AffineMap:
     """`(d0, ..) -> (d0, ..)`."""
     return AffineMap.identity(rank)
@@ -94,7 +97,12 @@ def identity_map(rank: int) -> AffineMap:
 
 def dims_map(rank: int, dims: Sequence[int | None]) -> AffineMap:
     """The map from `rank` loops to the loops in `dims`; None is the constant 0 (a size-1 dimension that is broadcast)."""
-    return AffineMap(rank, 0, tuple(AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim) for dim in dims))
+    return _dims_map(rank, tuple(dims))
+
+
+@lru_cache(maxsize=1024)
+def _dims_map(rank: int, dims: tuple[int | None, ...]) -> AffineMap:
+    return AffineMap(rank, 0, tuple([AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim) for dim in dims]))
 
 
 class Emitter:
@@ -130,7 +138,7 @@ class Emitter:
     @classmethod
     def at_end(cls, block: Block, nodes: Iterable[str] = ()) -> Emitter:
         """An emitter at the end of `block`."""
-        return cls(InsertPoint.at_end(block), nodes)
+        return cls._at(block, None, location_of(nodes))
 
     def add(self, op: OpT) -> OpT:
         """Insert `op` here."""
@@ -143,19 +151,19 @@ class Emitter:
 
     def index(self, value: int) -> SSAValue:
         """An index constant."""
-        return self.add(create_constant(attributes.index(value), attributes.INDEX)).result
+        return result_of(self.add(create_constant(attributes.index(value), attributes.INDEX)))
 
     def scalar(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant of `type_`."""
-        return self.add(create_constant(scalar_attribute(value, type_), type_)).result
+        return result_of(self.add(create_constant(scalar_attribute(value, type_), type_)))
 
     def constant(self, array: np.ndarray[Any, Any], resources: Any, stem: str = "const") -> SSAValue:
         """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context (`add_resource`)."""
         type_ = attributes.tensor_type(element_type(array.dtype), array.shape)
         if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
             attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [array.reshape(-1)[0].item()])
-            return self.add(create_constant(attribute, type_)).result
-        return self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)).result
+            return result_of(self.add(create_constant(attribute, type_)))
+        return result_of(self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)))
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
         """The size of `value` along `axis` as an index value."""
@@ -209,7 +217,7 @@ class Emitter:
     def fill(self, value: float | int | bool, into: SSAValue) -> SSAValue:
         """`into` (an empty tensor) filled with one value."""
         scalar = self.scalar(value, element_of(into))
-        return self.add(create_fill(scalar, into)).results[0]
+        return result_of(self.add(create_fill(scalar, into)))
 
     def generic(
         self,
@@ -256,12 +264,12 @@ class Body:
 
     def constant(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant inside the body."""
-        return self.add(create_constant(scalar_attribute(value, type_), type_)).result
+        return result_of(self.add(create_constant(scalar_attribute(value, type_), type_)))
 
 
 def scalar_attribute(value: float | int | bool, type_: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
     """The attribute of a scalar constant; integers wrap to the width of the type."""
-    if isinstance(type_, IntegerType | IndexType):
+    if type(type_) is IntegerType or type(type_) is IndexType:
         return attributes.integer(_wrapped(int(value), type_), type_)
     return attributes.floating(float(value), type_)
 

@@ -7,18 +7,19 @@ xDSL's constructors match their arguments with the op's definition and make ever
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, UNKNOWN_LOC, ArrayAttr, LocationAttr, StringAttr, TensorType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir import attributes
 from fuseline.ir.direct import append, block_with, create_op, region_with
 
 IteratorTypes = ArrayAttr[IteratorTypeAttr]
+_Pattern: TypeAlias = tuple[dict[str, Attribute], list[Attribute]]  # properties and result types
 
 
 def create_generic(
@@ -108,21 +109,38 @@ class ScalarOps:
     of its operands and its other arguments, and both are read off the first one."""
 
     def __init__(self, most: int = 4096) -> None:
-        self._known: dict[Hashable, tuple[dict[str, Attribute], list[Attribute]] | None] = {}
+        self._known: dict[Hashable, _Pattern | None] = {}
+        # By the identity of the operand types, which are kept alive, where the operands are all that there is: most ops.
+        self._plain: dict[tuple[Any, ...], tuple[list[Attribute], _Pattern]] = {}
         self._most = most
 
     def make(self, kind: Callable[..., Operation], operands: Sequence[Any], options: dict[str, Any], location: LocationAttr) -> Operation:
         """What `kind(*operands, **options)` makes, at `location`."""
-        values = [operand for operand in operands if isinstance(operand, SSAValue)]
+        values = [operand for operand in operands if type(operand) is OpResult or type(operand) is BlockArgument]
+        if options or len(values) < len(operands):
+            return self._made(kind, operands, options, location, values)[0]
+        key = (kind, *[id(value.type) for value in values])
+        known = self._plain.get(key)
+        if known is not None:
+            return create_op(cast(type[Operation], kind), values, known[1][1], known[1][0], (), location)
+        op, pattern = self._made(kind, operands, options, location, values)
+        if pattern is not None and len(self._plain) < self._most:
+            self._plain[key] = [value.type for value in values], pattern
+        return op
+
+    def _made(
+        self, kind: Callable[..., Operation], operands: Sequence[Any], options: dict[str, Any], location: LocationAttr, values: Sequence[SSAValue]
+    ) -> tuple[Operation, _Pattern | None]:
         key = _key(kind, operands, options)
         found = self._known.get(key) if key is not None else None
-        if found is not None and isinstance(kind, type) and issubclass(kind, Operation):
-            return create_op(kind, values, found[1], found[0], (), location)
+        if found is not None:
+            return create_op(cast(type[Operation], kind), values, found[1], found[0], (), location), found
         op = kind(*operands, **options)
         op.location = location
+        pattern = _pattern(kind, op, values)
         if key is not None and key not in self._known and len(self._known) < self._most:
-            self._known[key] = _pattern(op, values)
-        return op
+            self._known[key] = pattern
+        return op, pattern
 
 
 def _key(kind: Any, operands: Sequence[Any], options: dict[str, Any]) -> Hashable | None:
@@ -133,6 +151,13 @@ def _key(kind: Any, operands: Sequence[Any], options: dict[str, Any]) -> Hashabl
     return (kind, *options, *((type(part), part) for part in parts), tuple(isinstance(operand, SSAValue) for operand in operands))
 
 
-def _pattern(op: Operation, values: Sequence[SSAValue]) -> tuple[dict[str, Attribute], list[Attribute]] | None:
-    plain = not op.regions and not op.attributes and not op.successors and list(op.operands) == list(values)
+def _pattern(kind: Any, op: Operation, values: Sequence[SSAValue]) -> _Pattern | None:
+    plain = (
+        isinstance(kind, type)
+        and issubclass(kind, Operation)
+        and not op.regions
+        and not op.attributes
+        and not op.successors
+        and list(op.operands) == list(values)
+    )
     return (dict(op.properties), [result.type for result in op.results]) if plain else None

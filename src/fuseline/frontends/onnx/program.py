@@ -20,6 +20,7 @@ from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, upper_bound
+from fuseline.ir.direct import result_of
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -110,7 +111,7 @@ class Program:
     def empty(self, dims: Sequence[Dim], dtype: np.dtype[Any], emit: Emitter) -> SSAValue:
         """An uninitialised tensor."""
         dynamic = [self.index(dim, emit) for dim in dims if not isinstance(dim, int)]
-        return emit.add(create_empty(tensor_type(mlir_element(dtype), dims), dynamic)).tensor
+        return result_of(emit.add(create_empty(tensor_type(mlir_element(dtype), dims), dynamic)))
 
     # -- tensors ---------------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir.build import DYNAMIC_INDEX, Emitter, dims_map, element_of, tensor_type
 from fuseline.ir.dim import Dim, floor_div, mul, product
+from fuseline.ir.direct import create_op, result_of
 
 Group = tuple[list[int], list[int]]
 
@@ -72,20 +73,16 @@ def _with_tails(groups: list[Group], source: Sequence[Dim], target: Sequence[Dim
     return groups
 
 
-def _reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr([ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in groups])
-
-
 def _collapse(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim]) -> SSAValue:
     type_ = tensor_type(element_of(value), dims)
-    properties = {"reassociation": _reassociation(groups)}
-    return emit.add(tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties=properties)).result
+    return result_of(emit.add(create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": attributes.reassociation(groups)})))
 
 
 def _expand(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
     dynamic = [size(dim) for dim in dims if not isinstance(dim, int)]
-    static = [dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims]
-    return emit.add(tensor.ExpandShapeOp(value, dynamic, _reassociation(groups), static, tensor_type(element_of(value), dims))).result
+    static = attributes.dense(tuple([dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims]))
+    properties: dict[str, Attribute] = {"reassociation": attributes.reassociation(groups), "static_output_shape": static}
+    return result_of(emit.add(create_op(tensor.ExpandShapeOp, [value, *dynamic], [tensor_type(element_of(value), dims)], properties)))
 
 
 def _cast(emit: Emitter, value: SSAValue, source: Sequence[Dim], wanted: Sequence[Dim]) -> SSAValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -102,8 +103,10 @@ def pad(node: OnnxNode, x: Tensor, low: Sequence[Dim], high: Sequence[Dim], valu
 
 def window_map(rank: int, lead: Sequence[int], out_loops: Sequence[int], window_loops: Sequence[int], window: Window) -> AffineMap:
     """From `rank` loops to the image: the `lead` loops as they are, then `out * stride + window * dilation` per spatial axis."""
-    spatial = [
-        AffineExpr.dimension(o) * stride + AffineExpr.dimension(w) * dilation
-        for o, w, stride, dilation in zip(out_loops, window_loops, window.strides, window.dilations, strict=True)
-    ]
+    return _window_map(rank, tuple(lead), tuple(zip(out_loops, window_loops, window.strides, window.dilations, strict=True)))
+
+
+@lru_cache(maxsize=1024)
+def _window_map(rank: int, lead: tuple[int, ...], axes: tuple[tuple[int, int, int, int], ...]) -> AffineMap:
+    spatial = [AffineExpr.dimension(o) * stride + AffineExpr.dimension(w) * dilation for o, w, stride, dilation in axes]
     return AffineMap(rank, 0, (*(AffineExpr.dimension(loop) for loop in lead), *spatial))

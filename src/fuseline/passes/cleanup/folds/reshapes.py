@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import OpResult, SSAValue
 
+from fuseline.ir import attributes
 from fuseline.ir.build import element_of, shape_of
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -81,16 +82,11 @@ def reshape_op(value: SSAValue, shape: Sequence[int]) -> Reshape | None:
     groups = group_sizes(shape, source)
     if groups is None or len(source) == len(shape):
         return None
-    return tensor.ExpandShapeOp(value, [], reassociation(groups), list(shape), type_)
+    return tensor.ExpandShapeOp(value, [], attributes.reassociation(groups), list(shape), type_)
 
 
 def _collapse(value: SSAValue, groups: Groups, type_: TensorType[Any]) -> tensor.CollapseShapeOp:
-    return tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": reassociation(groups)})
-
-
-def reassociation(groups: Groups) -> ArrayAttr[Any]:
-    """The attribute for groups of dimensions."""
-    return ArrayAttr([ArrayAttr([IntegerAttr(i, i64) for i in group]) for group in groups])
+    return tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": attributes.reassociation(groups)})
 
 
 def group_sizes(large: Sequence[int], small: Sequence[int]) -> Groups | None:

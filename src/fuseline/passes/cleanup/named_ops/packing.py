@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, TensorType
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.errors import FuselineError
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, identity_map, shape_of
 from fuseline.ir.linalg_named import PackOp, UnPackOp
 from fuseline.ir.provenance import provenance, replace
@@ -82,11 +83,7 @@ def _split(shape: Sequence[int], positions: Sequence[int], tiles: Sequence[int])
         if tile:
             inner[d] = len(split) + 1
         split += [size // (tile[0] if tile else 1), *tile]
-    return split, _reassociation(groups), [group[0] for group in groups], [inner[d] for d in positions]
-
-
-def _reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[Any]:
-    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
+    return split, attributes.reassociation(groups), [group[0] for group in groups], [inner[d] for d in positions]
 
 
 def _padded(emit: Emitter, op: PackOp, high: Sequence[int]) -> SSAValue:

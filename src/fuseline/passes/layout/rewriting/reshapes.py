@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -40,16 +40,6 @@ def is_reshape(op: Operation | None) -> TypeGuard[ReshapeOp]:
 def groups_of(op: ReshapeOp) -> Groups:
     """The reassociation: for every dimension of the collapsed side, its dimensions on the expanded side."""
     return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
-
-
-def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """`groups` as an attribute."""
-    return _reassociation(tuple(tuple(group) for group in groups))
-
-
-@lru_cache(maxsize=4096)
-def _reassociation(groups: tuple[tuple[int, ...], ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr([ArrayAttr([attributes.integer64(axis) for axis in group]) for group in groups])
 
 
 def grouped(sizes: Sequence[int]) -> Groups:
@@ -135,7 +125,7 @@ def collapse(scope: Scope, at: Emitter, value: SSAValue, groups: Groups) -> SSAV
     """`tensor.collapse_shape` as it stands."""
     dims = scope.dims(value)
     type_ = scope.typed(value, [d.product(dims[axis] for axis in group) for group in groups])
-    op = create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": reassociation(groups)})
+    op = create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": attributes.reassociation(groups)})
     return result_of(at.add(op))
 
 
@@ -158,7 +148,7 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     """`tensor.expand_shape` as it stands."""
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
     dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
-    properties: dict[str, Attribute] = {"reassociation": reassociation(groups), "static_output_shape": attributes.dense(tuple(static))}
+    properties: dict[str, Attribute] = {"reassociation": attributes.reassociation(groups), "static_output_shape": attributes.dense(tuple(static))}
     op = create_op(tensor.ExpandShapeOp, [value, *dynamic], [scope.typed(value, dims)], properties)
     return result_of(at.add(op))
 

@@ -23,14 +23,12 @@ from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.elimination import is_pure
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
 
-# A block with one op and a terminator has nothing to merge.
-_LEAST = 3
-
 
 def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     """Merge equal pure ops of `block`, after those of the blocks inside it."""
     ops = ops_of(block)
-    if len(ops) < _LEAST and not any(op.regions for op in ops):
+    # Equal ops are of one kind; most bodies have one of each.
+    if len({type(op) for op in ops}) == len(ops) and not any([op.regions for op in ops]):
         return
     known = _Known(numbering)
     merged: dict[Operation, list[Operation]] = {}

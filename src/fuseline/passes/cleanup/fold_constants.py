@@ -12,24 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, cast
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
 from fuseline.analysis.structured import captured
 from fuseline.errors import FuselineError
+from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_constant
-from fuseline.ir.direct import body_of, operands_of, ops_of
+from fuseline.ir.direct import body_of, erase, operands_of, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 
 ALWAYS_BYTES = 64 * 1024
@@ -70,11 +71,12 @@ class ConstantFolder:
         return self.constant[op]
 
     def _foldable(self, op: Operation) -> bool:
-        if type(op) is arith.ConstantOp or type(op) in _SHAPES_AND_SPLATS or len(op.results) == 0 or not is_evaluable(op):
+        if type(op) is arith.ConstantOp or type(op) in _SHAPES_AND_SPLATS or len(op.results) == 0:
             return False
-        if not all(self.is_constant(value) for value in operands_of(op)):  # before what takes a walk through the body
-            return False
-        if not all(_is_static_tensor(result.type) for result in op.results):
+        for value in operands_of(op):  # before what takes a walk through the body
+            if not self.is_constant(value):
+                return False
+        if not is_evaluable(op) or not all(_is_static_tensor(result.type) for result in op.results):
             return False
         return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)
 
@@ -93,7 +95,9 @@ class ConstantFolder:
         stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix("_folded") + "_folded"
         values = [constant_of(emit, array, result.type, self.ctx, stem) for array, result in zip(results, op.results, strict=True)]
         carry((op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values])
-        Rewriter.replace_op(op, [], values)
+        for result, value in zip(op.results, values, strict=True):
+            replace_uses(result, value)
+        erase(op)
 
     def _evaluated(self, op: Operation) -> list[Array]:
         scope = Scope(self.program)
@@ -122,13 +126,14 @@ def _inputs(op: Operation) -> Sequence[SSAValue]:
 
 
 def _is_static_tensor(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and type_.has_static_shape()
+    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in attributes.shape(cast(TensorType[Any], type_))
 
 
 def _elements(type_: Attribute) -> int:
-    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+    if not isinstance(type_, TensorType):
         return 0
-    return int(np.prod(type_.get_shape(), dtype=np.int64))
+    shape = attributes.shape(cast(TensorType[Any], type_))
+    return 0 if DYNAMIC_INDEX in shape else prod(shape)
 
 
 def _bytes(type_: Attribute) -> int:

@@ -11,7 +11,7 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
-from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of
+from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of, users_of_value
 
 Array: TypeAlias = NDArray[Any]
 Affine: TypeAlias = tuple[Array, Array]
@@ -38,6 +38,18 @@ def affine_body(op: linalg.ops.GenericOp, variables: Sequence[int], constants: d
             return None
         known[result_of(inner)] = made
     return None
+
+
+def can_be_affine(op: linalg.ops.GenericOp) -> bool:
+    """Whether all that the body computes is of the kinds that scale and shift."""
+    return all([type(inner) in _AFFINE for inner in ops_of(body_of(op))])
+
+
+def only_shifts(op: linalg.ops.GenericOp) -> bool:
+    """Whether the body adds different things only, so that what it makes of any of its inputs is that input, shifted."""
+    block = body_of(op)
+    adds = all([type(inner) in _SHIFTING for inner in ops_of(block)])
+    return adds and all([len(users_of_value(argument)) <= 1 for argument in block.args])
 
 
 def _operand(known: dict[SSAValue, Affine], value: SSAValue) -> Affine | None:
@@ -94,3 +106,5 @@ _RULES: dict[type[Operation], Callable[..., Affine | None]] = {
     arith.DivfOp: _divide,
     arith.NegfOp: _negate,
 }
+_SHIFTING = frozenset((arith.AddfOp, arith.ConstantOp, linalg.ops.YieldOp))
+_AFFINE = _SHIFTING.union(_RULES)

@@ -34,7 +34,7 @@ from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
-from fuseline.passes.layout.affine_bodies import Affine, Array, affine_body
+from fuseline.passes.layout.affine_bodies import Affine, Array, affine_body, can_be_affine, only_shifts
 from fuseline.passes.layout.rewriting.generics import plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.scope import Ledger, functions, sweep
@@ -54,15 +54,30 @@ class FoldScaleIntoWeightsPass(ModulePass):
             block = body_of(function)
             sweep(block)
             for inner in ops_of(block):
-                if is_generic(inner) and inner.parent is not None and element_of(inner.outputs[0]) in (f32, f64) and kind(inner) in _KINDS:
+                if is_generic(inner) and inner.parent is not None and _may_scale(inner) and kind(inner) in _KINDS:
                     _fold(ctx, inner)
             sweep(block)
         ledger.close(ctx, self.name)
 
 
+def _may_scale(root: linalg.ops.GenericOp) -> bool:
+    """Whether `root` sums floats and something behind it may scale its result: most of what follows a root is a shift, and no chain."""
+    value: SSAValue = result_of(root)
+    if "reduction" not in StructuredOp(root).iterators or element_of(value) not in (f32, f64):
+        return False
+    while True:
+        readers = list(dict.fromkeys(users_of(value)))
+        reader = readers[0] if len(readers) == 1 else None
+        if reader is None or not is_generic(reader) or len(reader.results) != 1 or not can_be_affine(reader):
+            return False
+        if operands_of(reader).count(value) > 1 or not only_shifts(reader):
+            return True
+        value = result_of(reader)
+
+
 def _fold(ctx: CompilerContext, root: linalg.ops.GenericOp) -> None:
     weight = _weight_position(root)
-    if weight is None or splat_value(root.outputs[0]) != 0:
+    if weight is None or splat_value(operands_of(root)[-1]) != 0:
         return
     chain, scale, shift = _affine_chain(ctx, root, weight)
     if not chain or bool(np.all(scale == 1)):

@@ -153,18 +153,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "Scan: no-lowering"): (
         "test_scan_sum",
     ),
-    ("host", "Scatter: no-lowering"): (
-        "test_scatter_with_axis", "test_scatter_without_axis",
-    ),
-    ("host", "ScatterElements: no-lowering"): (
-        "test_scatter_elements_with_axis", "test_scatter_elements_with_duplicate_indices", "test_scatter_elements_with_negative_indices",
-        "test_scatter_elements_with_reduction_max", "test_scatter_elements_with_reduction_min", "test_scatter_elements_with_reduction_mul",
-        "test_scatter_elements_without_axis",
-    ),
-    ("host", "ScatterND: no-lowering"): (
-        "test_scatternd", "test_scatternd_add", "test_scatternd_max", "test_scatternd_max_with_element_indices", "test_scatternd_min",
-        "test_scatternd_min_with_element_indices", "test_scatternd_multiply",
-    ),
     ("host", "TensorScatter: no-lowering"): (
         "test_tensorscatter", "test_tensorscatter_3d", "test_tensorscatter_circular",
     ),
@@ -172,10 +160,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_tfidfvectorizer_tf_batch_onlybigrams_skip0", "test_tfidfvectorizer_tf_batch_onlybigrams_skip5",
         "test_tfidfvectorizer_tf_batch_uniandbigrams_skip5", "test_tfidfvectorizer_tf_only_bigrams_skip0",
         "test_tfidfvectorizer_tf_onlybigrams_levelempty", "test_tfidfvectorizer_tf_onlybigrams_skip5", "test_tfidfvectorizer_tf_uniandbigrams_skip5",
-    ),
-    ("host", "TopK: no-lowering"): (
-        "test_top_k", "test_top_k_negative_axis", "test_top_k_same_values", "test_top_k_same_values_2d", "test_top_k_same_values_largest",
-        "test_top_k_smallest", "test_top_k_uint64",
     ),
     ("host", "TreeEnsemble: no-lowering"): (
         "test_ai_onnx_ml_tree_ensemble_set_membership", "test_ai_onnx_ml_tree_ensemble_single_tree",

@@ -25,6 +25,7 @@ ADVICE: dict[str, str] = {
     "two-roots": "nothing in general: the two tile different loops. A reduction or elementwise op over shared rows can follow a root",
     "unbounded-size": "bound the size: --shape name=1..512",
     "unprofitable": "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch",
+    "walk": "nothing: scatters and ranks are dispatches of their own",
 }
 
 

@@ -1,4 +1,4 @@
-"""Scatter at known places and columns of windows without overlap are native; the rest runs on the host with NumPy's loops."""
+"""Scatters, at known and at computed places, and columns of windows without overlap are native; the rest runs on the host with NumPy's loops."""
 
 from __future__ import annotations
 
@@ -89,15 +89,84 @@ def test_places_outside_are_refused():
         fuseline.compile(proto)
 
 
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
-@pytest.mark.parametrize("op_type", ["ScatterND", "ScatterElements"])
-def test_computed_places_run_on_the_host(op_type: str, reduction: str):
-    indices = np.array([[0, 1], [2, 1], [0, 1]], np.int64)
-    updates = floats(3) if op_type == "ScatterND" else floats(3, 2)
-    if reduction == "none":
-        indices = indices[:2]
-        updates = updates[:2]
-    check(op_type, {"x": floats(4, 3), "i": indices, "u": updates}, {}, "x i u", host_ops=1, reduction=reduction)
+REDUCTIONS = pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+
+
+def places(reduction: str, size: int, *shape: int) -> Array:
+    """Random places, negative ones too; several updates for one where they are combined."""
+    found = RNG.integers(-size, size, shape)
+    if reduction != "none":
+        return found
+    flat = np.stack([RNG.permutation(size)[: shape[0]] for _ in range(int(np.prod(shape[1:])))], 1).reshape(shape)
+    return np.where(found < 0, flat - size, flat)
+
+
+@REDUCTIONS
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("axis", "shape"), [(0, (4, 3)), (0, (9, 3)), (1, (7, 2)), (0, (3, 2)), (-1, (5, 3))])
+def test_elements_at_computed_places(axis: int, shape: tuple[int, int], known: bool, reduction: str):
+    """As many beside the axis as there are in the data, and fewer."""
+    data = (9, 3)
+    if reduction == "none" and shape[axis] > data[axis]:
+        pytest.skip("a place would have two updates")
+    wide = places(reduction, data[axis], *(shape if axis == 0 else shape[::-1]))
+    indices = wide if axis == 0 else np.ascontiguousarray(wide.T)
+    feeds = {"x": floats(*data), "i": indices, "u": floats(*shape)}
+    given = {name: feeds.pop(name) for name in ("i",)} if known else {}
+    check("ScatterElements", feeds, given, "x i u", axis=axis, reduction=reduction)
+
+
+@REDUCTIONS
+def test_rows_at_computed_places(reduction: str):
+    indices = places(reduction, 7, 5, 1)
+    check("ScatterND", {"x": floats(7, 19), "i": indices, "u": floats(5, 19)}, {}, "x i u", reduction=reduction)
+
+
+@REDUCTIONS
+def test_rows_of_two_axes_at_computed_places(reduction: str):
+    indices = np.array([[[0, 1], [-1, 3]], [[2, -2], [1, 0]]], np.int64)
+    check("ScatterND", {"x": floats(4, 5, 6), "i": indices, "u": floats(2, 2, 6)}, {}, "x i u", reduction=reduction)
+
+
+@REDUCTIONS
+def test_computed_places_in_symbolic_sizes(reduction: str):
+    indices, symbolic = places(reduction, 6, 4, 1), {"x": ["n", 5], "i": ["k", 1], "u": ["k", 5]}
+    check("ScatterND", {"x": floats(6, 5), "i": indices, "u": floats(4, 5)}, {}, "x i u", reduction=reduction, symbolic=symbolic)
+    symbolic = {"x": ["n", "c"], "i": ["k", "c"], "u": ["k", "c"]}
+    indices = places(reduction, 6, 4, 5)
+    check("ScatterElements", {"x": floats(6, 5), "i": indices, "u": floats(4, 5)}, {}, "x i u", reduction=reduction, symbolic=symbolic)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max"])
+def test_computed_places_outside_are_the_nearest_end(reduction: str):
+    x, u = floats(4, 3), floats(2, 3)
+    proto = model("ScatterND", {"x": x, "i": np.zeros((2, 1), np.int64), "u": u}, {}, "x i u", {}, reduction=reduction)
+    expected = x.copy()
+    combine = {"add": np.add, "max": np.maximum}[reduction]
+    expected[3], expected[0] = combine(x[3], u[0]), combine(x[0], u[1])
+    for target in ("cpu", "interpreter"):
+        found = fuseline.compile(proto, threads=1, target=target).run({"x": x, "i": np.array([[99], [-(2**40)]]), "u": u})
+        np.testing.assert_allclose(found["y"], expected, rtol=1e-6)
+
+
+def test_updates_that_do_not_cover_symbolic_sizes_stay_on_the_host():
+    feeds = {"x": floats(4, 3), "i": np.array([[0, 2]], np.int64), "u": floats(1, 2)}
+    check("ScatterElements", feeds, {}, "x i u", host_ops=1, symbolic={"x": [4, "n"], "i": [1, "m"], "u": [1, "m"]})
+
+
+def test_a_scatter_is_not_fused():
+    """Its kernel needs the dispatch for itself, whatever stands beside it."""
+    nodes = [
+        helper.make_node("Exp", ["u"], ["e"]),
+        helper.make_node("ScatterND", ["x", "i", "e"], ["s"], reduction="add"),
+        helper.make_node("ReduceSum", ["s"], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, (6, 40)), ("i", 7, (9, 1)), ("u", 1, (9, 40)))]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")]), opset_imports=[helper.make_opsetid("", 18)], ir_version=8
+    )
+    program = fuseline.compile(proto, threads=1)
+    assert "scatter" in program.stats["families"] and any(item.code == "walk" for item in program.decisions)
 
 
 COLUMNS = {"image": np.array([6, 8], np.int64), "block": np.array([2, 4], np.int64)}

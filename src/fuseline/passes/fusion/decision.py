@@ -28,6 +28,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "two-roots": "both sides already have a root op",
     "unbounded-size": "the scratch depends on a size without an upper bound",
     "unprofitable": "the merge would cost more time than it saves",
+    "walk": "one side is made in one walk by a kernel of its own",
 }
 """Every reason, one line each; `docs/why-not.md` explains them one by one."""
 

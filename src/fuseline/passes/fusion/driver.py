@@ -168,6 +168,9 @@ class Driver:
         if not producer.fusable or not consumer.fusable:
             at = producer if not producer.fusable else consumer
             return outside(at.root)
+        if producer.walked or consumer.walked:
+            at = producer if producer.walked else consumer
+            return WhyNot("walk", f"{at.root.name} is made in one walk over what it combines, by a kernel of its own", at.root.name)
         between = self._path_outside(producer, consumer)
         if between is not None:
             return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)

@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
+from fuseline.analysis.walks import walk_of
 from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.direct import operand_of, operands_of, ops_of, users_of_value
@@ -110,6 +111,11 @@ class Node:
     def reduces(self) -> bool:
         """Whether any loop is a reduction."""
         return "reduction" in self.iterators
+
+    @lazily
+    def walked(self) -> bool:
+        """Whether a kernel of its own makes the op in one walk, so that nothing else fits into its dispatch."""
+        return self.kind is Kind.REDUCTION and self.structured is not None and walk_of(self.structured) is not None
 
     @lazily
     def moves(self) -> bool:

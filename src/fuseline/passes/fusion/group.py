@@ -62,6 +62,11 @@ class Group:
         return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
     @lazily
+    def walked(self) -> bool:
+        """Whether the group is one op that has its dispatch for itself."""
+        return len(self.members) == 1 and self.members[0].walked
+
+    @lazily
     def heavy(self) -> bool:
         """Whether any member is a contraction, convolution or pooling."""
         return any(node.kind in HEAVY for node in self.members)

@@ -282,8 +282,14 @@ def cast_like(node: OnnxNode) -> Tensor:
 
 
 def _binary(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SSAValue]) -> Tensor:
-    a, c = node[0], node[1]
+    a, c = _alike(node, [node[0], node[1]])
     return elementwise(node, [a, c], a.dtype, lambda b, x, y: body(b, a.dtype, x, y))
+
+
+def _alike(node: OnnxNode, operands: Sequence[Tensor]) -> list[Tensor]:
+    """Operands of one type: function bodies mix an input's type with f32 and int64 constants, which counts as in NumPy."""
+    dtypes = {t.dtype for t in operands}
+    return list(operands) if len(dtypes) == 1 else [cast(node, t, np.result_type(*dtypes)) for t in operands]
 
 
 for _name, _arith in {"Add": s.add, "Sub": s.sub, "Mul": s.mul, "Div": s.div}.items():
@@ -346,7 +352,7 @@ for _name, _predicate in {"Equal": "eq", "Less": "lt", "Greater": "gt", "LessOrE
 
     @onnx_op(_name, since=7)
     def _compare(node: OnnxNode, predicate: str = _predicate) -> Tensor:
-        a, c = node[0], node[1]
+        a, c = _alike(node, [node[0], node[1]])
         return elementwise(node, [a, c], BOOL, lambda b, x, y: s.compare(b, a.dtype, predicate, x, y))
 
 
@@ -380,7 +386,7 @@ def prelu(node: OnnxNode) -> Tensor:
 
 
 def _fold_inputs(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SSAValue]) -> Tensor:
-    inputs: Sequence[Tensor] = node.present()
+    inputs = _alike(node, node.present())
     dtype = inputs[0].dtype
 
     def fold(b: Body, *elements: SSAValue) -> SSAValue:
@@ -414,7 +420,8 @@ def mean(node: OnnxNode) -> Tensor:
 @onnx_op("Where")
 def where(node: OnnxNode) -> Tensor:
     """x where the condition holds, else y."""
-    return elementwise(node, [node[0], node[1], node[2]], node[1].dtype, s.select)
+    x, y = _alike(node, [node[1], node[2]])
+    return elementwise(node, [node[0], x, y], x.dtype, s.select)
 
 
 @onnx_op("Clip", since=6)

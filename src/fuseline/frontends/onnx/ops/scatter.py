@@ -1,8 +1,9 @@
-"""Scatter at known places: each element of the result knows whether it comes from the data or from an update, and from which.
+"""Scatter. At known places each element of the result knows whether it comes from the data or from an update, and from which.
 
     out[i] = table[i] < 0 ? data[i] : updates[table[i]]
 
-Updates of one run of neighbours, as slice assignments are exported, become a concat instead. Places that are computed run on the host.
+Updates of one run of neighbours, as slice assignments are exported, become a concat instead. Updates that are combined, and places that are computed:
+`computed_places.py`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.computed_places import Places, filled_up, scattered_at
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
-from fuseline.frontends.onnx.emission import mapped, reshape, result
+from fuseline.frontends.onnx.emission import elementwise, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.indexing import column, position
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_sizes
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, static_sizes, view
 from fuseline.ir.build import Body, element_of, tensor_type
 from fuseline.ir.create import create_concat
-from fuseline.ir.dim import Dim, add
+from fuseline.ir.dim import Dim, add, product
 
 MOST_PLACES = 1 << 20
 """Elements (or slices) of a table; larger ones would be more constants than they are worth."""
@@ -34,26 +37,64 @@ MOST_PLACES = 1 << 20
 @onnx_op("ScatterND", since=11)
 def scatter_nd(node: OnnxNode) -> Tensor:
     """Updates of slices at positions given for the leading axes."""
-    data, updates = node[0], node[2]
-    places = _places(node)
-    lead = static_sizes(data.dims[: places.shape[-1]])
-    rows = places.reshape(-1, places.shape[-1]).T
-    return _scattered(node, data, updates, _table(node, lead, tuple(rows)), data.dims[len(lead) :])
+    data, indices, updates = node[0], node[1], node[2]
+    depth = static_size(indices.dims[-1])
+    if not _is_known(node):
+        return _rows_at(node, data, indices, updates, depth)
+    places = indices.numbers().astype(np.int64)
+    lead = static_sizes(data.dims[:depth])
+    return _scattered(node, data, updates, _table(node, lead, tuple(places.reshape(-1, depth).T)), data.dims[depth:])
 
 
+def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, depth: int) -> Tensor:
+    """Slices of the data, whose first `depth` axes count as one, at computed places."""
+    if depth == 0:
+        raise NoNativeLowering("scatter-form", "indices of no axis")
+    lead, rest, count = data.dims[:depth], data.dims[depth:], product(indices.dims[:-1])
+    rows = reshape(node, updates, (count, *rest))
+    columns = [view(reshape(node, column(node, indices, i), (count,)), rows.dims, [0]) for i in range(depth)]
+
+    def place(b: Body, *elements: SSAValue) -> SSAValue:
+        at = position(node, b, elements[0], indices, lead[0])
+        for element, size in zip(elements[1:], lead[1:], strict=True):
+            along = s.index_constant(b, size) if isinstance(size, int) else node.index(size)
+            at = b.op(arith.AddiOp, b.op(arith.MuliOp, at, along), position(node, b, element, indices, size))
+        return at
+
+    flat = reshape(node, data, (product(lead), *rest))
+    out = scattered_at(node, flat, Places(0, flat.dims[0], columns, place), rows, node.text("reduction", "none"))
+    return reshape(node, out, data.dims)
+
+
+@onnx_op("Scatter", since=9)
 @onnx_op("ScatterElements", since=11)
 def scatter_elements(node: OnnxNode) -> Tensor:
     """Updates at positions given along one axis."""
     data, updates = node[0], node[2]
-    along, given = normal_axis(node.integer("axis"), data.rank), _places(node)
+    along = normal_axis(node.integer("axis"), data.rank)
+    if not _is_known(node):
+        return _elements_at(node, data, node[1], updates, along)
+    given = node[1].numbers().astype(np.int64)
     places = [given if axis == along else index for axis, index in enumerate(np.indices(given.shape, np.int64))]
     return _scattered(node, data, updates, _table(node, static_sizes(data.dims), tuple(index.reshape(-1) for index in places)), ())
 
 
-def _places(node: OnnxNode) -> NDArray[np.int64]:
-    if node.text("reduction", "none") != "none":
-        raise NoNativeLowering("scatter-reduction", f"updates are combined: {node.text('reduction')}")
-    return node[1].numbers().astype(np.int64)
+def _elements_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """Elements at computed places along `axis`. Where the updates do not cover the data beside it, those that are missing go nowhere."""
+    size, reduction = data.dims[axis], node.text("reduction", "none")
+    covered = all(a == b for i, (a, b) in enumerate(zip(indices.dims, data.dims, strict=True)) if i != axis)
+    if covered:
+        places = Places(axis, size, [indices], lambda b, element: position(node, b, element, indices, size))
+        return scattered_at(node, data, places, updates, reduction)
+    element = mlir_element(INDEX_DTYPE)
+    normal = elementwise(node, [indices], INDEX_DTYPE, lambda b, e: b.op(arith.IndexCastOp, position(node, b, e, indices, size), element))
+    places = Places(axis, size, [filled_up(node, normal, data.dims, axis, -1)], s.as_index)
+    return scattered_at(node, data, places, filled_up(node, updates, data.dims, axis, 0), reduction)
+
+
+def _is_known(node: OnnxNode) -> bool:
+    """Whether each element of the result takes a known update, and no more than one."""
+    return node[1].is_constant and node.text("reduction", "none") == "none"
 
 
 def _table(node: OnnxNode, sizes: Sequence[int], places: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import importlib
 
 from fuseline.targets.cpu.families.family import Family, Policy
 
-ORDER = ("blocked", "contraction", "winograd", "grouped", "convolution", "scan", "window", "rows", "elementwise", "loop_nest")
+ORDER = ("blocked", "contraction", "winograd", "grouped", "convolution", "scan", "scatter", "rank", "window", "rows", "elementwise", "loop_nest")
 """Module names; the last accepts everything."""
 
 

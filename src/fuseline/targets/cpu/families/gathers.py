@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import StructuredOp, used_dims
+from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.walks import loops_behind
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,3 @@ def gathers(op: linalg.ops.GenericOp) -> list[Gather]:
 def _loop(index: SSAValue) -> int | None:
     op = index.owner
     return op.dim.value.data if isinstance(op, linalg.ops.IndexOp) else None
-
-
-def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
-    """The loops that a scalar of the body varies with."""
-    if isinstance(value, BlockArgument):
-        return frozenset(used_dims(view.maps[value.index])) if value.owner is view.body else frozenset()
-    assert isinstance(value, OpResult)
-    if value.op.parent_block() is not view.body:
-        return frozenset()
-    if isinstance(value.op, linalg.ops.IndexOp):
-        return frozenset({value.op.dim.value.data})
-    return frozenset[int]().union(*(loops_behind(view, operand) for operand in value.op.operands))

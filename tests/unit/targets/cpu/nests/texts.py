@@ -20,8 +20,10 @@ from fuseline.ir.context import new_context
 from fuseline.targets.cpu.families.elementwise import Elementwise
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.loop_nest import LoopNest
+from fuseline.targets.cpu.families.rank import RankFamily
 from fuseline.targets.cpu.families.rows import Rows
 from fuseline.targets.cpu.families.scan import ScanFamily
+from fuseline.targets.cpu.families.scatter import ScatterFamily
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
@@ -40,8 +42,8 @@ def parse(text: str) -> DispatchView:
 
 
 def first_family(view: DispatchView, isa: Machine) -> tuple[Family, Plan]:
-    """The first of scan, rows, elementwise and loop nest that accepts."""
-    for family in (ScanFamily(), Rows(), Elementwise(), LoopNest()):
+    """The first of scan, scatter, rank, rows, elementwise and loop nest that accepts."""
+    for family in (ScanFamily(), ScatterFamily(), RankFamily(), Rows(), Elementwise(), LoopNest()):
         plan = family.accepts(view, isa)
         if not isinstance(plan, Refusal):
             return family, plan

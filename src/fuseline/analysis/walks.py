@@ -1,0 +1,139 @@
+"""Reductions whose terms are neutral but for a few, or follow from an order: made in one walk over what they combine, not as they are written.
+
+scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)        (or any op that combines in any order)
+rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        (or no more than a limit)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, linalg
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.structured import StructuredOp, splat_value, used_dims, yielded
+
+_EQUAL, _SIGNED_LESS = 0, 2
+"""`arith.cmpi` predicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop; else `neutral`."""
+
+    root: StructuredOp
+    element: SSAValue
+    neutral: SSAValue
+    place: SSAValue
+    scattered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """`root` counts along its loop `ranked` how many elements of its inputs (one tensor) come before each; input `here` is the element itself.
+    It counts up to `limit` (None: all)."""
+
+    root: StructuredOp
+    here: int
+    ranked: int
+    limit: int | None
+
+
+def walk_of(view: StructuredOp) -> Scatter | Rank | None:
+    """What walk the reduction `view` is, None for any other."""
+    if len(view.op.results) != 1 or len(view.reduction) != 1:
+        return None
+    return scatter_of(view) or rank_of(view)
+
+
+def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
+    """The loops that a scalar of the body varies with."""
+    if isinstance(value, BlockArgument):
+        if value.owner is not view.body:
+            return frozenset()
+        return frozenset(used_dims(view.maps[value.index]))
+    assert isinstance(value, OpResult)
+    if value.op.parent_block() is not view.body:
+        return frozenset()
+    if isinstance(value.op, linalg.ops.IndexOp):
+        return frozenset({value.op.dim.value.data})
+    return frozenset[int]().union(*(loops_behind(view, operand) for operand in value.op.operands))
+
+
+def _term(view: StructuredOp, total: SSAValue) -> SSAValue | None:
+    """What `total` combines with the running result."""
+    accumulator = view.body.args[-1]
+    if not isinstance(total, OpResult) or len(total.op.operands) != 2 or accumulator not in total.op.operands:
+        return None
+    first, second = total.op.operands
+    return second if first is accumulator else first
+
+
+def scatter_of(view: StructuredOp) -> Scatter | None:
+    """The scatter that `view` is; it must have one result and one reduction loop."""
+    term = _term(view, yielded(view.op)[0])
+    select = term.owner if term is not None else None
+    if not isinstance(select, arith.SelectOp) or splat_value(select.rhs) is None:
+        return None
+    hit = select.cond.owner
+    if not isinstance(hit, arith.CmpiOp) or hit.predicate.value.data != _EQUAL:
+        return None
+    for index, place in ((hit.lhs, hit.rhs), (hit.rhs, hit.lhs)):
+        loop = _loop(index)
+        moving = loops_behind(view, place) | loops_behind(view, select.lhs)
+        if loop in view.parallel and loop not in moving and view.reduction[0] in moving:
+            return Scatter(view, select.lhs, select.rhs, place, loop)
+    return None
+
+
+def _loop(value: SSAValue) -> int | None:
+    """The loop whose counter a scalar is."""
+    op = value.owner
+    if isinstance(op, arith.IndexCastOp):
+        op = op.input.owner
+    return op.dim.value.data if isinstance(op, linalg.ops.IndexOp) else None
+
+
+def rank_of(view: StructuredOp) -> Rank | None:
+    """The rank that `view` is: `select(j < i, x[j] <= x[i], x[j] < x[i])` counted over j, for integers x."""
+    total, limit = _limited(yielded(view.op)[0])
+    term = _term(view, total)
+    widened = term.owner if term is not None else None
+    choice = widened.input.owner if isinstance(widened, arith.ExtUIOp) else None
+    if not isinstance(choice, arith.SelectOp) or len(view.inputs) != 2 or view.inputs[0] is not view.inputs[1]:
+        return None
+    order, equals, differs = (_comparison(value) for value in (choice.cond, choice.lhs, choice.rhs))
+    if order is None or equals is None or differs is None or (order[0], equals[0], differs[0]) != (_SIGNED_LESS, _SIGNED_LESS + 1, _SIGNED_LESS):
+        return None
+    reduced, ranked = (_loop(value) for value in order[1:])
+    if reduced is None or reduced != view.reduction[0] or ranked not in view.parallel or equals[1:] != differs[1:]:
+        return None
+    before, here = (value.index if isinstance(value, BlockArgument) and value.owner is view.body else None for value in equals[1:])
+    if before is None or here is None or not _moved(view, before, here, reduced, ranked):
+        return None
+    return Rank(view, here, ranked, limit)
+
+
+def _limited(total: SSAValue) -> tuple[SSAValue, int | None]:
+    """`min(value, limit)` as both, anything else without a limit."""
+    op = total.owner
+    if isinstance(op, arith.MinSIOp):
+        for value, most in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            limit = splat_value(most)
+            if isinstance(limit, int) and limit > 0:
+                return value, limit
+    return total, None
+
+
+def _comparison(value: SSAValue) -> tuple[int, SSAValue, SSAValue] | None:
+    op: Operation | None = value.owner if isinstance(value, OpResult) else None
+    return (op.predicate.value.data, op.lhs, op.rhs) if isinstance(op, arith.CmpiOp) else None
+
+
+def _moved(view: StructuredOp, before: int, here: int, reduced: int, ranked: int) -> bool:
+    """Whether two inputs are read at the same place but for loop `reduced` in the stead of `ranked`."""
+    if before == here or ranked in used_dims(view.maps[before]) or reduced in used_dims(view.maps[here]):
+        return False
+    at = AffineDimExpr(ranked)
+    return all(a == b or (a == AffineDimExpr(reduced) and b == at) for a, b in zip(view.maps[before].results, view.maps[here].results, strict=True))

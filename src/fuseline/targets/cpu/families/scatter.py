@@ -1,0 +1,176 @@
+"""Scatters: updates combined into places that are computed, in one walk over the updates.
+
+    out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)
+
+The result itself holds the running totals. Lanes run along its innermost axis where every lane has the same place; a workgroup is a block of that
+axis at one point of the others, so no two workgroups write to the same element. Places outside the result are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.structured import is_generic, splat_value
+from fuseline.analysis.walks import Scatter, loops_behind, scatter_of
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.lane_loops import LaneLoop
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+
+VECTORS_PER_WORKGROUP = 4
+"""Vectors of the innermost axis that one workgroup updates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScatterPlan(Plan):
+    """A scatter with its loops: `outer` ones form the grid, `lane` runs across the lanes in blocks (None: nothing does)."""
+
+    scatter: Scatter
+    combiner: Combiner
+    outer: tuple[int, ...]
+    lane: int | None
+    lanes: int
+    extents: tuple[Dim, ...]
+    path: ResultPath
+
+    @property
+    def block(self) -> int:
+        """Elements of the lane axis per workgroup."""
+        return VECTORS_PER_WORKGROUP * self.lanes
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid, slowest first."""
+        return (*(self.extents[loop] for loop in self.outer), d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1)
+
+
+class ScatterFamily(Family):
+    """Takes scatters that are alone in their dispatch, of any element type that keeps its sums."""
+
+    name = "scatter"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scatter."""
+        root = view.root_view
+        scatter = scatter_of(root) if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1 else None
+        if root is None or scatter is None:
+            return Refusal("not-a-scatter", "the root does not combine elements into places")
+        (combiner,) = combiners(root.op) or [None]
+        if combiner is None or splat_value(scatter.neutral) != combiner.neutral:
+            return Refusal("not-a-scatter", "what does not hit a place counts")
+        if dtype_of(root.op.results[0].type) != combiner.dtype or combiner.dtype == "i1":
+            return Refusal("element-type", "the result does not keep the running total as it is")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
+            return Refusal("epilogue", "the totals are not the only result")
+        return self._plan(view, machine, scatter, combiner, paths[0])
+
+    def _plan(self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner, path: ResultPath) -> Plan | Refusal:
+        root = scatter.root
+        extents = root.loops(view.shapes)
+        if any(extents[loop] == 0 for loop in root.parallel):
+            return Refusal("empty", "a loop never runs")
+        written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+        moving = {scatter.scattered, *loops_behind(root, scatter.place)}
+        lane = written[-1] if written and written[-1] not in moving else None
+        outer = tuple(loop for loop in written if loop not in (scatter.scattered, lane))
+        lanes = machine.lanes(combiner.dtype) if lane is not None else 1
+        plan = ScatterPlan(
+            view=view, workgroups=0, scatter=scatter, combiner=combiner, outer=outer, lane=lane, lanes=lanes, extents=extents, path=path
+        )
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ScatterPlan)
+        _ScatterKernel(plan, kernel).emit()
+
+
+class _ScatterKernel:
+    def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
+        self.evaluator = Evaluator(kernel, plan.view)
+        self.frame = self.evaluator.frame
+
+    def emit(self) -> None:
+        """Run the workgroups."""
+        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
+
+    def _workgroup(self, number: Operand) -> tuple[()]:
+        plan, kernel = self.plan, self.kernel
+        *outer, block = self.frame.coordinates(number, plan.grid)
+        loops: list[AnyIndex] = [Index(0)] * self.scatter.root.rank
+        for loop, at in zip(plan.outer, outer, strict=True):
+            loops[loop] = Index(at)
+        if plan.lane is None:
+            self._walk(loops, 1, None)
+            return ()
+        lane, first = plan.lane, kernel.mul(block, plan.block)
+        last = kernel.min(kernel.add(first, plan.block), self.frame.operand(plan.extents[lane]))
+        masked = max(BITS[plan.combiner.dtype], 8) in kernel.machine.masked_bits
+
+        def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
+            here = list(loops)
+            here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
+            self._walk(here, lanes, active)
+            return ()
+
+        LaneLoop(kernel, plan.lanes, masked=masked).run(first, last, lines)
+        return ()
+
+    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """The inits, then every update in order."""
+        kernel, scatter, root = self.kernel, self.scatter, self.scatter.root
+        reduced, extent = root.reduction[0], self.frame.operand(self.plan.extents[scatter.scattered])
+
+        def start(i: Operand) -> None:
+            here = self._at(loops, scatter.scattered, i)
+            init = self.evaluator.value_at(root.outputs[0], self.evaluator.through(root.output_maps[0], here, lanes), lanes, active)
+            self._store(here, init, active)
+
+        def update(e: Operand) -> None:
+            turn = self._at(loops, reduced, e)
+            place = kernel.cast(BodyPoint(self.evaluator, root, turn, 1, None).value(scatter.place), "i64")
+            inside = kernel.bitand(kernel.compare("ge", place, 0), kernel.compare("lt", place, extent))
+
+            def hit() -> tuple[()]:
+                within = kernel.max(kernel.min(place, kernel.sub(extent, 1)), 0)
+                self._combine(self._at(turn, scatter.scattered, within), lanes, active)
+                return ()
+
+            kernel.when(inside, hit)
+
+        kernel.loop(0, extent, 1, start)
+        kernel.loop(0, self.frame.operand(self.plan.extents[reduced]), 1, update)
+
+    def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """One update, at the place that `here` names."""
+        path, frame = self.plan.path, self.frame
+        element = BodyPoint(self.evaluator, self.scatter.root, here, lanes, active).value(self.scatter.element)
+        index = path.index(frame, here, lanes)
+        total = frame.load(frame.result(path.position), frame.placed(path.place, index, lanes), lanes, active)
+        self._store(here, self.plan.combiner.combine(self.kernel, total, self.kernel.splat(element, lanes)), active)
+
+    def _store(self, here: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+        lanes = value.type.lanes
+        self.plan.path.store(self.frame, self.plan.path.index(self.frame, here, lanes), value, active)
+
+    @staticmethod
+    def _at(loops: Sequence[AnyIndex], loop: int, index: Operand) -> list[AnyIndex]:
+        return [Index(index) if i == loop else at for i, at in enumerate(loops)]
+
+
+EXPORT = ScatterFamily

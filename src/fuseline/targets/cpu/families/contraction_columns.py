@@ -10,7 +10,7 @@ from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_access import contiguous_reads, loop_pieces
 from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction_prefetch import FIRST_CACHE, SECOND_CACHE
+from fuseline.targets.cpu.families.contraction_prefetch import FIRST_CACHE, asking
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction_tile import place
@@ -113,23 +113,13 @@ class ColumnReader:
 
     def ahead(self, number: Operand) -> Ahead | None:
         """How tile `number` of those that share the panel asks for its part of the next one."""
-        plan, kernel, prefetch = self.plan, self.kernel, self.plan.prefetch
-        if not prefetch.period:
+        plan, kernel = self.plan, self.kernel
+        if not plan.prefetch.period:
             return None
         assert plan.packed is not None
-        memory, line = self._memory(), LINE_BYTES // BYTES[plan.problem.elements[1]]
-        start = kernel.add(kernel.add(self.base, plan.packed.panel_stride), kernel.mul(number, prefetch.share))
         innermost = plan.problem.reduction[-1].extent
         assert isinstance(innermost, int)
-        runs = -(-innermost // prefetch.period)
-
-        def request(column: Operand, j: Operand) -> None:
-            run = kernel.div(column, innermost * plan.width)
-            first = kernel.add(start, kernel.mul(kernel.add(kernel.mul(run, runs), j), prefetch.lines * line))
-            for i in range(prefetch.lines):
-                kernel.prefetch(memory, kernel.add(first, i * line), SECOND_CACHE)
-
-        return Ahead(prefetch.period, request)
+        return asking(kernel, self._memory(), kernel.add(self.base, plan.packed.panel_stride), number, plan.prefetch, innermost * plan.width)
 
     def _memory(self) -> MemRef:
         plan = self.plan

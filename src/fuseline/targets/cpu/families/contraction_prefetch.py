@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from fuseline.targets.cpu.families.contraction_problem import Problem, RhsMode, estimated
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
+from fuseline.targets.cpu.microkernel import Ahead
 from fuseline.targets.cpu.tiles import LINE_BYTES, Blocks, Tile
 
 FIRST_CACHE, SECOND_CACHE = 3, 2
@@ -32,12 +34,14 @@ class Prefetch:
     """What is asked for ahead of time, in elements.
 
     `distance`: how far ahead of each column vector that is read; 0: not at all. `period`: instead, every so many steps of the innermost reduction
-    axis, the next `lines` cache lines of the tile's share of the next panel; 0: not at all. `tiles` share a panel, `share` elements each.
+    axis, the next `lines` cache lines of the tile's share of the next panel; 0: not at all. `requests` are made in a run of that axis, `tiles` share
+    a panel, `share` elements each.
     """
 
     distance: int = 0
     period: int = 0
     lines: int = 1
+    requests: int = 0
     tiles: int = 1
     share: int = 0
 
@@ -58,20 +62,36 @@ def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsM
         return NONE
     line = LINE_BYTES // size
     lines = -(-steps * tile.vectors * machine.lanes(problem.dtype) // line)
-    spread = _spread(_innermost(problem), steps, lines, tiles, line)
-    return NONE if problem.narrow and spread.period % 2 else spread  # pairs of steps are not torn apart
+    found = spread(_innermost(problem), steps, lines, tiles, line)
+    return NONE if problem.narrow and found.period % 2 else found  # pairs of steps are not torn apart
 
 
-def _spread(innermost: int, steps: int, lines: int, tiles: int, line: int) -> Prefetch:
-    """The lines of a panel shared out over `tiles` tiles of `steps` steps."""
+def spread(innermost: int, steps: int, lines: int, tiles: int, line: int) -> Prefetch:
+    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps; `innermost` of them in a run."""
     mine = -(-lines // tiles)
     together = -(-mine // steps)
     most = max(1, steps * together // mine)
     if most > 2 * innermost or innermost == 0:  # requests so rare that none falls into most runs of the innermost axis
         return NONE
     period = _period(innermost, min(most, innermost))
-    requests = steps // innermost * -(-innermost // period)
-    return Prefetch(period=period, lines=together, tiles=tiles, share=requests * together * line)
+    requests = -(-innermost // period)
+    return Prefetch(period=period, lines=together, requests=requests, tiles=tiles, share=steps // innermost * requests * together * line)
+
+
+def asking(kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operand, prefetch: Prefetch, run: int) -> Ahead | None:
+    """How tile `number` asks for its share of the panel that begins at `panel`; `run`: elements of columns in a run of the innermost axis."""
+    if not prefetch.period:
+        return None
+    line = LINE_BYTES // BYTES[memory.dtype]
+    start = kernel.add(panel, kernel.mul(number, prefetch.share))
+
+    def request(column: Operand, j: Operand) -> None:
+        before = kernel.mul(kernel.div(column, run), prefetch.requests)
+        first = kernel.add(start, kernel.mul(kernel.add(before, j), prefetch.lines * line))
+        for i in range(prefetch.lines):
+            kernel.prefetch(memory, kernel.add(first, i * line), SECOND_CACHE)
+
+    return Ahead(prefetch.period, request)
 
 
 def _period(extent: int, most: int) -> int:

@@ -17,6 +17,7 @@ from math import prod
 from fuseline.analysis.structured import splat_value
 from fuseline.targets.cpu.access import AnyIndex, Index
 from fuseline.targets.cpu.evaluator import Evaluator
+from fuseline.targets.cpu.families.contraction_prefetch import asking
 from fuseline.targets.cpu.families.winograd_direct import DirectTile
 from fuseline.targets.cpu.families.winograd_maps import mapped
 from fuseline.targets.cpu.families.winograd_matrices import Rows
@@ -24,12 +25,8 @@ from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
 from fuseline.targets.cpu.families.winograd_tiles import TileReader
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-from fuseline.targets.cpu.microkernel import ReductionAxis, TileReduction
+from fuseline.targets.cpu.microkernel import Ahead, ReductionAxis, TileReduction
 from fuseline.targets.cpu.packing import over_axes
-from fuseline.targets.cpu.tiles import LINE_BYTES
-
-SECOND_CACHE = 2
-"""The next panel is asked for while one is in use: into the second-level cache, for two of them and the rows do not fit the first."""
 
 
 class WinogradKernel:
@@ -153,18 +150,23 @@ class WinogradKernel:
     def _panel(self, point: Operand, base: Operand, column: Operand) -> None:
         kernel, split = self.kernel, self.plan.rows
 
-        def tiles(height: int, first: int) -> Callable[[Operand], tuple[Operand, ...]]:
+        def tiles(height: int, before: int, first: int) -> Callable[[Operand], tuple[Operand, ...]]:
             def tile(t: Operand) -> tuple[Operand, ...]:
-                self._tile(point, base, column, kernel.add(kernel.mul(t, height), first), height)
+                self._tile(point, base, column, kernel.add(kernel.mul(t, height), first), height, self._ahead(base, kernel.add(t, before)))
                 return ()
 
             return tile
 
-        kernel.loop(0, split.tall, 1, tiles(split.height, 0))
+        kernel.loop(0, split.tall, 1, tiles(split.height, 0, 0))
         if split.short:
-            kernel.loop(0, split.short, 1, tiles(split.height - 1, split.tall * split.height))
+            kernel.loop(0, split.short, 1, tiles(split.height - 1, split.tall, split.tall * split.height))
 
-    def _tile(self, point: Operand, base: Operand, column: Operand, first: Operand, height: int) -> None:
+    def _ahead(self, base: Operand, number: Operand) -> Ahead | None:
+        """How register tile `number` asks for its share of the panel behind the one at `base`."""
+        panel = self.plan.problem.channels * self.plan.width
+        return asking(self.kernel, self.filter, self.kernel.add(base, panel), number, self.plan.prefetch, panel)
+
+    def _tile(self, point: Operand, base: Operand, column: Operand, first: Operand, height: int, ahead: Ahead | None) -> None:
         """One register tile: tiles of the image `first` and following, times one panel."""
         kernel, plan = self.kernel, self.plan
         vectors, lanes = plan.blocking.tile.vectors, plan.lanes
@@ -174,13 +176,11 @@ class WinogradKernel:
         def columns(step: Operand, at: Sequence[Operand], v: int) -> Value:
             del at
             index = kernel.add(kernel.add(base, step), v * lanes)
-            if plan.prefetches and v * self.align % LINE_BYTES == 0:
-                kernel.prefetch(self.filter, kernel.add(index, plan.problem.channels * plan.width), SECOND_CACHE)
             return kernel.load(self.filter, index, lanes, align=self.align)
 
         axes = [ReductionAxis(plan.problem.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
-        held = TileReduction(kernel, addresses, axes, columns, (height, vectors)).emit([zero] * (height * vectors))
+        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), ahead=ahead).emit([zero] * (height * vectors))
         row = kernel.add(kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column)
         for i, value in enumerate(held):
             place = kernel.add(row, i // vectors * plan.product_stride + i % vectors * lanes)

@@ -9,6 +9,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction_prefetch import NONE, Prefetch, spread
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd_matrices import Filtering
 from fuseline.targets.cpu.families.winograd_problem import FilteringProblem, ImageSegment
@@ -55,7 +56,7 @@ class WinogradPlan(Plan):
     problem: FilteringProblem
     blocking: Blocking
     lanes: int
-    prefetches: bool
+    prefetch: Prefetch
 
     @property
     def width(self) -> int:
@@ -147,8 +148,11 @@ class WinogradPlan(Plan):
 
 def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
     """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
-    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetches=False)
-    plan = replace(plan, prefetches=2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes)
+    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE)
+    if 2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes:
+        line = LINE_BYTES // BYTES["f32"]
+        steps = problem.channels
+        plan = replace(plan, prefetch=spread(steps, steps, -(-steps * plan.width // line), plan.rows.count, line))
     position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)

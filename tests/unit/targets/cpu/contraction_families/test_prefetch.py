@@ -72,7 +72,7 @@ def test_how_columns_are_asked_for(rows: int, columns: int, steps: int, way: str
 
 def test_a_known_shape_is_asked_for_once():
     """22 tiles of 384 steps ask for 24 lines each, one every 16 steps: 528 for a panel of 384, no step's worth more than twice."""
-    assert plan_for(128, 1536, 384).prefetch == Prefetch(period=16, lines=1, tiles=22, share=24 * LINE)
+    assert plan_for(128, 1536, 384).prefetch == Prefetch(period=16, lines=1, requests=24, tiles=22, share=24 * LINE)
 
 
 def test_runtime_columns_are_not_asked_for():

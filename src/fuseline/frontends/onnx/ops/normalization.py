@@ -65,7 +65,8 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
     shifted = [wide, peak]
     if log:
         total = reduce(node, shifted, axes, 0.0, _add_exponential, dtype=dtype, keep=True)
-        out = elementwise(node, [*shifted, total], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), b.op(math.LogOp, t)))
+        rest = elementwise(node, [total], dtype, lambda b, t: b.op(math.LogOp, t))
+        out = elementwise(node, [*shifted, rest], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), t))
         return cast(node, out, x.dtype)
     powers = elementwise(node, shifted, dtype, lambda b, e, m: b.op(math.ExpOp, b.op(arith.SubfOp, e, m)))
     total = reduce(node, [powers], axes, 0.0, _add, dtype=dtype, keep=True)

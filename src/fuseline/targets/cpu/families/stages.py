@@ -28,6 +28,9 @@ SCRATCH_LIMIT_BYTES = 128 * 1024
 DEAR = 8
 """Values that cost more than this many operations per element are stored rather than computed twice."""
 
+ELEMENTARY_COST = 15
+"""Operations of an elementary function."""
+
 
 @dataclass(frozen=True)
 class Destination:
@@ -88,8 +91,19 @@ class Staging:
                 if needed:
                     stored.update(op.results)
             elif self._worth_storing(op):
-                stored.update(r for r in needed if len(_readers(r, self.live)) > 1)
+                stored.update(r for r in needed if len(_readers(r, self.live)) > 1 or (_is_elementary(op) and self._repeated(r)))
         return stored
+
+    def _repeated(self, value: SSAValue) -> bool:
+        """Whether something reads `value` again along loops that `value` does not have."""
+        for op in _readers(value, self.live):
+            if is_generic(op):
+                structured = StructuredOp(op)
+                moving = {i for i, size in enumerate(structured.loops(self.view.shapes)) if size != 1}
+                for source, map_ in zip(structured.inputs, structured.input_maps, strict=True):
+                    if source is value and moving - map_.used_dims():
+                        return True
+        return False
 
     def _fits(self, value: SSAValue) -> bool:
         """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is walked inside."""
@@ -250,12 +264,17 @@ def body_cost(op: Operation) -> int:
     return sum(_op_cost(inner) for inner in body_ops(op))
 
 
+def _is_elementary(op: Operation) -> bool:
+    """Whether an op computes elementary functions: arithmetic on what does not change leaves a loop by itself, the choices in these do not."""
+    return is_generic(op) and any(_op_cost(inner) == ELEMENTARY_COST for inner in body_ops(op))
+
+
 def _op_cost(op: Operation) -> int:
     if isinstance(op, math.SqrtOp | math.RsqrtOp | arith.DivfOp | arith.DivSIOp | arith.DivUIOp):
         return 5
     if isinstance(op, math.AbsFOp | math.FloorOp | math.CeilOp | math.FmaOp | math.RoundEvenOp | math.AbsIOp):
         return 1
-    return 15 if op.name.startswith("math.") else 1
+    return ELEMENTARY_COST if op.name.startswith("math.") else 1
 
 
 # results -------------------------------------------------------------------------------------------------------------------------------

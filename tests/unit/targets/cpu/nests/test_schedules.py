@@ -15,7 +15,7 @@ from fuseline.targets.cpu.isa import machine
 from .generics import empty, fill, function, generic, tensor
 from .test_elementwise import ADD, GELU, unary
 from .test_reductions import SUM, layernorm, reduce, softmax
-from .texts import build, parse
+from .texts import build, check, parse
 
 AVX2 = machine("avx2")
 
@@ -50,6 +50,36 @@ def test_small_work_is_one_workgroup() -> None:
 def test_runtime_sizes_give_runtime_grids() -> None:
     found = schedule(unary(("n", 8), GELU, "%r"))
     assert "n" in to_text(found.workgroups)
+
+
+@pytest.mark.parametrize(
+    ("body", "row", "stages"),
+    [
+        ("%v = math.log %i0 : f32", "d0", 3),  # one logarithm per row
+        ("%s = math.sqrt %i0 : f32\n%v = arith.divf %i0, %s : f32", "d0", 2),  # plain arithmetic leaves the loop by itself
+        ("%v = math.log %i0 : f32", "d0, d1", 2),  # nothing is read again
+    ],
+)
+def test_elementary_functions_of_a_row_are_computed_once(body: str, row: str, stages: int) -> None:
+    shape = (6, 40)
+    t, r = tensor(shape), tensor((6,)) if row == "d0" else tensor(shape)
+    size = (6,) if row == "d0" else shape
+    loops, kinds = ("d0", "p") if row == "d0" else ("d0, d1", "pp")
+    source = "%t" if row == "d0" else "%x"
+    lines = [
+        empty("e", shape),
+        empty("f", size),
+        fill("z", "0.0", (6,)),
+        generic("%t", [("%x", t)], [("%z", tensor((6,)))], ["d0, d1", "d0"], "pr", "%s = arith.addf %i0, %o0 : f32", [("%s", "f32")]),
+        generic("%l", [(source, r)], [("%f", r)], [loops, loops], kinds, body, [("%v", "f32")]),
+        generic(
+            "%y", [("%x", t), ("%l", r), ("%t", tensor((6,)))], [("%e", t)], ["d0, d1", row, "d0", "d0, d1"], "pp",
+            "%a = arith.subf %i0, %i1 : f32\n%b = arith.addf %a, %i2 : f32", [("%b", "f32")],
+        ),
+    ]  # fmt: skip
+    text = function([("x", shape, "f32")], [], "\n".join(lines), [("%y", t)])
+    assert len(nest_plan(parse(text), AVX2).schedule.staging.stages) == stages
+    check(text)
 
 
 def test_softmax_shares_loops() -> None:

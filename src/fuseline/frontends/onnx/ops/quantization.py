@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
@@ -153,20 +155,36 @@ def qlinear_conv(node: OnnxNode) -> Tensor:
 
 
 def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor, zero: Tensor, axis: int) -> Tensor:
-    """saturate(round(total * a * b / y) + zero), computed in f64 as the formula says."""
+    """saturate(round(total * (a * b / y)) + zero), computed in f64 as the formula says."""
     wide, info = np.dtype(np.float64), np.iinfo(zero.dtype)
     element = mlir_element(wide)
-    operands = [(total, list(range(total.rank)))] + [(p, _loops(total, p, axis)) for p in (a, b, y, zero)]
+    factor = _factor(node, a, b, y)
+    operands = [(total, list(range(total.rank)))] + [(p, _loops(total, p, axis)) for p in (*factor, zero)]
 
-    def body(blk: Body, e: SSAValue, sa: SSAValue, sb: SSAValue, sy: SSAValue, z: SSAValue) -> SSAValue:
-        up = [s.convert(blk, v, p.dtype, wide) for v, p in ((sa, a), (sb, b), (sy, y))]
-        factor = blk.op(arith.DivfOp, blk.op(arith.MulfOp, up[0], up[1]), up[2])
-        steps = blk.op(math.RoundEvenOp, blk.op(arith.MulfOp, s.convert(blk, e, I32, wide), factor))
+    def body(blk: Body, e: SSAValue, *parameters: SSAValue) -> SSAValue:
+        scales, z = parameters[:-1], parameters[-1]
+        scale = scales[0] if len(scales) == 1 else _quotient(blk, scales, (a, b, y))
+        steps = blk.op(math.RoundEvenOp, blk.op(arith.MulfOp, s.convert(blk, e, I32, wide), scale))
         shifted = blk.op(arith.AddfOp, steps, s.convert(blk, z, zero.dtype, wide))
         low = blk.op(arith.MaximumfOp, shifted, blk.constant(float(info.min), element))
         return s.convert(blk, blk.op(arith.MinimumfOp, low, blk.constant(float(info.max), element)), wide, zero.dtype)
 
     return mapped(node, operands, total.dims, zero.dtype, body)
+
+
+def _factor(node: OnnxNode, *scales: Tensor) -> Sequence[Tensor]:
+    """`a * b / y` in f64 as a tensor of its own where the scales are constants, so that it is computed once; else the scales."""
+    vectors = [scale for scale in scales if scale.rank and scale.dims != (1,)]
+    if len(vectors) > 1 or not all(scale.is_constant for scale in scales):
+        return scales
+    (largest,) = vectors or scales[:1]
+    operands = [(scale, list(range(scale.rank)) if scale is largest else [None] * scale.rank) for scale in scales]
+    return [mapped(node, operands, largest.dims, np.dtype(np.float64), lambda b, *values: _quotient(b, values, scales))]
+
+
+def _quotient(b: Body, values: Sequence[SSAValue], scales: Sequence[Tensor]) -> SSAValue:
+    first, second, by = (s.convert(b, value, scale.dtype, np.dtype(np.float64)) for value, scale in zip(values, scales, strict=True))
+    return b.op(arith.DivfOp, b.op(arith.MulfOp, first, second), by)
 
 
 @onnx_op("DynamicQuantizeLinear")

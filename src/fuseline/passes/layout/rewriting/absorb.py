@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import InsertPoint
 
+from fuseline.analysis.narrow_products import multiplies_narrow
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
 from fuseline.ir.build import Emitter
 from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, set_operands
@@ -46,13 +48,23 @@ def absorb_operands(op: linalg.ops.GenericOp) -> bool:
     changed = False
     for i, value in enumerate(operands_of(op)[: input_count(op)]):
         found = transposed_input(value)
-        if found is not None and not folds_away(found[1]):
+        if found is not None and not folds_away(found[1]) and not _tears_pairs(op, i, found[2]):
             _, source, permutation = found
             set_input(op, i, source, permuted_results(op.indexing_maps.data[i].data, inverse(permutation)))
             changed = True
     if any(type(inner) is tensor.ExtractOp for inner in ops_of(body_of(op))):
         changed |= _absorb_captured(op)
     return changed
+
+
+def _tears_pairs(op: linalg.ops.GenericOp, position: int, permutation: Permutation) -> bool:
+    """Whether a convolution of narrow integers reads its channels side by side, which it multiplies in pairs, and would not without the transpose:
+    what centres the integers may as well write them in that order."""
+    if kind(op) is not Kind.CONVOLUTION or not multiplies_narrow(op):
+        return False
+    view = StructuredOp(op)
+    last = view.input_maps[position].results[-1]
+    return isinstance(last, AffineDimExpr) and last.position in view.reduction and permutation[-1] != len(permutation) - 1
 
 
 def folds_away(value: SSAValue) -> bool:

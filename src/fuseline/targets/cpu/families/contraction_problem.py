@@ -148,13 +148,13 @@ WIDE_ROWS = 32
 """From so many rows on."""
 
 
-def estimated(dim: Dim, extent: int = DYNAMIC_EXTENT) -> int:
-    """`dim` with every unknown size taken as `extent`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
-    return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s, extent) for s in d.symbols(dim)}))
+def estimated(dim: Dim) -> int:
+    """`dim` with every unknown size taken as `DYNAMIC_EXTENT`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
+    return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
 
 
-def _typical(symbol: d.Symbol, extent: int) -> int:
-    return max(symbol.lo, min(extent, symbol.hi if symbol.hi is not None else extent))
+def _typical(symbol: d.Symbol) -> int:
+    return max(symbol.lo, min(DYNAMIC_EXTENT, symbol.hi if symbol.hi is not None else DYNAMIC_EXTENT))
 
 
 def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:

@@ -14,7 +14,7 @@ from fuseline.targets.cpu.families.winograd_matrices import error_ratio, filteri
 from fuseline.targets.cpu.families.winograd_plan import Blocking, WinogradPlan, winograd_plan
 from fuseline.targets.cpu.families.winograd_problem import FilteringProblem
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.tiles import DYNAMIC_EXTENT, Tile, choose_tile, split_rows, step_cycles
+from fuseline.targets.cpu.tiles import Tile, choose_tile, split_rows, step_cycles
 from fuseline.targets.target import Refusal
 
 OUTPUTS = (2, 3, 4, 6, 8)
@@ -60,11 +60,6 @@ MEMORY_THREADS = 1.5
 """Threads that saturate memory."""
 
 
-IMAGE_EXTENTS = (128, 224, 448)
-"""Sizes of an image of which nothing is known that are weighed alike: crops, what classifiers see, what detectors see. A tile that fits one of them
-badly is not taken for another."""
-
-
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """A blocking and the cycles that the busiest thread is expected to take."""
@@ -85,29 +80,11 @@ def weighed(problem: FilteringProblem, machine: Machine, policy: Policy) -> list
     found: list[Weighed] = []
     for outputs in OUTPUTS:
         if _applies(problem, outputs) and _error(problem, outputs) <= limit:
-            found.append(_best(problem, list(_blockings(problem, outputs, machine, policy.threads)), machine, policy.threads))
+            options = [
+                Weighed(winograd_cycles(problem, b, machine, policy.threads), b) for b in _blockings(problem, outputs, machine, policy.threads)
+            ]
+            found.append(min(options, key=lambda one: one.cycles))
     return found
-
-
-def _best(problem: FilteringProblem, options: Sequence[Blocking], machine: Machine, threads: int) -> Weighed:
-    """The fastest of `options`: relative to a direct convolution, in the mean over the sizes that the image may have."""
-    direct = [_direct_cycles(problem, machine, threads, extent) for extent in _extents(problem)]
-
-    def cycles(b: Blocking) -> float:
-        shares = [_winograd_cycles(problem, b, machine, threads, e) / d for e, d in zip(_extents(problem), direct, strict=True)]
-        return sum(shares) / len(shares) * sum(direct) / len(direct)
-
-    return min((Weighed(cycles(b), b) for b in options), key=lambda one: one.cycles)
-
-
-def _extents(problem: FilteringProblem) -> tuple[int, ...]:
-    """What an unknown size of the image is taken to be, one after the other."""
-    return (DYNAMIC_EXTENT,) if _is_sized(problem) else IMAGE_EXTENTS
-
-
-def _is_sized(problem: FilteringProblem) -> bool:
-    """Whether the sizes of the image are known now."""
-    return all(isinstance(axis.outputs, int) for axis in problem.windows)
 
 
 def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machine, policy: Policy) -> Weighed | Refusal:
@@ -146,8 +123,8 @@ def _error(problem: FilteringProblem, outputs: int) -> float:
 
 
 def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, threads: int) -> Iterator[Blocking]:
-    totals = [tile_count(problem, outputs, extent) for extent in _extents(problem)]
-    for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES for total in totals}):
+    total = tile_count(problem, outputs)
+    for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
         for columns in PASS_COLUMNS:
             whole = blocking(problem, outputs, tiles, columns, machine)
             if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
@@ -155,11 +132,11 @@ def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, thread
             yield from (replace(whole, passes=passes) for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)}))
 
 
-def tile_count(problem: FilteringProblem, outputs: int, extent: int = DYNAMIC_EXTENT) -> int:
-    """Tiles of `outputs` per axis, of an image whose unknown sizes are `extent`; an outer loop of unknown extent is taken to run once."""
+def tile_count(problem: FilteringProblem, outputs: int) -> int:
+    """Tiles of `outputs` per axis; an outer loop of unknown extent is taken to run once."""
     extents = problem.base.extents
-    outer = prod(size for loop in problem.outer if isinstance(size := extents[loop], int))
-    return outer * prod(-(-estimated(axis.outputs, extent) // outputs) for axis in problem.windows)
+    outer = prod(extent for loop in problem.outer if isinstance(extent := extents[loop], int))
+    return outer * prod(-(-estimated(axis.outputs) // outputs) for axis in problem.windows)
 
 
 def blocking(problem: FilteringProblem, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None) -> Blocking:
@@ -186,46 +163,30 @@ def _scratch_bytes(problem: FilteringProblem, b: Blocking, machine: Machine) -> 
     return b.points * b.tiles * (problem.channels + columns) * 4
 
 
-def _winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, threads: int, extent: int) -> float:
-    """Expected cycles of the busiest thread for an image whose unknown sizes are `extent`."""
-    width = b.tile.vectors * machine.lanes("f32")
+def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, threads: int) -> float:
+    """Expected cycles of the busiest thread."""
+    lanes = machine.lanes("f32")
+    width = b.tile.vectors * lanes
     passes = -(-problem.columns // (width * b.panels))
     groups = -(-passes // b.passes)
-    total = tile_count(problem, b.axes[0].outputs, extent)
-    blocks = -(-total // b.tiles)
+    blocks = -(-tile_count(problem, b.axes[0].outputs) // b.tiles)
     mine = -(-blocks * groups // threads)
-    if _is_sized(problem):
-        compute = _block_cycles(problem, b, machine, b.tiles, (mine, -(-mine // groups)))
-    else:  # the last block makes only the tiles that there are
-        whole, rest = divmod(total, b.tiles)
-        parts = [(b.tiles, whole), *([(rest, 1)] if rest else [])]
-        compute = sum(count / blocks * _block_cycles(problem, b, machine, tiles, (mine, -(-mine // groups))) for tiles, count in parts)
+    vectors = b.passes * b.panels * b.tile.vectors
+    size = max(axis.size for axis in b.axes)
+    tile_count_ = split_rows(b.tiles, b.tile.rows).count
+    products = b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
+    results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
+    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(problem, b, machine) - machine.l2_bytes)
+    pixels = b.tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
+    compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads)
 
 
-def _block_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, tiles: int, times: tuple[float, float]) -> float:
-    """To do `times[0]` workgroups of blocks of `tiles`, whose pixels are transformed `times[1]` times."""
-    lanes = machine.lanes("f32")
-    vectors = b.passes * b.panels * b.tile.vectors
-    size = max(axis.size for axis in b.axes)
-    tile_count_ = split_rows(tiles, b.tile.rows).count
-    products = b.points * b.passes * b.panels * (problem.channels * _step_cycles(tiles, b.tile) + tile_count_ * TILE_CYCLES)
-    results = tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
-    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(problem, b, machine) - machine.l2_bytes)
-    pixels = tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
-    return times[0] * (products + results) + times[1] * pixels
-
-
 def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> float:
-    """Expected cycles of the busiest thread of a direct convolution, in the mean over the sizes that the image may have."""
-    found = [_direct_cycles(problem, machine, threads, extent) for extent in _extents(problem)]
-    return sum(found) / len(found)
-
-
-def _direct_cycles(problem: FilteringProblem, machine: Machine, threads: int, extent: int) -> float:
+    """Expected cycles of the busiest thread of a direct convolution."""
     lanes = machine.lanes("f32")
-    rows = estimated(problem.base.rows[-1].extent, extent)
-    lines = tile_count(problem, 1, extent) / rows
+    rows = estimated(problem.base.rows[-1].extent)
+    lines = tile_count(problem, 1) / rows
     tile = _tile(rows, problem.columns, lanes, machine)
     whole, rest = divmod(problem.columns, tile.vectors * lanes)
     steps = problem.channels * problem.taps

@@ -63,7 +63,7 @@ class WinogradKernel:
 
         def block(number: Operand) -> tuple[Operand, ...]:
             start = kernel.mul(number, self.plan.blocking.tiles)
-            self._each_tile(start, self._made(start), self._transform)
+            self._each_tile(start, self.plan.blocking.tiles, self._transform)
             first = kernel.mul(number, groups)
             lo, hi = kernel.max(kernel.sub(kernel.begin, first), 0), kernel.min(kernel.sub(kernel.end, first), groups)
             if groups == 1:
@@ -81,19 +81,13 @@ class WinogradKernel:
         valid = kernel.min(kernel.sub(tiles, start), plan.blocking.tiles)
 
         def one(number: Operand) -> tuple[Operand, ...]:
-            self._multiply(number, self._made(start))
+            self._multiply(number)
             self._each_tile(start, valid, lambda slot, tile: self._finish(slot, tile, number))
             return ()
 
         first = kernel.mul(group, plan.blocking.passes)
         kernel.loop(first, kernel.min(kernel.add(first, plan.blocking.passes), plan.pass_count), 1, one)
         return ()
-
-    def _made(self, start: Operand) -> Operand:
-        """How many tiles of the block at `start` are transformed and multiplied: where their number is only known at run time, those that exist."""
-        kernel, tiles = self.kernel, self.plan.blocking.tiles
-        count = self.plan.tile_count
-        return tiles if isinstance(count, int) else kernel.min(kernel.sub(self.frame.operand(count), start), tiles)
 
     def _each_tile(self, start: Operand, count: Operand, body: Callable[[Operand, Operand], None]) -> None:
         """`body(slot in the block, number of the tile)`; in place of tiles that do not exist the last one is named again."""
@@ -135,8 +129,8 @@ class WinogradKernel:
 
         kernel.loop(0, count, 1, vector)
 
-    def _multiply(self, number: Operand, count: Operand) -> None:
-        """All products of one pass over the first `count` tiles of the block."""
+    def _multiply(self, number: Operand) -> None:
+        """All products of one pass."""
         kernel, plan = self.kernel, self.plan
         points, panels = plan.blocking.points, plan.blocking.panels
 
@@ -145,7 +139,7 @@ class WinogradKernel:
 
             def panel(n: Operand) -> tuple[Operand, ...]:
                 base = kernel.mul(kernel.add(first, n), plan.problem.channels * plan.width)
-                self._panel(p, base, kernel.mul(n, plan.width), count)
+                self._panel(p, base, kernel.mul(n, plan.width))
                 return ()
 
             kernel.loop(0, panels, 1, panel)
@@ -153,7 +147,7 @@ class WinogradKernel:
 
         kernel.loop(0, points, 1, point)
 
-    def _panel(self, point: Operand, base: Operand, column: Operand, count: Operand) -> None:
+    def _panel(self, point: Operand, base: Operand, column: Operand) -> None:
         kernel, split = self.kernel, self.plan.rows
 
         def tiles(height: int, before: int, first: int) -> Callable[[Operand], tuple[Operand, ...]]:
@@ -163,10 +157,9 @@ class WinogradKernel:
 
             return tile
 
-        kernel.loop(0, kernel.min(kernel.ceil_div(count, split.height), split.tall), 1, tiles(split.height, 0, 0))
+        kernel.loop(0, split.tall, 1, tiles(split.height, 0, 0))
         if split.short:
-            rest = kernel.max(kernel.sub(count, split.tall * split.height), 0)
-            kernel.loop(0, kernel.ceil_div(rest, split.height - 1), 1, tiles(split.height - 1, split.tall, split.tall * split.height))
+            kernel.loop(0, split.short, 1, tiles(split.height - 1, split.tall, split.tall * split.height))
 
     def _ahead(self, base: Operand, number: Operand) -> Ahead | None:
         """How register tile `number` asks for its share of the panel behind the one at `base`."""

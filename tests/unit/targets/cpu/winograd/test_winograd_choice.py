@@ -14,7 +14,6 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_choice import IMAGE_EXTENTS
 from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from tests.unit.targets.cpu.contraction_families import test_convolution as direct
@@ -126,16 +125,3 @@ def test_it_is_offered_before_direct_convolutions_with_the_policy():
     names = list(found)
     assert names.index("winograd") < names.index("convolution")
     assert found["winograd"].policy == Policy("fast", 3)
-
-
-def of_size(h: int | str, w: int | str, channels: int = 64) -> DispatchView:
-    p = Dispatch((1, h, w, channels), (3, 3, channels, channels), constants=[1])
-    x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
-    return p.done(p.multiply_add(x, p.x[1], p.zeros(1, h, w, channels), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
-
-
-@pytest.mark.parametrize("channels", [32, 64, 128])
-def test_an_image_of_any_size_gets_what_suits_the_sizes_that_images_have(channels: int):
-    chosen = plan(of_size("h", "w", channels))
-    fixed = {plan(of_size(extent, extent, channels)).notes["filtering"] for extent in IMAGE_EXTENTS}
-    assert chosen.notes["filtering"] in fixed

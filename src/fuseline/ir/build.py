@@ -35,6 +35,7 @@ from fuseline.ir import attributes
 from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
 from fuseline.ir.direct import append, block_with, insert_before, region_with, result_of
+from fuseline.ir.identity import by_identity
 from fuseline.ir.provenance import location_of
 
 _FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -55,6 +56,7 @@ def element_type(dtype: np.dtype[Any]) -> Attribute:
     return _FLOATS[dtype.name]
 
 
+@by_identity
 def numpy_dtype(type_: Attribute) -> np.dtype[Any]:
     """The NumPy dtype that stores an element type (signed for integers, bool for i1, int64 for index)."""
     if isinstance(type_, IndexType):

@@ -272,6 +272,8 @@ def upper_bound(dim: Dim) -> int | None:
 def symbols(dim: Dim) -> set[Symbol]:
     """Every symbol that occurs in `dim`."""
     found: set[Symbol] = set()
+    if type(dim) is int:
+        return found
     for monomial, _ in _terms(dim).items():
         for atom in monomial:
             if isinstance(atom, Symbol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,6 @@ def _resource(op: Operation, value: DenseResourceAttr, program: Program) -> Arra
     if array is None:
         raise failure(op, f"no data for dense_resource<{name}>", "pass the compiler's resources along with the IR")
     shape = tuple(value.type.get_shape())
-    if array.size != int(np.prod(shape, dtype=np.int64)):
+    if array.size != prod(shape):
         raise failure(op, f"dense_resource<{name}> has {array.size} elements, its type {value.type}")
     return resource_as(array, value.type.get_element_type() if isinstance(value.type, TensorType) else value.type, program).reshape(shape)

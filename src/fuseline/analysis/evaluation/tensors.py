@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def collapse_shape(op: Operation, scope: Scope) -> list[Array]:
     assert isinstance(op, tensor.CollapseShapeOp)
     source = scope[op.src]
     groups: Any = op.reassociation.data
-    shape = [int(np.prod([source.shape[i.value.data] for i in group.data], dtype=np.int64)) for group in groups]
+    shape = [prod([source.shape[i.value.data] for i in group.data]) for group in groups]
     return [checked(op, source.reshape(shape), op.result.type)]
 
 

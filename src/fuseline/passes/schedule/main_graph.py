@@ -14,6 +14,7 @@ from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir import attributes
 from fuseline.ir.dim import Dim
+from fuseline.ir.identity import by_identity
 
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
 _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
@@ -104,5 +105,10 @@ def element_bytes(dtype: str) -> int:
 
 def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
     """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless type cannot."""
-    text = attributes.text(type_.element_type)
-    return override or _DTYPES.get(text) or f"int{text.lstrip('i')}"
+    return override or _name_of(type_.element_type)
+
+
+@by_identity
+def _name_of(element: Attribute) -> str:
+    text = attributes.text(element)
+    return _DTYPES.get(text) or f"int{text.lstrip('i')}"

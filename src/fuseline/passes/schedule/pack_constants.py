@@ -30,6 +30,9 @@ _SAMPLE = 4096
 _PIECE = 512
 """Columns that are multiplied by a layout's matrices at once: they stay in cache, and BLAS does not share them out among threads."""
 
+SHARED_BYTES = 1 << 16
+"""From this size on a block is worth handing to a thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutKey:
@@ -119,8 +122,12 @@ class _Packer:
                 seen.append((array, number))
                 work.append((array, key, self._take(_packed_bytes(array, key))))
             numbers.append(number)
+        large = [item for item in work if len(item[2]) >= SHARED_BYTES]
+        for item in work:
+            if len(item[2]) < SHARED_BYTES:
+                _fill(item)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(_fill, work))
+            list(pool.map(_fill, large))
         for number, block in enumerate(self.blocks):
             self._samples.setdefault(_sample(block), []).append(number)
         return numbers

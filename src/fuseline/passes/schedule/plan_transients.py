@@ -54,8 +54,11 @@ def plan_transients(
     (0, 128, 0)
     """
     owner = _merged(transients, in_place)
-    owners = sorted(set(owner))
-    merged = [_union([t for t, o in zip(transients, owner, strict=True) if o == root]) for root in owners]
+    shared: dict[int, list[Transient]] = {}
+    for transient, root in zip(transients, owner, strict=True):
+        shared.setdefault(root, []).append(transient)
+    owners = sorted(shared)
+    merged = [_union(shared[root]) for root in owners]
     plan = _plan_regions(merged, known_at or {})
     by_owner = dict(zip(owners, plan.offsets, strict=True))
     return ArenaPlan(tuple(by_owner[o] for o in owner), plan.bytes, plan.ends)

@@ -169,7 +169,7 @@ class _Reader:
     # operations ------------------------------------------------------------------------------------------------------------------------
 
     def _operation(self, op: Operation) -> None:
-        if isinstance(op, DispatchOp):
+        if type(op) is DispatchOp:
             self._dispatch(op)
         elif isinstance(op, func.CallOp):
             self._call(op)
@@ -182,10 +182,11 @@ class _Reader:
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
 
     def _dispatch(self, op: DispatchOp) -> None:
-        reads = tuple(self._use(value) for value in op.arguments if isinstance(value.type, TensorType))
-        indices = [self.graph.shapes.index(value) for value in op.arguments if isinstance(value.type, IndexType)]
+        arguments = op.arguments
+        reads = tuple([self._use(value) for value in arguments if isinstance(value.type, TensorType)])
+        indices = [self.graph.shapes.index(value) for value in arguments if isinstance(value.type, IndexType)]
         sizes = tuple(zip(self._size_names(op, len(indices)), indices, strict=True))
-        writes = tuple(self._use(value) for value in op.res)
+        writes = tuple([self._use(value) for value in op.results])
         self.graph.nodes.append(Node(op, reads, writes, sizes, op.entry, provenance(op)))
 
     def _size_names(self, op: DispatchOp, count: int) -> Sequence[str]:

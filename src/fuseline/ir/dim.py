@@ -235,6 +235,10 @@ def _quotient_bounds(atom: Quotient) -> tuple[int | None, int | None]:
 
 
 def _term_bounds(monomial: tuple[Atom, ...], coefficient: int) -> tuple[int | None, int | None]:
+    if len(monomial) == 1:
+        lo, hi = _atom_bounds(monomial[0])
+        ends = None if lo is None else lo * coefficient, None if hi is None else hi * coefficient
+        return ends if coefficient > 0 else (ends[1], ends[0])
     low: int | None = 1
     high: int | None = 1
     for atom in monomial:
@@ -286,7 +290,8 @@ def symbols(dim: Dim) -> set[Symbol]:
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """`dim` with every symbol whose name is in `values` replaced."""
+    """`dim` with every symbol whose name is in `values` replaced. A quotient by what turns out to be 0, as by the rows that are left of too short a
+    signal, is 0: nothing is there to be shared out."""
     total: Dim = 0
     for monomial, coefficient in _terms(dim).items():
         term: Dim = coefficient
@@ -300,7 +305,8 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
     if isinstance(atom, Symbol):
         return values.get(atom.name, Expr((((atom,), 1),)))
     if isinstance(atom, Quotient):
-        return floor_div(substitute(atom.numerator, values), substitute(atom.denominator, values))
+        denominator = substitute(atom.denominator, values)
+        return floor_div(substitute(atom.numerator, values), denominator) if denominator != 0 else 0
     return _extreme(atom.kind, substitute(atom.lhs, values), substitute(atom.rhs, values))
 
 

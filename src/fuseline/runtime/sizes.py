@@ -1,6 +1,6 @@
 """Sizes as artifacts hold them: an int, or a nested tuple read from the JSON form of `fuseline.ir.dim.to_json`.
 
-`("sum", ((coefficient, atom, ...), ...))`; an atom is a symbol's name, `("div", a, b)` (rounded down), `("max", a, b)` or `("min", a, b)`.
+`("sum", ((coefficient, atom, ...), ...))`; an atom is a symbol's name, `("div", a, b)` (rounded down, 0 by 0), `("max", a, b)` or `("min", a, b)`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 Size: TypeAlias = int | tuple[Any, ...]
 
-_OPERATIONS: dict[str, Callable[[int, int], int]] = {"div": lambda a, b: a // b, "max": max, "min": min}
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {"div": lambda a, b: a // b if b else 0, "max": max, "min": min}
 
 
 def size_from_json(data: Any) -> Size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper, numpy_helper
 
@@ -70,3 +71,23 @@ def test_powers_of_integers_wrap(base: str, exponent: str):
     program = fuseline.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1)
     assert program.stats["host_ops"] == 0
     np.testing.assert_array_equal(program.run({"x": x, "y": y})["z"], (x.astype(np.int64) ** y).astype(base))
+
+
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+@pytest.mark.parametrize("divisor", [2, 5])
+def test_sizes_less_a_number_are_divided_towards_zero(op_type: str, divisor: int):
+    """(n - 7) / 2, as exporters count the windows of a signal: negative for short ones."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"]),
+        helper.make_node("Sub", ["n", "seven"], ["rest"]),
+        helper.make_node(op_type, ["rest", "divisor"], ["y"]),
+    ]
+    constants = {"seven": np.array([7]), "divisor": np.array([divisor])}
+    weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ("n",))]
+    graph = helper.make_graph(nodes, "g", infos, [helper.make_tensor_value_info("y", onnx.TensorProto.INT64, (1,))], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    program = fuseline.compile(model, threads=1)
+    for size in range(1, 20):
+        (found,) = program.run({"x": np.ones(size, np.float32)}).values()
+        assert int(found[0]) == (int((size - 7) / divisor) if op_type == "Div" else (size - 7) % divisor)

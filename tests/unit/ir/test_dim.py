@@ -68,3 +68,16 @@ def test_whole_multiples_leave_a_division():
     assert d.add(d.floor_div(d.sub(N, 1), 2), 1) == d.floor_div(d.add(N, 1), 2)
     assert d.floor_div(d.add(d.mul(6, N), M), 3) == d.add(d.mul(2, N), d.floor_div(M, 3))
     assert d.sub(d.ceil_div(d.mul(N, 4), 2), d.mul(N, 2)) == 0
+
+
+def test_a_quotient_by_nothing_is_nothing():
+    quotient = d.floor_div(N, d.sub(M, 3))
+    assert d.evaluate(quotient, {"n": 5, "m": 3}) == 0
+    assert d.evaluate(quotient, {"n": 5, "m": 5}) == 2
+
+
+def test_bounds_of_what_may_be_negative():
+    rest = d.floor_div(d.sub(d.symbol("n", 1, 9), 7), 2)
+    assert (d.lower_bound(rest), d.upper_bound(rest)) == (-3, 1)
+    assert (d.lower_bound(d.mul(rest, -2)), d.upper_bound(d.mul(rest, -2))) == (-2, 6)
+    assert d.lower_bound(d.minimum(rest, 0)) == -3

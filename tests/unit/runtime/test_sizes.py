@@ -52,3 +52,8 @@ def test_a_symbol_without_a_value_is_a_key_error() -> None:
 def test_other_data_is_no_size(data: Any) -> None:
     with pytest.raises(ValueError, match="size"):
         size_from_json(data)
+
+
+def test_a_quotient_by_nothing_is_nothing():
+    quotient = size_from_json(d.to_json(d.floor_div(N, d.sub(d.symbol("m"), 3))))
+    assert [SizeEvaluator({"n": 9, "m": m})(quotient) for m in (3, 5)] == [0, 4]

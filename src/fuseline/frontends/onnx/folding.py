@@ -162,10 +162,11 @@ def _truncated_div(x: Array, y: Array) -> Array:
 
 
 def _symbolic_div(x: Dim, y: Dim) -> Dim:
-    low, high = d.lower_bound(x), d.lower_bound(y)
-    if low is None or low < 0 or high is None or high <= 0:
+    """Rounded towards 0, by a positive size."""
+    low, least = d.lower_bound(x), d.lower_bound(y)
+    if low is None or least is None or least <= 0:
         raise _Unfoldable
-    return d.floor_div(x, y)
+    return d.floor_div(x, y) if low >= 0 else d.add(d.maximum(d.floor_div(x, y), 0), d.minimum(d.floor_div(d.add(x, d.sub(y, 1)), y), 0))
 
 
 def _div(node: OnnxNode, x: Array, y: Array) -> Array:
@@ -185,6 +186,8 @@ def _no_power(x: Dim, y: Dim) -> Dim:
 
 
 def _symbolic_mod(x: Dim, y: Dim) -> Dim:
+    if (d.lower_bound(x) or 0) < 0 or d.lower_bound(x) is None:
+        raise _Unfoldable
     return d.sub(x, d.mul(_symbolic_div(x, y), y))
 
 

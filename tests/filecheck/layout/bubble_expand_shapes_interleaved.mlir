@@ -60,3 +60,49 @@ func.func @stays(%x: tensor<5x6xf32>, %y: tensor<5x6xf32>, %z: tensor<5x2xf32>, 
   %h = linalg.transpose ins(%g : tensor<5x2x6xf32>) outs(%k : tensor<5x6x2xf32>) permutation = [0, 2, 1]
   return %a, %b, %h : tensor<6x5x2xf32>, tensor<5x3x4xf32>, tensor<5x6x2xf32>
 }
+
+// -----
+
+// What reads the shuffle multiplies it by constants, which can be put in its order: the transpose stays, to land there. Not so beside another reader.
+// CHECK-LABEL: func.func @into_weights
+// CHECK: linalg.transpose
+// CHECK: return
+// CHECK-LABEL: func.func @and_something_else
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @into_weights(%x: tensor<5x2xf32>, %y: tensor<5x2xf32>) -> tensor<5x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0]]> : tensor<4x3xf32>
+  %c = tensor.concat dim(1) %x, %y : (tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<5x4xf32>
+  %e = tensor.expand_shape %c [[0], [1, 2]] output_shape [5, 2, 2] : tensor<5x4xf32> into tensor<5x2x2xf32>
+  %i = tensor.empty() : tensor<5x2x2xf32>
+  %t = linalg.transpose ins(%e : tensor<5x2x2xf32>) outs(%i : tensor<5x2x2xf32>) permutation = [0, 2, 1]
+  %r = tensor.collapse_shape %t [[0], [1, 2]] : tensor<5x2x2xf32> into tensor<5x4xf32>
+  %o = tensor.empty() : tensor<5x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%r, %w : tensor<5x4xf32>, tensor<4x3xf32>) outs(%f : tensor<5x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x3xf32>
+  return %p : tensor<5x3xf32>
+}
+func.func @and_something_else(%x: tensor<5x2xf32>, %y: tensor<5x2xf32>) -> (tensor<5x3xf32>, tensor<5x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0]]> : tensor<4x3xf32>
+  %c = tensor.concat dim(1) %x, %y : (tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<5x4xf32>
+  %e = tensor.expand_shape %c [[0], [1, 2]] output_shape [5, 2, 2] : tensor<5x4xf32> into tensor<5x2x2xf32>
+  %i = tensor.empty() : tensor<5x2x2xf32>
+  %t = linalg.transpose ins(%e : tensor<5x2x2xf32>) outs(%i : tensor<5x2x2xf32>) permutation = [0, 2, 1]
+  %r = tensor.collapse_shape %t [[0], [1, 2]] : tensor<5x2x2xf32> into tensor<5x4xf32>
+  %o = tensor.empty() : tensor<5x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%r, %w : tensor<5x4xf32>, tensor<4x3xf32>) outs(%f : tensor<5x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x3xf32>
+  return %p, %r : tensor<5x3xf32>, tensor<5x4xf32>
+}

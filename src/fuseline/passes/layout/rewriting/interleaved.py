@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import OpResult
+from xdsl.dialects.arith import ConstantOp
+from xdsl.ir import Operation, OpResult
 
+from fuseline.analysis.structured import Kind, is_generic, kind, producer_of
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_concat
@@ -21,7 +23,7 @@ from fuseline.ir.dim import Dim, product
 from fuseline.ir.direct import erase, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, permutation_of
-from fuseline.passes.layout.rewriting.reshapes import can_reshape, groups_of, reshape
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, groups_of, is_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 
 
@@ -30,7 +32,7 @@ def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
     joined = opened.src.op if type(opened.src) is OpResult else None
     if type(joined) is not tensor.ConcatOp:
         return False
-    tops = [user for user in users_of_value(opened.result) if type(user) is linalg.ops.TransposeOp]
+    tops = [user for user in users_of_value(opened.result) if type(user) is linalg.ops.TransposeOp and not _lands_in_weights(user)]
     axis = _part_dimension(scope, opened, joined)
     dims = scope.dims(opened.result)
     if axis is None or not tops or not all(_moves_only(permutation_of(top), axis, dims) for top in tops):
@@ -41,6 +43,24 @@ def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
     for top in tops:
         _replace(scope, top, joined, axis, parts)
     return True
+
+
+def _lands_in_weights(top: linalg.ops.TransposeOp) -> bool:
+    """Whether all that reads a transpose, reshapes aside, multiplies it by constants: those are put in its order, and the parts stay as they are."""
+    readers, pending = list[Operation](), [result_of(top)]
+    while pending:
+        for user in users_of_value(pending.pop()):
+            if is_reshape(user):
+                pending.append(user.result)
+            else:
+                readers.append(user)
+    return bool(readers) and all(_multiplies_by_constants(user) for user in readers)
+
+
+def _multiplies_by_constants(op: Operation) -> bool:
+    if not is_generic(op) or kind(op) not in (Kind.CONTRACTION, Kind.CONVOLUTION):
+        return False
+    return sum(type(producer_of(value)) is ConstantOp for value in op.inputs) == len(op.inputs) - 1
 
 
 def _part_dimension(scope: Scope, opened: tensor.ExpandShapeOp, joined: tensor.ConcatOp) -> int | None:

@@ -165,5 +165,7 @@ class _Memory:
             if operand.slot.segment == "held":
                 self.held[operand.slot.index] = array
                 continue
-            target = self._view(operand)
-            target[...] = np.asarray(array).reshape(target.shape).astype(target.dtype, copy=False)
+            target, answer = self._view(operand), np.asarray(array)
+            if answer.size != target.size:  # a host operator whose result is not what shape inference says
+                raise FuselineError("E0107", f"an operator answered shape {answer.shape}, planned was {target.shape}")
+            target[...] = answer.reshape(target.shape).astype(target.dtype, copy=False)

@@ -112,7 +112,7 @@ def interior_of(bounds: Sequence[Bound], tiled: int, extents: Mapping[int, Dim],
     known = [one for one in found if one is not None]
     if len(known) != len(found):
         return None
-    return common([Interior(0, NO_END), *known])
+    return common(known) if known else Interior(0, NO_END)
 
 
 def common(found: Sequence[Interior]) -> Interior:

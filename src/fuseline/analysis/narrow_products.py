@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.dialects.builtin import IntegerType, f32, i8, i32
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from fuseline.analysis.structured import multiply_add_operands, yielded
@@ -20,6 +20,18 @@ def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
     (total,) = yielded(op)
     products = [term for term in _operands(total) if type(term) is OpResult and type(term.op) is arith.MuliOp]
     return len(products) == 1 and all(_extends(side) for side in _operands(products[0]))
+
+
+def widens_weights(op: linalg.ops.GenericOp) -> bool:
+    """Whether the body is `out + a * b` in f32, with one input of f32 and the other of 8 bits, converted with its sign."""
+    if multiply_add_operands(op) is None or element_of(op.results[0]) != f32:
+        return False
+    (total,) = yielded(op)
+    products = [term for term in _operands(total) if type(term) is OpResult and type(term.op) is arith.MulfOp]
+    sides = _operands(products[0]) if len(products) == 1 else ()
+    converted = [side for side in sides if type(side) is OpResult and type(side.op) is arith.SIToFPOp]
+    plain = [side for side in sides if isinstance(side, BlockArgument)]
+    return len(converted) == len(plain) == 1 and operand_of(converted[0].op, 0).type == i8
 
 
 def _operands(value: SSAValue) -> tuple[SSAValue, ...]:

@@ -512,3 +512,97 @@ func.func @long_depthwise(%x: tensor<604x5xi8>, %y: tensor<600x5xi8>) -> tensor<
   } -> tensor<5x5xi32> loc("mm")
   func.return %r : tensor<5x5xi32>
 }
+
+// -----
+
+// Only the weight is quantised: the product is in f32, the weight stays in 8 bits, and its scale follows the sum.
+// CHECK-LABEL: func.func @weight_only
+// CHECK: linalg.generic {{.*}} tensor<4x3xf32>, tensor<3x2xi8>{{.*}} tensor<4x2xf32>
+// CHECK: arith.sitofp %{{.*}} : i8 to f32
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK: linalg.generic {{.*}} tensor<4x2xf32>, tensor<2xf32>
+func.func @weight_only(%xd: tensor<4x3xf32>) -> tensor<4x2xf32> {
+  %weight = arith.constant dense<[[1, -2], [3, -128], [127, 0]]> : tensor<3x2xi8>
+  %ws = arith.constant dense<[0.5, 0.25]> : tensor<2xf32>
+  %we = tensor.empty() : tensor<3x2xf32>
+  %wd = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%weight, %ws : tensor<3x2xi8>, tensor<2xf32>) outs(%we : tensor<3x2xf32>) {
+  ^bb0(%a: i8, %s: f32, %o: f32):
+    %n = arith.extsi %a : i8 to i32
+    %z = arith.constant 0 : i32
+    %c = arith.subi %n, %z : i32
+    %f = arith.sitofp %c : i32 to f32
+    %r = arith.mulf %f, %s : f32
+    linalg.yield %r : f32
+  } -> tensor<3x2xf32> loc("w")
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%xd, %wd : tensor<4x3xf32>, tensor<3x2xf32>) outs(%init : tensor<4x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x2xf32> loc("mm")
+  func.return %r : tensor<4x2xf32>
+}
+
+// -----
+
+// A weight that needs more than 8 bits when it is centred stays as it is.
+// CHECK-LABEL: func.func @weight_of_16_bits
+// CHECK-NOT: tensor<4x3xf32>, tensor<3x2xi8>
+func.func @weight_of_16_bits(%xd: tensor<4x3xf32>) -> tensor<4x2xf32> {
+  %weight = arith.constant dense<[[1, -2], [3, -128], [127, 0]]> : tensor<3x2xi8>
+  %ws = arith.constant dense<[0.5, 0.25]> : tensor<2xf32>
+  %we = tensor.empty() : tensor<3x2xf32>
+  %wd = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%weight, %ws : tensor<3x2xi8>, tensor<2xf32>) outs(%we : tensor<3x2xf32>) {
+  ^bb0(%a: i8, %s: f32, %o: f32):
+    %n = arith.extsi %a : i8 to i32
+    %z = arith.constant 5 : i32
+    %c = arith.subi %n, %z : i32
+    %f = arith.sitofp %c : i32 to f32
+    %r = arith.mulf %f, %s : f32
+    linalg.yield %r : f32
+  } -> tensor<3x2xf32> loc("w")
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%xd, %wd : tensor<4x3xf32>, tensor<3x2xf32>) outs(%init : tensor<4x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x2xf32> loc("mm")
+  func.return %r : tensor<4x2xf32>
+}
+
+// -----
+
+// So does one whose scale varies along the sum.
+// CHECK-LABEL: func.func @weight_scaled_in_sum
+// CHECK-NOT: tensor<4x3xf32>, tensor<3x2xi8>
+func.func @weight_scaled_in_sum(%xd: tensor<4x3xf32>) -> tensor<4x2xf32> {
+  %weight = arith.constant dense<[[1, -2], [3, -128], [127, 0]]> : tensor<3x2xi8>
+  %ws = arith.constant dense<[0.5, 0.25, 0.75]> : tensor<3xf32>
+  %we = tensor.empty() : tensor<3x2xf32>
+  %wd = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%weight, %ws : tensor<3x2xi8>, tensor<3xf32>) outs(%we : tensor<3x2xf32>) {
+  ^bb0(%a: i8, %s: f32, %o: f32):
+    %n = arith.extsi %a : i8 to i32
+    %z = arith.constant 0 : i32
+    %c = arith.subi %n, %z : i32
+    %f = arith.sitofp %c : i32 to f32
+    %r = arith.mulf %f, %s : f32
+    linalg.yield %r : f32
+  } -> tensor<3x2xf32> loc("w")
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%xd, %wd : tensor<4x3xf32>, tensor<3x2xf32>) outs(%init : tensor<4x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x2xf32> loc("mm")
+  func.return %r : tensor<4x2xf32>
+}

@@ -120,6 +120,12 @@ def attention_scores(rng: np.random.Generator) -> Case:
     return model(nodes, {"a": bytes_of(rng, "uint8", 2, 13, 30), "b": bytes_of(rng, "int8", 2, 9, 30)}, "float32", constants, {})
 
 
+def weight_only_product(rng: np.random.Generator, rows: int) -> Case:
+    nodes = [helper.make_node("DequantizeLinear", ["w", "ws"], ["wf"], axis=1), helper.make_node("MatMul", ["x", "wf"], ["y"])]
+    constants = {"w": bytes_of(rng, "int8", 64, 96), "ws": scales(rng, 96)}
+    return model(nodes, {"x": rng.standard_normal((rows, 64)).astype(np.float32)}, "float32", constants, {})
+
+
 MADE: dict[str, Callable[[np.random.Generator], Case]] = {
     "qdq convolution, u8 x i8": lambda rng: qdq_convolution(rng, "uint8", "int8"),
     "qdq convolution, i8 x u8": lambda rng: qdq_convolution(rng, "int8", "uint8"),
@@ -139,6 +145,8 @@ MADE: dict[str, Callable[[np.random.Generator], Case]] = {
     "QLinearMatMul, i8": lambda rng: qlinear_product(rng, "int8"),
     "dynamic quantisation": dynamic_product,
     "attention scores": attention_scores,
+    "weights only": lambda rng: weight_only_product(rng, 13),
+    "weights only, one row": lambda rng: weight_only_product(rng, 1),
 }
 STEP = {"qdq convolution": 0.1, "QLinear": 1}
 """One step of the quantised result, twice where it is added to itself: what a rounding the other way at a tie makes."""
@@ -180,3 +188,14 @@ def test_weights_stay_narrow_in_the_artifact():
     constants = fuseline.compile(proto, target="cpu", threads=1).stats["constant_bytes"]["packed"]
     weights = 32 * 32 * 9
     assert weights <= constants < 1.1 * weights
+
+
+@pytest.mark.parametrize(("numerics", "bytes_each"), [("default", 1), ("strict", 4)])
+def test_weights_of_a_product_of_floats_stay_narrow_unless_numerics_are_strict(numerics: str, bytes_each: int):
+    proto, feeds = MADE["weights only"](np.random.default_rng(1))
+    compiled = fuseline.compile(proto, target="cpu", threads=1, numerics=numerics)
+    weights = 64 * 96 * bytes_each
+    assert weights <= compiled.stats["constant_bytes"]["packed"] <= weights + 1024
+    (expected,) = ReferenceEvaluator(proto).run(None, feeds)
+    (found,) = compiled.run(feeds).values()
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=0, atol=1e-5 * np.abs(np.asarray(expected)).max())

@@ -7,6 +7,8 @@ What is centred fits 16 bits, and constants mostly 8: they are stored so. Sums a
 unless it wraps already). A zero in the padding stays a zero. What else reads the dequantised tensor reads the centred one, so that only one of
 them is stored.
 
+Where only a constant operand is quantised, the product is in f32, but the constant stays in 8 bits (`narrow_weights.py`).
+
 Depthwise and narrow grouped convolutions have no columns for the kernels that multiply integers: they stay in f32, and those in i32 become
 f32 where every sum is exact there.
 """
@@ -31,7 +33,6 @@ from fuseline.analysis.structured import (
     is_projected_permutation,
     kind,
     multiply_add_operands,
-    producer_of,
     splat_value,
     used_dims,
 )
@@ -39,8 +40,9 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
-from fuseline.ir.provenance import carry, provenance
-from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand
+from fuseline.ir.provenance import provenance
+from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
+from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
 from fuseline.passes.cleanup.result_scales import dequantized, result_scales, scaled
 from fuseline.passes.layout.rewriting.scope import functions
 from fuseline.targets.target import Refusal
@@ -83,6 +85,7 @@ class _Product:
 def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> None:
     product = _product(shapes, root)
     if product is None:
+        keep_weights_narrow(maker, root)
         return
     refused = _in_integers(maker, product)
     if refused is not None and not (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
@@ -109,7 +112,7 @@ def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
     if not _has_columns(product):
         return Refusal("narrow-groups", f"fewer than {LEAST_GROUP_COLUMNS} output channels read the same input channels")
     if element_of(result_of(root)) == i32:
-        _replace(product, _narrow_root(maker, product))
+        replace_root(root, _narrow_root(maker, product), product.operands)
         return None
     if splat_value(root.outputs[0]) != 0:
         return Refusal("not-from-zero", "the sum starts from something else than 0")
@@ -120,7 +123,7 @@ def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
     if largest is None or largest >= 1 << 31:
         return Refusal("sum-overflow", "the sum may not fit 32 bits")
     total = _narrow_root(maker, product)
-    _replace(product, scaled(Emitter.before(root), total, scales))
+    replace_root(root, scaled(Emitter.before(root), total, scales), product.operands)
     return None
 
 
@@ -166,7 +169,7 @@ def _in_f32(maker: IntegerMaker, product: _Product) -> bool:
     start = emit.fill(0.0, emit.empty_like(root.outputs[0], f32))
     total = _rooted(maker, product, start, f32, lambda b: [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *b.args[:2]))])
     back = emit.elementwise([total], emit.empty_like(root.outputs[0], i32), lambda b: b.op(arith.FPToSIOp, b.args[0], i32))
-    _replace(product, back)
+    replace_root(root, back, product.operands)
     return True
 
 
@@ -177,20 +180,6 @@ def _rooted(maker: IntegerMaker, product: _Product, start: SSAValue, element: At
     for side, operand in zip(product.sides, product.operands, strict=True):
         inputs[side] = maker.operand(operand, root, element).value
     return result_of(Emitter.before(root).generic(inputs, [start], view.maps, view.iterators, body))
-
-
-def _replace(product: _Product, value: SSAValue) -> None:
-    """Put `value` in place of the root's result, and remove what nothing reads any more."""
-    root = product.root
-    made = producer_of(value)
-    assert made is not None
-    carry([root], [made])
-    replace_uses(result_of(root), value)
-    erase(root)
-    for operand in product.operands:
-        for op in (*operand.moves, operand.stored.op):
-            if op.parent is not None and is_unused(op):
-                erase(op)
 
 
 def _read_integers(maker: IntegerMaker) -> None:

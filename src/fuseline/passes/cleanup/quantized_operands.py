@@ -18,7 +18,8 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_constant, is_gen
 from fuseline.ir.attributes import tensor_type
 from fuseline.ir.build import Body, Emitter, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import operands_of, result_of
+from fuseline.ir.direct import erase, is_unused, operands_of, replace_uses, result_of
+from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, pad, uniform_value
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
@@ -56,6 +57,18 @@ def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
         else:
             return None
         moves.append(op)
+
+
+def replace_root(root: Operation, value: SSAValue, operands: Sequence[QuantizedOperand]) -> None:
+    """Put `value` in place of the result of `root`, and remove what made its operands as far as nothing reads it any more."""
+    made = producer_of(value)
+    assert made is not None
+    carry([root], [made])
+    replace_uses(result_of(root), value)
+    erase(root)
+    for op in (op for operand in operands for op in (*operand.moves, operand.stored.op)):
+        if op.parent is not None and is_unused(op):
+            erase(op)
 
 
 def _pads_zeros(op: tensor.PadOp) -> bool:

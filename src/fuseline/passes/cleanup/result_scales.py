@@ -30,14 +30,15 @@ def result_scales(root: linalg.ops.GenericOp, sides: Sequence[int], operands: Se
     """How the scales of both operands lie in the result, or why they cannot be taken out of the sum."""
     found: list[Scale] = []
     for side, operand in zip(sides, operands, strict=True):
-        scale = _result_scale(root, side, operand)
+        scale = result_scale(root, side, operand)
         if isinstance(scale, Refusal):
             return scale
         found.append(scale)
     return tuple(found)
 
 
-def _result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperand) -> Scale | Refusal:
+def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperand) -> Scale | Refusal:
+    """How the scale of one operand lies in the result."""
     stored, view = operand.stored, StructuredOp(root)
     if not isinstance(stored.scale, BlockArgument):
         assert stored.scale is not None
@@ -66,6 +67,18 @@ def scaled(emit: Emitter, total: SSAValue, scales: Sequence[Scale]) -> SSAValue:
 
     maps = [identity_map(rank), *(dims_map(rank, axes) for _, axes in tensors)]
     return emit.elementwise([total, *(factor for factor, _ in tensors)], emit.empty_like(total, f32), body, maps)
+
+
+def scaled_by(emit: Emitter, total: SSAValue, scale: Scale) -> SSAValue:
+    """`total`, which is in f32, times one scale."""
+    rank, inputs = len(shape_of(total)), [scale.factor] if isinstance(scale.factor, SSAValue) else []
+    numbers = [] if isinstance(scale.factor, SSAValue) else [scale.factor]
+    maps = [identity_map(rank), *(dims_map(rank, scale.axes) for _ in inputs)]
+
+    def body(b: Body) -> SSAValue:
+        return b.op(arith.MulfOp, b.args[0], _product(b, b.args[1 : 1 + len(inputs)], numbers))
+
+    return emit.elementwise([total, *inputs], emit.empty_like(total), body, maps)
 
 
 def _product(b: Body, values: Sequence[SSAValue], numbers: Sequence[float]) -> SSAValue:

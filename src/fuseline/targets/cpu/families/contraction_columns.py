@@ -107,7 +107,8 @@ class ColumnReader:
             index = kernel.add(kernel.add(self.base, column), v * plan.run)
             if plan.prefetch.distance and v * size % LINE_BYTES == 0:
                 kernel.prefetch(memory, kernel.add(index, plan.prefetch.distance), FIRST_CACHE)
-            return kernel.load(memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None)
+            found = kernel.load(memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None)
+            return found if plan.problem.narrow else kernel.cast(found, plan.problem.dtype)
 
         return read
 

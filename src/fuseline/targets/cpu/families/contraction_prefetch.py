@@ -62,18 +62,21 @@ def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsM
         return NONE
     line = LINE_BYTES // size
     lines = -(-steps * tile.vectors * machine.lanes(problem.dtype) // line)
-    found = spread(_innermost(problem), steps, lines, tiles, line)
-    return NONE if problem.narrow and found.period % 2 else found  # pairs of steps are not torn apart
+    return spread(_innermost(problem), steps, lines, tiles, line, whole=2 if problem.narrow else 1)
 
 
-def spread(innermost: int, steps: int, lines: int, tiles: int, line: int) -> Prefetch:
-    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps; `innermost` of them in a run."""
+def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, whole: int = 1) -> Prefetch:
+    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps; `innermost` of them in a run,
+    of which `whole` are one of the kernel's, not to be torn apart."""
     mine = -(-lines // tiles)
     together = -(-mine // steps)
     most = max(1, steps * together // mine)
     if most > 2 * innermost or innermost == 0:  # requests so rare that none falls into most runs of the innermost axis
         return NONE
     period = _period(innermost, min(most, innermost))
+    period -= period % whole if period < innermost else 0
+    if period == 0:
+        return NONE
     requests = -(-innermost // period)
     return Prefetch(period=period, lines=together, requests=requests, tiles=tiles, share=steps // innermost * requests * together * line)
 

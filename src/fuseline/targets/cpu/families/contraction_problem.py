@@ -17,7 +17,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.narrow_products import multiplies_narrow
+from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
 from fuseline.ir import dim as d
@@ -108,8 +108,8 @@ class RowSegment:
 class Problem:
     """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is read; none: it is computed.
 
-    `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same, or narrow integers, whose
-    products are added up in pairs.
+    `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or narrow integers, whose
+    products are added up in pairs; or floats and integers of 8 bits, which become floats on the way.
     """
 
     view: DispatchView
@@ -128,7 +128,7 @@ class Problem:
     @property
     def narrow(self) -> bool:
         """Whether narrow integers are multiplied."""
-        return self.elements[1] != self.dtype
+        return self.dtype == "i32"
 
     @property
     def steps(self) -> Dim:
@@ -164,7 +164,8 @@ def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Pro
     if root is None or sides is None:
         return Refusal("not-multiply-add", "the root does not multiply and add")
     dtype = dtype_of(root.op.results[0].type)
-    if not multiplies_narrow(root.op) and (dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs)):
+    mixed = multiplies_narrow(root.op) or widens_weights(root.op)
+    if not mixed and (dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs)):
         return Refusal("element-type", "the register tiles are for f32 and f64 throughout, and for signed integers of up to 16 bits added up in 32")
     if not all(isinstance(expr, AffineDimExpr) for expr in root.output_maps[0].results if not _is_zero(expr)):
         return Refusal("output-map", "the result is not indexed by plain loops")
@@ -264,8 +265,8 @@ def _problem(
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:
-    """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once."""
-    return (dtype, dtype) if dtype != "i32" else ("i16", dtype_of(rhs.type))
+    """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once. Columns may be narrow."""
+    return ("i16" if dtype == "i32" else dtype), dtype_of(rhs.type)
 
 
 def _row_segments(found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]) -> tuple[RowSegment, ...]:

@@ -81,7 +81,7 @@ def filtering_problem(view: DispatchView) -> FilteringProblem | Refusal:
     problem = multiply_add_problem(view, image=position)
     if isinstance(problem, Refusal):
         return problem
-    if problem.dtype != "f32":
+    if problem.elements != ("f32", "f32"):
         return Refusal("element-type", "the error bound is stated for f32")
     if problem.outer:
         return Refusal("groups", "a loop runs over both image and filter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.dialects.builtin import IntegerType, f32, i8, i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -18,7 +18,7 @@ from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
 
-from .dispatches import Runner
+from .dispatches import Dispatch, Runner, assert_close, plan_of, random
 from .narrow_dispatches import NarrowDispatch, dot, integers
 
 FAMILY = ContractionFamily()
@@ -151,3 +151,37 @@ def test_unsigned_extension_is_refused():
     out = p.emit.generic([p.x[0], p.x[1]], [p.zeros(4, 8)], maps, ["parallel", "parallel", "reduction"], body).results[0]
     refusal = FAMILY.accepts(p.done(out), machine())
     assert isinstance(refusal, Refusal) and refusal.code == "element-type"
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("swapped", [True, False])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 40, 31), (13, 33, 20), (40, 8, 9)])
+def test_floats_times_narrow_weights(m: int, n: int, k: int, swapped: bool, constant: bool):
+    """Columns of 8 bits become floats where they are read; so do rows."""
+    p = Dispatch((m, k), (k, n), arguments=[f32, i8], constants=[1] if constant else [])
+
+    def body(b: Body) -> list[SSAValue]:
+        sides = [b.args[0], b.op(arith.SIToFPOp, b.args[1], f32)]
+        return [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *(reversed(sides) if swapped else sides)))]
+
+    written = [1, 0] if swapped else [0, 1]
+    maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, written)]
+    start = p.zeros(n, m) if swapped else p.zeros(m, n)
+    out = p.emit.generic([p.x[0], p.x[1]], [start], maps, ["parallel", "parallel", "reduction"], body).results[0]
+    run = Runner(FAMILY, p.done(out))
+    a, b = random((m, k), 1), integers((k, n), 8, 2)
+    expected = a.astype(np.float64) @ b
+    assert_close(run(a, b)[0], expected.T if swapped else expected)
+
+
+def test_a_next_panel_is_asked_for_between_pairs():
+    """Runs between two requests are of whole pairs, whatever divides the reduction."""
+    for k in (1801, 1802, 2047):  # 31 steps would be the most
+        p = NarrowDispatch((48, k), (k, 1024), bits=(16, 8), constants=[1])
+        plan = plan_of(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 48, 1024)), machine("avx2"))
+        assert isinstance(plan, ContractionPlan) and plan.pairs
+        assert plan.prefetch.period == 30
+    p = NarrowDispatch((48, 1801), (1801, 1024), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 48, 1024)))
+    a, b = integers((48, 1801), 16, 1), integers((1801, 1024), 8, 2)
+    np.testing.assert_array_equal(run(a, b)[0], dot(a, b))

@@ -147,9 +147,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "RoiAlign: no-lowering"): (
         "test_roialign_aligned_false", "test_roialign_aligned_true", "test_roialign_mode_max",
     ),
-    ("host", "STFT: no-lowering"): (
-        "test_stft", "test_stft_with_window",
-    ),
     ("host", "Scan: no-lowering"): (
         "test_scan_sum",
     ),

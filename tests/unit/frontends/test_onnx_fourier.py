@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fuseline
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.ops import fourier
 from fuseline.ir.context import new_context
@@ -51,3 +53,38 @@ def test_lengths_without_a_matrix_stay_on_the_host(sizes: tuple[int | str, ...],
     ctx = new_context()
     read_onnx(one_node("DFT", {"x": feed(1, 2, 6)}, {"axis": np.array(1)}, ("x", "", "axis"), shapes={"x": sizes}), ctx)
     assert [item.reason.split(":")[0] for item in ctx.records.host_ops] == [reason]
+
+
+def frames(x: Array, step: int, length: int, window: Array | None, onesided: int) -> Array:
+    starts = range(0, x.shape[1] - length + 1, step)
+    cut = np.stack([x[:, start : start + length] for start in starts], 1) * (1 if window is None else window.reshape(-1, 1))
+    return expected(cut, length, 2, inverse=False, onesided=bool(onesided))
+
+
+@pytest.mark.parametrize("window", [False, True])
+@pytest.mark.parametrize(("parts", "onesided"), [(1, 1), (1, 0), (2, 0)])
+@pytest.mark.parametrize(("step", "length"), [(1, 4), (3, 9), (8, 16), (20, 16)])
+def test_frames(step: int, length: int, parts: int, onesided: int, window: bool):
+    """Overlapping and with gaps between them."""
+    x, shape = feed(parts, 3, 53), np.hanning(length + 2)[1:-1].astype(np.float32)
+    constants = {"step": np.array(step), "window": shape, "length": np.array(length)}
+    model = one_node("STFT", {"x": x}, constants, ("x", "step", "window" if window else "", "length"), onesided=onesided)
+    np.testing.assert_allclose(run(model, x)[0], frames(x, step, length, shape if window else None, onesided), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_signals_of_any_length_that_hold_a_frame(target: str):
+    constants = {"step": np.array(5), "length": np.array(16)}
+    model = one_node("STFT", {"x": feed(1, 2, 40)}, constants, ("x", "step", "", "length"), shapes={"x": ("batch", "samples", 1)})
+    program = fuseline.compile(model, threads=1, target=target)
+    assert not program.record.host_ops
+    for size in (16, 20, 21, 77):
+        x = feed(1, 2, size)
+        np.testing.assert_allclose(program.run({"x": x})["y0"], frames(x, 5, 16, None, 1), rtol=1e-4, atol=1e-5)
+    with pytest.raises(FuselineError, match="size 15 must be at least 16"):
+        program.run({"x": feed(1, 2, 15)})
+
+
+def test_a_signal_without_a_frame_is_refused():
+    with pytest.raises(FuselineError, match="E0107"):
+        read_onnx(one_node("STFT", {"x": feed(1, 2, 9)}, {"step": np.array(1), "length": np.array(16)}, ("x", "step", "", "length")), new_context())

@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.frontends.onnx.dtypes import is_float
-from fuseline.frontends.onnx.emission import cast, contract
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.dtypes import accumulator, is_float
+from fuseline.frontends.onnx.emission import cast, contract, reshape
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.convolution import convolve
+from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
+from fuseline.frontends.onnx.windows import Window
+from fuseline.ir.dim import add, floor_div, sub
 
 MOST_ENTRIES = 1 << 22
 """Numbers of a matrix; larger ones would be more constants than they are worth."""
@@ -37,6 +42,30 @@ def dft_of_attribute(node: OnnxNode) -> Tensor:
     return _transformed(node, node.integer("axis", 1))
 
 
+@onnx_op("STFT", since=17)
+def stft(node: OnnxNode) -> Tensor:
+    """Transforms of overlapping frames of the signals `[batch, samples, parts]`: a convolution whose filters are the matrix, times the window."""
+    x, step, window = node[0], int(node[1].numbers().reshape(-1)[0]), node.get(2)
+    given, parts = node.get(3), static_size(x.dims[2])
+    if not is_float(x.dtype) or parts not in (1, 2) or (window is None and given is None):
+        raise NoNativeLowering("dft-form", f"frames of {parts} parts of {x.dtype.name}")
+    weights = np.ones(1) if window is None else window.numbers().astype(np.float64)
+    length = int(given.numbers().reshape(-1)[0]) if given is not None else weights.size
+    if weights.size not in (1, length):
+        raise NoNativeLowering("dft-form", f"a window of {weights.size} for frames of {length}")
+    dtype = accumulator(x.dtype)
+    matrix = _matrix(node, length, length, parts, False, bool(node.integer("onesided", 1))) * weights.reshape(-1, 1, 1, 1)
+    bins = matrix.shape[2]
+    filters = known(np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, parts, length).astype(dtype), name="stft_filters")
+    if isinstance(x.dims[1], int) and x.dims[1] < length:
+        raise FuselineError("E0107", f"frames of {length} of {x.dims[1]} samples", node=node.label)
+    node.program.require_at_least(x.dims[1], length, node.label)
+    frames = Window((length,), (step,), (1,), (0,), (0,), (add(floor_div(sub(x.dims[1], length), step), 1),))
+    found = convolve(node, transposed(node, cast(node, x, dtype), [0, 2, 1]), filters, frames, 1)
+    split = reshape(node, found, (x.dims[0], bins, 2, *frames.out))
+    return cast(node, transposed(node, split, [0, 3, 1, 2]), x.dtype)
+
+
 def _transformed(node: OnnxNode, axis: int) -> Tensor:
     """`x`, whose last axis holds real and imaginary parts (or only the former), transformed along another one."""
     x, at, parts = node[0], normal_axis(axis, node[0].rank), static_size(node[0].dims[-1])
@@ -46,7 +75,7 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
     length, given = _length(node, static_size(x.dims[at]), real_result), static_size(x.dims[at])
     used = min(given, length // 2 + 1 if real_result else length)
     dtype = np.dtype(np.float64)
-    matrix = _matrix(node, used, length, parts, real_result)
+    matrix = _matrix(node, used, length, parts, real_result, bool(node.integer("onesided")))
     if used < given:
         x = slice_of(node, x, [0] * x.rank, [used if i == at else size for i, size in enumerate(x.dims)], [1] * x.rank)
     weights = known(matrix.astype(dtype), name="dft_matrix")
@@ -66,10 +95,10 @@ def _length(node: OnnxNode, size: int, real_result: bool) -> int:
     return length
 
 
-def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: bool) -> NDArray[Any]:
+def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: bool, onesided: bool) -> NDArray[Any]:
     """`[used, parts, results, result parts]` in float64."""
     inverse = bool(node.integer("inverse"))
-    results = length // 2 + 1 if node.integer("onesided") and not inverse else length
+    results = length // 2 + 1 if onesided and not inverse else length
     if used * parts * results * 2 > MOST_ENTRIES:
         raise NoNativeLowering("dft-length", f"{length} places")
     turns = np.outer(np.arange(used), np.arange(results)) % length * (2 * np.pi / length)

@@ -34,8 +34,9 @@ from xdsl.rewriter import InsertPoint
 from fuseline.ir import attributes
 from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
-from fuseline.ir.direct import append, block_with, insert_before, region_with, result_of
+from fuseline.ir.direct import append, insert_before, result_of
 from fuseline.ir.identity import by_identity
+from fuseline.ir.parts import block_with, region_with
 from fuseline.ir.provenance import location_of
 
 _FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}

@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAVa
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir import attributes
-from fuseline.ir.direct import append, block_with, create_op, region_with
+from fuseline.ir.direct import append
+from fuseline.ir.parts import block_with, create_op, region_with
 
 IteratorTypes = ArrayAttr[IteratorTypeAttr]
 _Pattern: TypeAlias = tuple[dict[str, Attribute], list[Attribute]]  # properties and result types

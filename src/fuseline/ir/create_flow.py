@@ -9,8 +9,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from fuseline.ir import attributes
-from fuseline.ir.direct import append, block_with, create_op, region_with
+from fuseline.ir.direct import append
 from fuseline.ir.flow import DispatchOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, entry_points
+from fuseline.ir.parts import block_with, create_op, region_with
 
 _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
 

@@ -1,23 +1,20 @@
 """xDSL's IR read and changed without the views it makes and the checks it runs at each access.
 
-`op.operands`, `block.ops` and `value.uses` are objects made anew whenever they are asked for, `list(block.ops)` walks the block twice, and making,
-inserting or erasing an op asks its definition, its ancestors and its results. A compile does each a hundred thousand times. What stands here does
-the same to the same fields, in the same order (uses too: passes walk them), at a third of the time, and it is the only place that touches the
-private fields of xDSL 0.74, to which the project is pinned.
+`op.operands`, `block.ops` and `value.uses` are objects made anew whenever they are asked for, `list(block.ops)` walks the block twice, and
+inserting or erasing an op asks its ancestors and its results. A compile does each a hundred thousand times. What stands here does the same to the
+same fields, in the same order (uses too: passes walk them), at a third of the time. Nothing but this file and `parts.py`, which makes ops, touches
+the private fields of xDSL 0.74, to which the project is pinned.
 """
 
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues, Use
-from xdsl.irdl import IRDLOperation, OptionalDef
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -70,11 +67,6 @@ def last_of(block: Block) -> Operation | None:
     return block._last_op
 
 
-def first_operands(op: Operation, count: int) -> tuple[SSAValue, ...]:
-    """The first `count` operands of `op`."""
-    return tuple.__getitem__(op._operands, slice(count))
-
-
 def move_ops(source: Block, target: Block) -> None:
     """Put all ops of `source` at the end of `target`, in order."""
     first, last = source._first_op, target._last_op
@@ -116,70 +108,8 @@ def users_of_value(value: SSAValue) -> list[Operation]:
     return found
 
 
-def block_with(types: Sequence[Attribute]) -> Block:
-    """An empty block with arguments of `types`."""
-    block = Block.__new__(Block)
-    block._first_op = block._last_op = None
-    block._args = tuple([BlockArgument(type_, block, index, UNKNOWN_LOC) for index, type_ in enumerate(types)])
-    return block
-
-
-def region_with(block: Block) -> Region:
-    """A region of one block, which belongs to none."""
-    assert block.parent is None
-    region = Region.__new__(Region)
-    region._first_block = region._last_block = block
-    block.parent = region
-    return region
-
-
-def take_body(op: Operation) -> Region:
-    """A new region with the only block of the first region of `op`, which keeps an empty one."""
-    emptied, block = op.regions[0], body_of(op)
-    emptied._first_block = emptied._last_block = None
-    block.parent = None
-    return region_with(block)
-
-
-def create_op(
-    kind: type[OpT],
-    operands: Sequence[SSAValue],
-    types: Sequence[Attribute],
-    properties: Mapping[str, Attribute],
-    regions: Sequence[Region] = (),
-    location: LocationAttr = UNKNOWN_LOC,
-) -> OpT:
-    """`kind.create(...)`: an op from its parts, for which the caller answers."""
-    plain, defaults, attributes = _defaults(kind)
-    if not plain:
-        return kind.create(operands=operands, result_types=types, properties=properties, regions=regions, location=location)
-    op = kind.__new__(kind)
-    _set_operands(op, operands)
-    op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(types)])
-    op.properties = {**defaults, **properties} if defaults else dict(properties)
-    op.attributes = dict(attributes)
-    op.location = location
-    op.regions = tuple(regions)
-    for region in regions:
-        assert region.parent is None
-        region.parent = op
-    return op
-
-
-@lru_cache(maxsize=1024)
-def _defaults(kind: type[Operation]) -> tuple[bool, dict[str, Attribute], dict[str, Attribute]]:
-    """Whether nothing but filling in defaults follows the construction of a `kind`; its default properties and attributes."""
-    if not issubclass(kind, IRDLOperation) or kind.__post_init__ is not IRDLOperation.__post_init__:
-        return False, {}, {}
-    definition = kind.get_irdl_definition()
-    found = [
-        {name: part.default_value for name, part in parts.items() if not isinstance(part, OptionalDef) and part.default_value is not None}
-        for parts in (definition.properties, definition.attributes)
-    ]
-    return True, found[0], found[1]
-
-
-def _set_operands(op: Operation, values: Sequence[SSAValue]) -> None:
+def link_operands(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Let `op`, which reads nothing, read `values`."""
     op._operands = SSAValues(values)
     uses = [Use(op, index) for index in range(len(values))]
     for value, use in zip(values, uses, strict=True):
@@ -194,7 +124,7 @@ def _set_operands(op: Operation, values: Sequence[SSAValue]) -> None:
 def set_operands(op: Operation, values: Sequence[SSAValue]) -> None:
     """Let `op` read `values` in place of all its operands."""
     _drop_operands(op)
-    _set_operands(op, values)
+    link_operands(op, values)
 
 
 def set_operand(op: Operation, index: int, value: SSAValue) -> None:

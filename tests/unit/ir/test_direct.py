@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fuseline.ir import direct
+from fuseline.ir import direct, parts
 from fuseline.ir.provenance import location_of
 
 
@@ -66,6 +66,10 @@ CHANGES: dict[str, tuple[Change, Change]] = {
         lambda ops: direct.replace_uses(ops[0].results[0], ops[0].results[0]),
         lambda ops: ops[0].results[0].replace_all_uses_with(ops[0].results[0]),
     ),
+    "replace where wanted": (
+        lambda ops: direct.replace_uses_if(ops[0].results[0], ops[1].results[0], lambda user: ops.index(user) % 2 == 0),
+        lambda ops: ops[0].results[0].replace_uses_with_if(ops[1].results[0], lambda use: ops.index(use.operation) % 2 == 0),
+    ),
     "operand": (lambda ops: direct.set_operand(ops[7], 1, ops[2].results[0]), lambda ops: ops[7].operands.__setitem__(1, ops[2].results[0])),
     "operands": (
         lambda ops: direct.set_operands(ops[6], [ops[5].results[0], ops[5].results[0]]),
@@ -108,6 +112,27 @@ def test_insertion(place: int):
     empty = Block()
     direct.append(only := _constant(1), empty)
     assert empty.first_op is empty.last_op is only
+
+
+@pytest.mark.parametrize("place", [0, 4, 10])
+def test_detached_op_stands_nowhere_and_keeps_its_operands(place: int):
+    block, ops = _sums(8)
+    before = _uses(ops)
+    direct.detach(ops[place])
+    rest = [op for op in ops if op is not ops[place]]
+    assert direct.ops_of(block) == rest and list(reversed(block.ops)) == rest[::-1] and _uses(ops) == before
+    assert ops[place].parent is ops[place].next_op is ops[place].prev_op is None
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_ops_move_to_the_end_of_another_block(count: int):
+    source, ops = _sums(9, 5)
+    target = Block(there := [_constant(i) for i in range(count)])
+    direct.move_ops(source, target)
+    assert direct.ops_of(target) == [*there, *ops] and list(reversed(target.ops)) == [*there, *ops][::-1]
+    assert all(op.parent is target for op in ops) and direct.ops_of(source) == [] and source.last_op is None
+    direct.move_ops(source, target)
+    assert direct.ops_of(target) == [*there, *ops]
 
 
 def test_insertion_of_what_stands_elsewhere_is_refused():
@@ -170,7 +195,7 @@ def _values(count: int) -> list[SSAValue]:
 def test_created_op_equals_xdsls():
     left, right = _values(2)
     location = location_of(["node"])
-    made = direct.create_op(arith.AddiOp, [left, right], [IndexType()], {}, (), location)
+    made = parts.create_op(arith.AddiOp, [left, right], [IndexType()], {}, (), location)
     expected = arith.AddiOp.create(operands=[left, right], result_types=[IndexType()], location=location)
     assert made.properties == expected.properties and made.attributes == expected.attributes and made.properties  # a default is filled in
     assert made.location is location and made.parent is None and made.is_structurally_equivalent(expected)
@@ -180,25 +205,25 @@ def test_created_op_equals_xdsls():
 
 def test_created_properties_are_the_ops_own():
     properties = {"value": IntegerAttr(4, i64)}
-    made = direct.create_op(arith.ConstantOp, (), [i64], properties)
+    made = parts.create_op(arith.ConstantOp, (), [i64], properties)
     made.properties["value"] = IntegerAttr(5, i64)
     assert properties == {"value": IntegerAttr(4, i64)}
-    first, second = (direct.create_op(arith.AddiOp, _values(2), [IndexType()], {}) for _ in range(2))
+    first, second = (parts.create_op(arith.AddiOp, _values(2), [IndexType()], {}) for _ in range(2))
     first.attributes["mark"] = IntegerAttr(1, i32)
     first.properties.clear()
     assert not second.attributes and second.properties
 
 
 def test_created_regions():
-    block = direct.block_with([f32, i32])
+    block = parts.block_with([f32, i32])
     assert [argument.type for argument in block.args] == [f32, i32] and [argument.index for argument in block.args] == [0, 1]
     assert block.is_empty and block.args[0].owner is block
-    module = direct.create_op(ModuleOp, (), (), {}, [region := direct.region_with(block)])
+    module = parts.create_op(ModuleOp, (), (), {}, [region := parts.region_with(block)])
     assert module.regions == (region,) and region.parent is module and module.body.block is block
     with pytest.raises(AssertionError):
-        direct.create_op(ModuleOp, (), (), {}, [region])
+        parts.create_op(ModuleOp, (), (), {}, [region])
     with pytest.raises(AssertionError):
-        direct.region_with(block)
+        parts.region_with(block)
 
 
 def test_kinds_that_do_more_when_made_are_left_to_xdsl():
@@ -209,7 +234,7 @@ def test_kinds_that_do_more_when_made_are_left_to_xdsl():
             super().__post_init__()
             type(self).made += 1
 
-    direct.create_op(CountedOp, (), [TensorType(f32, [2])], {})
+    parts.create_op(CountedOp, (), [TensorType(f32, [2])], {})
     assert CountedOp.made == 1
 
 
@@ -227,8 +252,8 @@ def test_unused():
 
 
 def test_taken_body():
-    block = direct.block_with([f32])
+    block = parts.block_with([f32])
     module = ModuleOp(Region(block))
-    region = direct.take_body(module)
+    region = parts.take_body(module)
     assert region.block is block and block.parent is region and region.parent is None
     assert list(module.body.blocks) == [] and module.regions[0].parent is module

@@ -13,7 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.ir import attributes
 from fuseline.ir.build import DYNAMIC_INDEX, Emitter, dims_map, element_of, tensor_type
 from fuseline.ir.dim import Dim, floor_div, mul, product
-from fuseline.ir.direct import create_op, result_of
+from fuseline.ir.direct import result_of
+from fuseline.ir.parts import create_op
 
 Group = tuple[list[int], list[int]]
 

@@ -17,9 +17,10 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
 from fuseline.ir.create import create_fill
-from fuseline.ir.direct import create_op, operand_of, operands_of, set_operand
+from fuseline.ir.direct import operand_of, operands_of, set_operand
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.nesting import ops_inside, replace_inside
+from fuseline.ir.parts import create_op
 
 
 @dataclass(frozen=True)

@@ -24,22 +24,10 @@ from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create_flow import create_dispatch, create_executable
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
-from fuseline.ir.direct import (
-    append,
-    block_with,
-    body_of,
-    create_op,
-    erase,
-    insert_before,
-    last_of,
-    move_ops,
-    operands_of,
-    ops_of,
-    region_with,
-    replace_uses,
-)
+from fuseline.ir.direct import append, body_of, erase, insert_before, last_of, move_ops, operands_of, ops_of, replace_uses
 from fuseline.ir.identity import by_identities
 from fuseline.ir.nesting import ops_inside, replace_inside
+from fuseline.ir.parts import block_with, create_op, region_with
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Block, SSAValue
 
 from fuseline.ir.build import PARALLEL, Body, Emitter, identity_map
-from fuseline.passes.layout.affine_bodies import affine_body
+from fuseline.passes.layout.affine_bodies import affine_body, can_be_affine, only_shifts
 
 
 def generic(body: Callable[[Body], SSAValue]) -> linalg_ops.GenericOp:
@@ -48,3 +48,24 @@ def test_negated() -> None:
 )
 def test_no_scale_and_shift(body: Callable[[Body], SSAValue]) -> None:
     assert affine_body(generic(body), [0], {1: np.ones(4)}) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "affine", "shifts"),
+    [
+        (lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), True, True),
+        (lambda b: b.op(arith.AddfOp, b.args[0], b.constant(2.5, f32)), True, True),
+        (lambda b: b.op(arith.AddfOp, b.args[0], b.args[0]), True, False),
+        (lambda b: b.op(arith.SubfOp, b.args[1], b.args[0]), True, False),
+        (lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), True, False),
+        (lambda b: b.op(arith.MaximumfOp, b.args[0], b.args[1]), False, False),
+    ],
+)
+def test_what_a_body_may_do_by_its_kinds_of_ops(body: Callable[[Body], SSAValue], affine: bool, shifts: bool) -> None:
+    op = generic(body)
+    assert (can_be_affine(op), only_shifts(op)) == (affine, shifts)
+
+
+def test_only_shifts_keeps_the_scale() -> None:
+    made = affine_body(generic(lambda b: b.op(arith.AddfOp, b.args[1], b.args[0])), [0], {1: np.arange(4.0)})
+    assert made is not None and float(made[0]) == 1.0

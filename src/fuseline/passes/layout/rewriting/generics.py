@@ -12,9 +12,10 @@ from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
 from fuseline.ir.create import create_generic
-from fuseline.ir.direct import body_of, erase, operands_of, replace_uses, set_operand, take_body
+from fuseline.ir.direct import body_of, erase, operands_of, replace_uses, set_operand
 from fuseline.ir.identity import by_first_identity
 from fuseline.ir.nesting import ops_inside
+from fuseline.ir.parts import take_body
 
 Iterators = Sequence[str]
 

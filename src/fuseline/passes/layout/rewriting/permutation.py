@@ -23,7 +23,8 @@ from fuseline.analysis.structured import is_constant, producer_of
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
-from fuseline.ir.direct import append, block_with, create_op, operand_of, operands_of, region_with, replace_uses, result_of
+from fuseline.ir.direct import append, operand_of, operands_of, replace_uses, result_of
+from fuseline.ir.parts import block_with, create_op, region_with
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]

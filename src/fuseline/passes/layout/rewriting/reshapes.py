@@ -24,7 +24,8 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.create import create_constant, create_fill
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import create_op, erase, replace_uses, result_of
+from fuseline.ir.direct import erase, replace_uses, result_of
+from fuseline.ir.parts import create_op
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope
 

@@ -20,11 +20,13 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import ModuleOp, f32, i16, i32
+from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType, f32, i16, i32
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.stored_integers import STORED_BITS
 from fuseline.analysis.structured import (
     Kind,
     StructuredOp,
@@ -63,13 +65,21 @@ class MultiplyInIntegersPass(ModulePass):
     name = "multiply-in-integers"
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        for function in functions(op):
+        for function in (function for function in functions(op) if _has_bytes(function)):
             maker = IntegerMaker(ctx)
             shapes = ShapeAnalysis(ctx.symbols)
             for inner in ops_of(body_of(function)):
                 if is_generic(inner) and element_of(inner.outputs[0]) in (f32, i32):
                     _visit(ctx, maker, shapes, inner)
             _read_integers(maker)
+
+
+def _has_bytes(function: FuncOp) -> bool:
+    """Whether any tensor of `function` is stored in 8 bits or fewer: most programs have none, and are not looked at any closer."""
+    block = body_of(function)
+    values = (*block.args, *(result for inner in ops_of(block) for result in inner.results))
+    elements = {value.type.get_element_type() for value in values if isinstance(value.type, TensorType)}
+    return any(isinstance(element, IntegerType) and 1 < element.width.data <= STORED_BITS for element in elements)
 
 
 @dataclass(frozen=True)

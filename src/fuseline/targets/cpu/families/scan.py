@@ -12,26 +12,21 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, linalg
 from xdsl.ir import OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.analysis.walks import loops_behind
 from fuseline.ir import dim as d
-from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction_plan import unsupported_members
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.walked_lines import LinesPlan, line_loops, walk_lines
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
-
-VECTORS_PER_WORKGROUP = 4
-"""Vectors of the innermost axis that one workgroup walks."""
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 _ORDERS = {"sge": (True, False), "sgt": (False, False), "sle": (True, True), "slt": (False, True)}
 """By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is backwards."""
@@ -55,25 +50,11 @@ class Scan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanPlan(Plan):
-    """A scan with its loops: `outer` ones form the grid, `lane` runs across the lanes in blocks (None: nothing does)."""
+class ScanPlan(LinesPlan):
+    """A scan with its results."""
 
     scan: Scan
-    outer: tuple[int, ...]
-    lane: int | None
-    lanes: int
-    extents: tuple[Dim, ...]
     paths: tuple[ResultPath, ...]
-
-    @property
-    def block(self) -> int:
-        """Elements of the lane axis per workgroup."""
-        return VECTORS_PER_WORKGROUP * self.lanes
-
-    @property
-    def grid(self) -> tuple[Dim, ...]:
-        """Extents of the grid, slowest first."""
-        return (*(self.extents[loop] for loop in self.outer), d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1)
 
 
 def scan_of(view: DispatchView) -> Scan | Refusal:
@@ -128,9 +109,7 @@ class ScanFamily(Family):
         extents = scan.root.loops(view.shapes)
         if any(extent == 0 for extent in extents):
             return Refusal("empty", "a loop never runs")
-        written = [expr.position for expr in scan.root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
-        lane = written[-1] if written and written[-1] != scan.walked else None
-        outer = tuple(loop for loop in written if loop not in (scan.walked, lane))
+        outer, lane = line_loops(scan.root, extents, scan.walked)
         lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
         plan = ScanPlan(view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths))
         return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
@@ -155,29 +134,7 @@ class _ScanKernel:
 
     def emit(self) -> None:
         """Run the workgroups."""
-        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
-
-    def _workgroup(self, number: Operand) -> tuple[()]:
-        plan, kernel = self.plan, self.kernel
-        *outer, block = self.frame.coordinates(number, plan.grid)
-        loops: list[AnyIndex] = [Index(0)] * self.scan.root.rank
-        for loop, at in zip(plan.outer, outer, strict=True):
-            loops[loop] = Index(at)
-        if plan.lane is None:
-            self._walk(loops, 1, None)
-            return ()
-        lane, first = plan.lane, kernel.mul(block, plan.block)
-        last = kernel.min(kernel.add(first, plan.block), self.frame.operand(plan.extents[lane]))
-        masked = max(BITS[self.scan.combiner.dtype], 8) in kernel.machine.masked_bits
-
-        def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
-            here = list(loops)
-            here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
-            self._walk(here, lanes, active)
-            return ()
-
-        LaneLoop(kernel, plan.lanes, masked=masked).run(first, last, lines)
-        return ()
+        walk_lines(self.kernel, self.frame, self.plan, self.scan.root, self.scan.combiner.dtype, self._walk)
 
     def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """All elements along the walked loop, in order."""

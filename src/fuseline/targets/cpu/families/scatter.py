@@ -11,48 +11,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.ir.affine import AffineDimExpr
-
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import is_generic, splat_value
 from fuseline.analysis.walks import Scatter, loops_behind, scatter_of
 from fuseline.ir import dim as d
-from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction_results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.walked_lines import LinesPlan, line_loops, walk_lines
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
-
-VECTORS_PER_WORKGROUP = 4
-"""Vectors of the innermost axis that one workgroup updates."""
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScatterPlan(Plan):
-    """A scatter with its loops: `outer` ones form the grid, `lane` runs across the lanes in blocks (None: nothing does)."""
+class ScatterPlan(LinesPlan):
+    """A scatter, its totals kept by `combiner` where `path` puts them."""
 
     scatter: Scatter
     combiner: Combiner
-    outer: tuple[int, ...]
-    lane: int | None
-    lanes: int
-    extents: tuple[Dim, ...]
     path: ResultPath
-
-    @property
-    def block(self) -> int:
-        """Elements of the lane axis per workgroup."""
-        return VECTORS_PER_WORKGROUP * self.lanes
-
-    @property
-    def grid(self) -> tuple[Dim, ...]:
-        """Extents of the grid, slowest first."""
-        return (*(self.extents[loop] for loop in self.outer), d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1)
 
 
 class ScatterFamily(Family):
@@ -83,10 +63,7 @@ class ScatterFamily(Family):
         extents = root.loops(view.shapes)
         if any(extents[loop] == 0 for loop in root.parallel):
             return Refusal("empty", "a loop never runs")
-        written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
-        moving = {scatter.scattered, *loops_behind(root, scatter.place)}
-        lane = written[-1] if written and written[-1] not in moving else None
-        outer = tuple(loop for loop in written if loop not in (scatter.scattered, lane))
+        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.place))
         lanes = machine.lanes(combiner.dtype) if lane is not None else 1
         plan = ScatterPlan(
             view=view, workgroups=0, scatter=scatter, combiner=combiner, outer=outer, lane=lane, lanes=lanes, extents=extents, path=path
@@ -107,29 +84,7 @@ class _ScatterKernel:
 
     def emit(self) -> None:
         """Run the workgroups."""
-        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
-
-    def _workgroup(self, number: Operand) -> tuple[()]:
-        plan, kernel = self.plan, self.kernel
-        *outer, block = self.frame.coordinates(number, plan.grid)
-        loops: list[AnyIndex] = [Index(0)] * self.scatter.root.rank
-        for loop, at in zip(plan.outer, outer, strict=True):
-            loops[loop] = Index(at)
-        if plan.lane is None:
-            self._walk(loops, 1, None)
-            return ()
-        lane, first = plan.lane, kernel.mul(block, plan.block)
-        last = kernel.min(kernel.add(first, plan.block), self.frame.operand(plan.extents[lane]))
-        masked = max(BITS[plan.combiner.dtype], 8) in kernel.machine.masked_bits
-
-        def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
-            here = list(loops)
-            here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
-            self._walk(here, lanes, active)
-            return ()
-
-        LaneLoop(kernel, plan.lanes, masked=masked).run(first, last, lines)
-        return ()
+        walk_lines(self.kernel, self.frame, self.plan, self.scatter.root, self.plan.combiner.dtype, self._walk)
 
     def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """The inits, then every update in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.graph import Node
 from fuseline.passes.fusion.group import Group
-from fuseline.report.records import Decision
+from fuseline.report.records import Decision, Verdict
 
 
 @dataclass
@@ -25,15 +25,10 @@ def edge_record(producer: Node, consumer: Node, outcome: Outcome, *, together: b
     answer = outcome.answer
     refusal = answer if isinstance(answer, WhyNot) and not together else None
     verdict = "fused" if together else ("missed" if refusal is not None else "superseded")
-    return Decision(
-        rule=outcome.rule,
+    return _between(
+        outcome.rule,
+        (producer, consumer),
         verdict=verdict,
-        producer=producer.name,
-        consumer=consumer.name,
-        producer_op=producer.kind.value,
-        consumer_op=consumer.kind.value,
-        producer_nodes=producer.nodes,
-        consumer_nodes=consumer.nodes,
         code=refusal.code if refusal is not None else verdict,
         detail=refusal.detail if refusal is not None else "",
         at=refusal.at if refusal is not None else "",
@@ -43,16 +38,38 @@ def edge_record(producer: Node, consumer: Node, outcome: Outcome, *, together: b
 
 def arms_record(rule: str, first: Node, other: Node) -> Decision:
     """Two arms of one dispatch: no value goes from one to the other."""
+    return _between(rule, (first, other), verdict="fused", code="fused", detail="independent: arms of one dispatch", arms=True)
+
+
+def apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
+    """Two groups that could have been arms of one dispatch, and are not."""
+    return _between(rule, (first, other), verdict="missed", code=why.code, detail=why.detail, at=why.at, arms=True)
+
+
+def _between(
+    rule: str,
+    ends: tuple[Node, Node],
+    *,
+    verdict: Verdict,
+    code: str,
+    detail: str,
+    at: str = "",
+    numbers: dict[str, float] | None = None,
+    arms: bool = False,
+) -> Decision:
+    producer, consumer = ends
     return Decision(
         rule=rule,
-        verdict="fused",
-        producer=first.name,
-        consumer=other.name,
-        producer_op=first.kind.value,
-        consumer_op=other.kind.value,
-        producer_nodes=first.nodes,
-        consumer_nodes=other.nodes,
-        code="fused",
-        detail="independent: arms of one dispatch",
-        arms=True,
+        verdict=verdict,
+        producer=producer.name,
+        consumer=consumer.name,
+        producer_op=producer.kind.value,
+        consumer_op=consumer.kind.value,
+        producer_nodes=producer.nodes,
+        consumer_nodes=consumer.nodes,
+        code=code,
+        detail=detail,
+        at=at,
+        numbers=numbers or {},
+        arms=arms,
     )

@@ -16,7 +16,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
-from fuseline.passes.fusion.edge_records import Outcome
+from fuseline.passes.fusion.edge_records import Outcome, apart_record
 from fuseline.passes.fusion.graph import FusionGraph, Node
 from fuseline.passes.fusion.group import Group, joined
 from fuseline.passes.fusion.guide import Guide, PlannedSet
@@ -184,7 +184,7 @@ class PlannedDriver(Driver):
         return None
 
     def _records(self) -> list[Decision]:
-        apart = [_apart_record(*words) for words in self.kept_apart]
+        apart = [apart_record(PLAN, group.root, other.root, why) for group, other, why in self.kept_apart]
         return sorted([*super()._records(), *apart], key=lambda record: (record.producer, record.consumer))
 
 
@@ -195,24 +195,6 @@ def _is_lone_concat(group: Group) -> bool:
 def _hint(refusal: WhyNot) -> str:
     at = f" at {refusal.at}" if refusal.at else ""
     return f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is missing between them"
-
-
-def _apart_record(group: Group, other: Group, why: WhyNot) -> Decision:
-    first, second = group.root, other.root
-    return Decision(
-        rule=PLAN,
-        verdict="missed",
-        producer=first.name,
-        consumer=second.name,
-        producer_op=first.kind.value,
-        consumer_op=second.kind.value,
-        producer_nodes=first.nodes,
-        consumer_nodes=second.nodes,
-        code=why.code,
-        detail=why.detail,
-        at=why.at,
-        arms=True,
-    )
 
 
 def guided_partition(

@@ -1,7 +1,7 @@
 """Arithmetic on sizes, done while reading: what `Shape` and the integer operators after it compute becomes numbers or symbolic sizes.
 
 Content is a NumPy array; where it depends on symbols, an object array of `Dim`s. Only small tensors are folded; the rest is left to the IR.
-Operators that sizes seldom meet are computed by onnx.reference, on numbers only.
+Operators that sizes seldom meet are lowered like any other; `constant_nodes` evaluates what they emit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.frontends.onnx import dtypes
-from fuseline.frontends.onnx.host_models import HostNode, evaluate
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes
 from fuseline.ir import dim as d
@@ -22,9 +21,6 @@ from fuseline.ir.dim import Dim, Expr
 Array: TypeAlias = NDArray[Any]
 FOLD_LIMIT = 4096
 """Elements; larger content is data, not arithmetic on sizes."""
-
-REFERENCE_LIMIT = 64
-"""Elements; onnx.reference is slow to start on a node, and the IR folds constants too."""
 
 
 class _Unfoldable(Exception):
@@ -42,20 +38,11 @@ def fold(node: OnnxNode) -> Tensor | None:
         return None
     folder = _FOLDERS.get(node.op_type)
     if folder is None:
-        return _by_reference(node)
+        return None
     try:
         return _folded(node, folder)
     except (_Unfoldable, NoNativeLowering, ValueError, TypeError, IndexError, ZeroDivisionError):
         return None
-
-
-def _by_reference(node: OnnxNode) -> Tensor | None:
-    alone = HostNode(node.source, node.label, node.inputs, node.attributes, "", node.opsets, {}, node.outer)
-    found = evaluate(alone, REFERENCE_LIMIT) if node.output_count == 1 else None
-    if found is None or not isinstance(found[0], np.ndarray | np.generic):
-        return None
-    out = np.asarray(found[0])
-    return known(out) if out.size <= FOLD_LIMIT and dtypes.holds_dtype(out.dtype) else None
 
 
 def _is_small(node: OnnxNode) -> bool:

@@ -197,10 +197,10 @@ def _declared_by_body(node: HostNode, index: int) -> list[int | None] | None:
 # -- evaluation while reading -----------------------------------------------------------------------------------------------------
 
 
-def evaluate(node: HostNode, limit: int | None = None) -> list[Any] | None:
-    """What the node computes, where all its inputs are known (each at most `limit` elements) and it always computes the same; else None."""
+def evaluate(node: HostNode) -> list[Any] | None:
+    """What the node computes, where all its inputs are known and it always computes the same; else None."""
     contents = [value.content if isinstance(value, HostValue) else value.array if value.is_constant else None for value in _given(node)]
-    if any(content is None or (limit is not None and content.size > limit) for content in contents) or not _is_repeatable(node):
+    if any(content is None for content in contents) or not _is_repeatable(node):
         return None
     from fuseline.frontends.onnx.reference import evaluator
 

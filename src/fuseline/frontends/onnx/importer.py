@@ -17,6 +17,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
 from fuseline.frontends.onnx.function_bodies import function_body
@@ -194,7 +195,7 @@ class Importer:
         if lowering is not None:
             mark = self.program.mark()
             try:
-                return _sequence(lowering(node))
+                return settled(node, _sequence(lowering(node)), mark)
             except NoNativeLowering as error:
                 self.program.rollback(mark)
                 refusal = error

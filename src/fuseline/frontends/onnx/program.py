@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, i64
-from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.frontends.onnx.dtypes import mlir_element
@@ -23,6 +23,13 @@ from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, up
 from fuseline.ir.direct import result_of
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
+
+
+class Mark(NamedTuple):
+    """A state to go back to: the last op, and how much there was to undo."""
+
+    last: Operation | None
+    undo: int
 
 
 class Program:
@@ -137,7 +144,12 @@ class Program:
         return op.results[0]
 
     def _constant(self, array: NDArray[Any], name: str, emit: Emitter) -> SSAValue:
-        return emit.constant(array, self.ctx, self.unique(name or "const"))
+        count = len(self.ctx.resources)
+        value = emit.constant(array, self.ctx, self.unique(name or "const"))
+        if len(self.ctx.resources) > count:
+            stored = next(reversed(self.ctx.resources))
+            self.on_rollback(lambda: self.ctx.resources.pop(stored))
+        return value
 
     def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
         """The known sizes in `t` as a tensor; those that a model counts in floats are converted where they run."""
@@ -181,15 +193,15 @@ class Program:
 
     # -- taking back -----------------------------------------------------------------------------------------------------------
 
-    def mark(self) -> tuple[object, int]:
+    def mark(self) -> Mark:
         """The present state, for `rollback`."""
-        return self.block.last_op, len(self._undo)
+        return Mark(self.block.last_op, len(self._undo))
 
     def on_rollback(self, undo: Callable[[], object]) -> None:
         """Call `undo` when what is emitted now is taken back."""
         self._undo.append(undo)
 
-    def rollback(self, mark: tuple[object, int]) -> None:
+    def rollback(self, mark: Mark) -> None:
         """Erase everything emitted since `mark`."""
         last, undo = mark
         while len(self._undo) > undo:

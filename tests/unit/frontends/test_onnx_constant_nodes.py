@@ -1,0 +1,89 @@
+"""Nodes that read constants only: their own lowering is evaluated while the model is read, and gives what it gives at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import ModuleOp
+
+import fuseline
+from fuseline.analysis.evaluation import evaluate_module, main_function
+from fuseline.frontends.onnx import read_onnx
+from fuseline.frontends.onnx.constant_nodes import INPUT_LIMIT
+from fuseline.ir.context import CompilerContext, new_context
+from tests.one_node import by_onnxruntime, feeds_of, one_node
+
+Array = NDArray[Any]
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+CHANNELS = [np.abs(RNG.standard_normal(3)).astype(np.float32) for _ in range(4)]
+
+NODES: dict[str, tuple[Any, ...]] = {
+    "norm of absolute values": ("LpNormalization", [X], {"axis": 1, "p": 1}, 18, 1),
+    "batch statistics are given": ("BatchNormalization", [X, *CHANNELS], {}, 13, 1),
+    "unsigned": ("BitwiseNot", [np.arange(9, dtype=np.uint8)], {}, 18, 1),
+    "truth": ("IsNaN", [np.array([1, np.nan, 3], np.float32)], {}, 18, 1),
+    "two outputs": ("TopK", [X, np.array([2])], {"axis": 1}, 18, 2),
+    "places in all channels": ("MaxPool", [X], {"kernel_shape": [2]}, 18, 2),
+    "a view": ("Flatten", [X], {"axis": 1}, 18, 1),
+    "a function": ("Celu", [X], {}, 18, 1),
+}
+
+
+def _read(model: Any) -> tuple[ModuleOp, CompilerContext]:
+    ctx = new_context()
+    return read_onnx(model, ctx), ctx
+
+
+def _left(module: ModuleOp) -> list[str]:
+    return [op.name for op in main_function(module).body.block.ops if not isinstance(op, ConstantOp)]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_they_leave_constants(name: str):
+    op_type, inputs, attributes, opset, outputs = NODES[name]
+    model = one_node(op_type, inputs, attributes, opset=opset, outputs=outputs, constants=range(len(inputs)))
+    module, ctx = _read(model)
+    assert _left(module) == ["func.return"]
+    assert len(ctx.resources) <= outputs  # what the inputs took is given back
+    wanted = by_onnxruntime(one_node(op_type, inputs, attributes, opset=opset, outputs=outputs), feeds_of(inputs))
+    found = evaluate_module(module, [], ctx.resources)
+    for expected, value in zip(wanted, found, strict=True):
+        assert expected.dtype == value.dtype
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+
+
+def _softmax(x: Array) -> Any:
+    return one_node("Softmax", [x], {"axis": 0}, constants=[0])
+
+
+def test_large_constants_wait_for_the_pass():
+    x = RNG.standard_normal(INPUT_LIMIT + 1).astype(np.float32)
+    assert "linalg.generic" in _left(_read(_softmax(x))[0])
+    assert _left(_read(_softmax(x[1:]))[0]) == ["func.return"]
+
+
+def test_halves_are_computed_as_the_program_computes_them():
+    x = RNG.standard_normal(9).astype(np.float16)
+    assert "linalg.generic" in _left(_read(_softmax(x))[0])
+    fed = fuseline.compile(one_node("Softmax", [x], {"axis": 0}), threads=1)(x)
+    np.testing.assert_array_equal(fuseline.compile(_softmax(x), threads=1).run({})["o0"], fed)
+
+
+def test_what_cannot_be_evaluated_yet_stays():
+    x, w, r = (RNG.standard_normal(shape).astype(np.float32) for shape in ((3, 1, 2), (1, 3, 2), (1, 3, 3)))
+    model = one_node("RNN", [x, w, r], {"hidden_size": 3}, constants=[0, 1, 2])
+    assert "func.call" in _left(_read(model)[0])
+    wanted = by_onnxruntime(one_node("RNN", [x, w, r], {"hidden_size": 3}), feeds_of([x, w, r]))[0]
+    np.testing.assert_allclose(fuseline.compile(model, threads=1).run({})["o0"], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_wild_indices_give_what_they_give_at_run_time():
+    indices = np.array([0, 7]).reshape(2, 1, 1)
+    fed, held = (one_node("GatherElements", [X, indices], {"axis": 0}, constants=places) for places in ((), (0, 1)))
+    wanted = fuseline.compile(fed, threads=1).run(feeds_of([X, indices]))["o0"]
+    np.testing.assert_array_equal(fuseline.compile(held, threads=1).run({})["o0"], wanted)

@@ -40,6 +40,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
         "generalize-named-ops",
         "require-equal-sizes",
+        "require-readable-places",
         "compute-halves-in-f32",
         "canonicalize",
         "cse",

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import AnyFloat, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import Tensor, static_size
@@ -88,6 +89,14 @@ class Program:
         if (lower_bound(dim) or 0) < least and (dim, least, True) not in self.ctx.requirements:
             self.ctx.require(SizeRequirement(dim, least, node, at_least=True))
             self.on_rollback(lambda: self.ctx.requirements.pop((dim, least, True), None))
+
+    def require_equal(self, left: Dim, right: Dim, node: str) -> None:
+        """Let the program refuse sizes that make two differ that `node` takes to be equal; raises FuselineError (E0107) for different numbers."""
+        if isinstance(left, int) and isinstance(right, int) and left != right:
+            raise FuselineError("E0107", f"sizes {left} and {right} must be equal", node=node)
+        if left != right and (left, right, False) not in self.ctx.requirements:
+            self.ctx.require(SizeRequirement(left, right, node))
+            self.on_rollback(lambda: self.ctx.requirements.pop((left, right, False), None))
 
     def unique(self, stem: str) -> str:
         """`stem` made safe for a symbol name, with a number where it is taken."""

@@ -99,6 +99,8 @@ def gather_nd(node: OnnxNode) -> Tensor:
     data, indices = node[0], node[1]
     batch = node.integer("batch_dims")
     depth = static_size(indices.dims[-1])
+    for size, count in zip(data.dims[:batch], indices.dims[:batch], strict=True):
+        node.program.require_equal(size, count, node.label)
     lead = indices.rank - 1
     dims = (*indices.dims[:-1], *data.dims[batch + depth :])
     parts = [column(node, indices, i) for i in range(depth)]

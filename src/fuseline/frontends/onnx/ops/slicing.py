@@ -78,7 +78,8 @@ def cut_of(first: Dim, last: Dim, step: int, size: Dim) -> Cut:
         top = sub(size, 1)
         begin, end = _clamped(first, 0, top, size), _clamped(last, -1, top, size)
         span = sub(begin, end)
-    return Cut(begin, _count(span, step), step)
+    count = _count(span, step)
+    return Cut(begin, count if (lower_bound(size) or 0) > 0 else minimum(count, size), step)  # of nothing no cut takes anything
 
 
 def _span(begin: Dim, end: Dim, first: Dim, size: Dim) -> Dim:

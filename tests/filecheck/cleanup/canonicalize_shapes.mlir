@@ -145,3 +145,24 @@ func.func @dims(%x: tensor<?x8xf32>, %n: index) -> (index, index, index) {
   %c = tensor.dim %f, %c0 : tensor<?x8xf32>
   return %a, %c, %b : index, index, index
 }
+
+// -----
+
+// The size of what is padded, joined or collapsed is arithmetic on the sizes of the operands.
+// CHECK-LABEL: func.func @dims_of_moved_data
+// CHECK-NOT: tensor.dim %{{[pjk]}}
+// CHECK: func.return
+func.func @dims_of_moved_data(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>, %n: index) -> (index, index, index, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[2, 0] high[%n, 0] {
+  ^bb0(%i: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<?x?xf32> to tensor<?x?xf32>
+  %j = tensor.concat dim(0) %x, %y : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %k = tensor.collapse_shape %x [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  %a = tensor.dim %p, %c0 : tensor<?x?xf32>
+  %b = tensor.dim %j, %c0 : tensor<?x?xf32>
+  %c = tensor.dim %k, %c0 : tensor<?xf32>
+  return %a, %b, %c, %p, %j, %k : index, index, index, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>
+}

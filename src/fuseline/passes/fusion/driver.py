@@ -277,6 +277,11 @@ class Driver:
                 self.edge_words[read.producer, read.consumer] = outcome
 
     def _join(self, join: Join) -> None:
+        parts = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
+        between = self.order.between(parts)
+        if between is not None:
+            self._tell(join.groups[-1], Outcome(join.rule, WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)))
+            return
         group = joined(join.groups)
         outcome = Outcome(join.rule, Legal())
         for arm in join.groups:
@@ -285,7 +290,7 @@ class Driver:
                     self.edge_words[read.producer, read.consumer] = outcome
         for arm in join.groups[1:]:
             self.side_by_side.append((join.rule, join.groups[0].root, arm.root))
-        self._replace(list(dict.fromkeys(self.group_of[node] for node in group.members)), group)
+        self._replace(parts, group)
 
     # records -------------------------------------------------------------------------------------------------------------------------
 

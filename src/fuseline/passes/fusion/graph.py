@@ -203,8 +203,10 @@ class FusionGraph:
     def _behind_free(self, op: Operation) -> frozenset[Node]:
         found = self._behind.get(id(op))
         if found is None:
-            values = operands_of(op)[1:] if is_view(op) else operands_of(op)  # what a view views is read
-            direct = {self._by_op[id(value.op)] for value in values if type(value) is OpResult and id(value.op) in self._by_op}
+            view = is_view(op)
+            values = operands_of(op)[1:] if view else operands_of(op)  # what a view views is read
+            bases = [value if view else _viewed(value) for value in values]  # what a free op asks of a view, it asks of what is viewed
+            direct = {self._by_op[id(value.op)] for value in bases if type(value) is OpResult and id(value.op) in self._by_op}
             found = self._behind[id(op)] = self._size_sources(_used_by(op)) | direct
         return found
 
@@ -230,6 +232,13 @@ class FusionGraph:
 
 
 _NO_NODES = frozenset[Node]()
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """The value behind the views that `value` is one of."""
+    while type(value) is OpResult and is_view(value.op):
+        value = operand_of(value.op, 0)
+    return value
 
 
 @by_identity

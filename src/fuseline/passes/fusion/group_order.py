@@ -51,7 +51,13 @@ class GroupOrder:
         return list(found)
 
     def between(self, parts: Collection[Group]) -> Group | None:
-        """A group outside on a path from one of `parts` to another, None where they could be one group."""
+        """A group on a path from one of `parts` to another that leaves them, None where they could be one group.
+
+        The path may lead through another group, or through a scalar or size that no group computes: then it is the group that needs it.
+        """
+        waiting = self._waiting_inside(parts)
+        if waiting is not None:
+            return waiting
         place = self.place
         last = max([place[part] for part in parts])
         # Nothing that comes after the last part leads back to one.
@@ -66,6 +72,14 @@ class GroupOrder:
             if any([other in parts for other in after]):
                 return group
             stack += after
+        return None
+
+    def _waiting_inside(self, parts: Collection[Group]) -> Group | None:
+        """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come before and after both."""
+        for part in parts:
+            for node in part.members:
+                if node.sized_by and any([self.group_of[other] in parts for other in node.sized_by]):
+                    return part
         return None
 
     def merge(self, parts: Sequence[Group], new: Group) -> None:

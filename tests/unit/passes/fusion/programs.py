@@ -14,6 +14,8 @@ from xdsl.ir.affine import AffineMap
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, dims_map, shape_of
 from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.cleanup.folds import dims
+from fuseline.passes.cleanup.folds.worklist import Worklist
 from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules
@@ -27,8 +29,8 @@ class Program:
 
     def __init__(self, *shapes: Sequence[int | str | None]) -> None:
         types: list[Attribute] = [TensorType(f32, [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]) for shape in shapes]
-        dims = [ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)]) for shape in shapes]
-        attributes = [DictionaryAttr({"fuseline.dims": names}) for names in dims]
+        sizes = [ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)]) for shape in shapes]
+        attributes = [DictionaryAttr({"fuseline.dims": names}) for names in sizes]
         self.function = func.FuncOp("main", (types, []), arg_attrs=ArrayAttr(attributes))
         self.module = ModuleOp([self.function])
         self.x = tuple(self.function.body.block.args)
@@ -159,9 +161,10 @@ class Program:
         return e.add(tensor.ExpandShapeOp.build(operands=[value, []], result_types=[TensorType(f32, sizes)], properties=properties)).result
 
     def done(self, *results: SSAValue) -> Program:
-        """Return `results` from the function."""
+        """Return `results` from the function; sizes are asked of what it is given, as in canonical IR."""
         self.emitter().add(func.ReturnOp(*results))
         self.function.update_function_type()
+        Worklist({tensor.DimOp: dims.FOLDS}).run(self.module)
         self.module.verify()
         return self
 

@@ -40,12 +40,50 @@ def fold_dim_of_result(op: tensor.DimOp, work: Worklist) -> bool:
         work.replace(op, [], [size])
         return True
     same = _same_shape(value, axis)
-    if same is None:
-        return False
-    source, axis = same
+    new = _asked_of(*same) if same is not None else _computed_size(value.op, axis)
+    if new:
+        work.replace(op, new)
+    return bool(new)
+
+
+def _asked_of(source: SSAValue, axis: int) -> list[Operation]:
+    """`tensor.dim` of `source`, and its axis."""
     index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
-    work.replace(op, [index, tensor.DimOp(source, index.result)])
-    return True
+    return [index, tensor.DimOp(source, index.result)]
+
+
+def _computed_size(op: Operation, axis: int) -> list[Operation]:
+    """Ops that compute the size of the result of `op` along `axis` from the sizes of its operands, the last of them the size; none where there is
+    no such rule. No size may be asked of a tensor that is computed: whoever needs the size would wait for the data."""
+    if type(op) is tensor.PadOp:
+        return _padded_size(op, axis)
+    if type(op) is tensor.ConcatOp:
+        return _reduced(arith.AddiOp, [_asked_of(part, axis) for part in op.inputs])
+    if type(op) is tensor.CollapseShapeOp:
+        group = [i.value.data for i in op.reassociation.data[axis].data]  # pyright: ignore[reportAttributeAccessIssue]
+        return _reduced(arith.MuliOp, [_asked_of(op.src, part) for part in group])
+    return []
+
+
+def _padded_size(op: tensor.PadOp, axis: int) -> list[Operation]:
+    """The unpadded size and what is added on both sides."""
+    terms = [_asked_of(op.source, axis)]
+    for static, dynamic in ((attributes.values(op.static_low), op.low), (attributes.values(op.static_high), op.high)):
+        if static[axis] == DYNAMIC_INDEX:
+            amount = _nth_dynamic(static, axis, dynamic)
+            terms[-1].append(arith.AddiOp(terms[-1][-1].results[0], amount))
+        else:
+            terms.append([arith.ConstantOp(IntegerAttr(static[axis], IndexType()))])
+    return _reduced(arith.AddiOp, terms)
+
+
+def _reduced(combine: type[arith.AddiOp] | type[arith.MuliOp], terms: Sequence[Sequence[Operation]]) -> list[Operation]:
+    """The ops of all `terms`, and those that combine the last result of each."""
+    ops, total = list(terms[0]), terms[0][-1].results[0]
+    for term in terms[1:]:
+        ops += [*term, combine(total, term[-1].results[0])]
+        total = ops[-1].results[0]
+    return ops
 
 
 def _nth_dynamic(sizes: Sequence[int], axis: int, dynamic: Sequence[SSAValue]) -> SSAValue:

@@ -63,4 +63,22 @@ def _evaluator(model: bytes) -> tuple[Any, list[str]]:
         hint = "pip install onnx"
         raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
     proto = onnx.load_model_from_string(model)
-    return evaluator(proto), [value.name for value in proto.graph.input]
+    made = evaluator(proto)
+    _freeze(made)
+    return made, [value.name for value in proto.graph.input]
+
+
+def _freeze(evaluator: Any) -> None:
+    """Make constants read-only, those inside bodies too: an evaluator may answer them again and again."""
+    for array in evaluator.rt_inits_.values():
+        _freeze_array(array)
+    for node in evaluator.rt_nodes_:
+        for value in vars(node).values():
+            if hasattr(value, "rt_nodes_"):
+                _freeze(value)
+            _freeze_array(value)
+
+
+def _freeze_array(value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False

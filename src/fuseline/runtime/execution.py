@@ -15,7 +15,8 @@ from fuseline.runtime import abi, host
 from fuseline.runtime.command_table import Addresses, CommandTable, LoopRow, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec
+from fuseline.runtime.ownership import Held
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec, is_held
 from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -42,11 +43,11 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
 
 
 class Values(NamedTuple):
-    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot."""
+    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot (None: not there yet)."""
 
     inputs: Sequence[Array]
     outputs: list[Array | None]
-    held: list[Any]
+    held: list[Held | None]
 
 
 class Runnable(Protocol):
@@ -179,20 +180,20 @@ class Execution:
 
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
-        return host.call(step, [tensor and self._operand(tensor, values) for tensor in step.inputs])
+        memory = {tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_held(tensor)}
+        operands = [tensor and (values.held[tensor.place.number] if is_held(tensor) else memory[tensor]) for tensor in step.inputs]
+        call = host.Call(step.executor, step.node, step.label, [is_held(tensor) for tensor in step.outputs])
+        return host.call(call, operands, list(memory.values()))
 
     def keep(self, step: HostCall, answers: Sequence[Any], values: Values) -> None:
         """Put the answers of a host call where they were planned to be."""
         for target, answer in zip(step.outputs, answers, strict=False):
             if target is None:
                 continue
-            if target.place.segment == "held":
+            if is_held(target):
                 values.held[target.place.number] = answer
             else:
                 host.store(step.label, self._view(target, values), answer)
-
-    def _operand(self, tensor: HostTensor, values: Values) -> Any:
-        return values.held[tensor.place.number] if tensor.place.segment == "held" else self._view(tensor, values)
 
     def _view(self, tensor: HostTensor, values: Values) -> Array:
         """The memory of a host call's operand or result as an array."""

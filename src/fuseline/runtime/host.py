@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
-from fuseline.runtime.program import HostCall, HostTensor
+from fuseline.runtime.ownership import Held, lend, take
 
 Array = NDArray[Any]
 
 Executor: TypeAlias = Callable[[bytes, Sequence[Any]], Sequence[Any]]
-"""Runs a serialised node on its inputs (None: left out; read-only for the executor) and answers all its outputs in order.
+"""Runs a serialised node on its inputs (None: left out) and answers all its outputs in order.
 
-Values are arrays, or what `fuseline.runtime.held` keeps: lists, dicts, None.
+Values are arrays, or what `fuseline.runtime.held` keeps: lists, dicts, None. Inputs are lent: read-only, and good while the call lasts; an
+answer may lie in their memory. Arrays that an executor keeps itself and answers more than once must be read-only.
 """
 
 _executors: dict[str, Executor] = {}
@@ -37,26 +38,62 @@ def executor(name: str) -> Executor:
     return found
 
 
-def call(step: HostCall, operands: Sequence[Any]) -> list[Any]:
-    """What the executor answers for `step`, one value per result of the step: an array, or anything where the result is held.
+class Call(NamedTuple):
+    """One call of a host operator: `label` names its node in errors, `held` says for each result whether it is to be held."""
 
-    Raises FuselineError: E0503 without the executor, E0107 where an answer is missing.
+    executor: str
+    node: bytes
+    label: str
+    held: Sequence[bool]
+
+
+def call(step: Call, operands: Sequence[Held | Array | None], lent: Sequence[Array]) -> list[Any]:
+    """What the executor answers, one value per result: `Held` where it is to be held, else an array.
+
+    `lent` are the operands that lie in memory which the program uses again: an answer that is to be held does not stay there, an array may,
+    and is good until they change. Raises FuselineError that names the node: E0503 without the executor, E0107 where an answer is missing or
+    is no array, E0106 for an exception in the executor, and what the executor raises itself.
     """
-    answers = executor(step.executor)(step.node, operands)
-    if len(answers) < len(step.outputs):
-        raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(step.outputs)}", node=step.label)
-    return [answer if is_held(tensor) else np.asarray(answer) for answer, tensor in zip(answers, step.outputs, strict=False)]
+    answers = _answers(step, [lend(operand) for operand in operands])
+    if len(answers) < len(step.held):
+        raise FuselineError("E0107", f"host operator answered {len(answers)} results of {len(step.held)}", node=step.label)
+    return [take(answer, lent) if held else _array(answer, step.label) for answer, held in zip(answers, step.held, strict=False)]
 
 
-def is_held(tensor: HostTensor | None) -> bool:
-    """Whether an operand or result is passed by reference."""
-    return tensor is not None and tensor.place.segment == "held"
+def _answers(step: Call, operands: Sequence[Any]) -> Sequence[Any]:
+    run = executor(step.executor)
+    try:
+        return run(step.node, operands)
+    except FuselineError as error:
+        if error.node is not None:
+            raise
+        raise FuselineError(error.code, error.message, node=step.label, hint=error.hint) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # an executor may raise anything
+        detail = f"the host executor {step.executor!r} failed: {type(error).__name__}: {error}"
+        raise FuselineError("E0106", detail, node=step.label) from error
+
+
+def _array(answer: Any, label: str) -> Array:
+    try:
+        return np.asarray(answer)
+    except ValueError as error:  # rows of different lengths
+        raise FuselineError("E0107", f"host operator answered a {type(answer).__name__}, planned was an array: {error}", node=label) from error
 
 
 def store(label: str, target: Array, answer: Array) -> None:
-    """Put an answer where it was planned to be; raises FuselineError (E0107) where it has another shape or kind than was planned."""
+    """Put an answer where it was planned to be; raises FuselineError (E0107) where it has another shape, or elements that are no numbers of
+    the planned kind and range (floats are rounded)."""
     if answer.shape != target.shape:
         raise FuselineError("E0107", f"host operator answered shape {answer.shape}, planned was {target.shape}", node=label)
     if not np.can_cast(answer.dtype, target.dtype, "same_kind"):
         raise FuselineError("E0107", f"host operator answered dtype {answer.dtype}, planned was {target.dtype}", node=label)
     np.copyto(target, answer)
+    if not _holds(target.dtype, answer.dtype) and (target != answer).any():
+        raise FuselineError("E0107", f"host operator answered {answer.dtype} numbers that no {target.dtype} is", node=label)
+
+
+def _holds(wide: np.dtype[Any], narrow: np.dtype[Any]) -> bool:
+    """Whether each number of `narrow` is one of `wide`, or is rounded to one."""
+    return wide.kind not in "iu" or np.can_cast(narrow, wide, "safe")

@@ -90,6 +90,11 @@ class HostTensor(NamedTuple):
     dims: tuple[Size, ...]
 
 
+def is_held(tensor: HostTensor | None) -> bool:
+    """Whether an operand or result of a host call is passed by reference."""
+    return tensor is not None and tensor.place.segment == "held"
+
+
 class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fuseline.errors import FuselineError
 from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
 from fuseline.runtime.held import is_tensor_type, release
+from fuseline.runtime.learned_sizes import learn_sizes
 from fuseline.runtime.memory import aligned_empty
-from fuseline.runtime.program import HostCall, Program, Step, TensorSpec
-from fuseline.runtime.requirements import check_requirements
-from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
+from fuseline.runtime.ownership import Held, hand_out, lend
+from fuseline.runtime.program import HostCall, Program, Step, TensorSpec, is_held
+from fuseline.runtime.sizes import Size, SizeEvaluator, symbols_of
 
 Stage = tuple[tuple[Step, ...], HostCall | None]
 """Steps, and the call behind them that makes sizes known."""
@@ -41,8 +41,8 @@ def _symbols(call: HostCall) -> set[str]:
     return {symbol for tensor in call.outputs if tensor for size in tensor.dims for symbol in symbols_of(size)}
 
 
-def _held_input(spec: TensorSpec, array: Array) -> Any:
-    return array if is_tensor_type(spec.type) else release(array)
+def _held_input(spec: TensorSpec, array: Array) -> Held:
+    return lend(array if is_tensor_type(spec.type) else release(array))
 
 
 _NO_STAGE = -1
@@ -78,24 +78,24 @@ class StagedExecution:
             if call is not None:
                 arena = call.arena_bytes or arena
                 self._call(call, execution, arena, sizes, values)
-        return [self._output(spec, array, values) for spec, array in zip(self._program.outputs, outputs, strict=True)]
+        held = iter(self._held_outputs(values))
+        return [array if spec.slot is None else next(held) for spec, array in zip(self._program.outputs, outputs, strict=True)]
 
     def _in_memory(self, inputs: Sequence[Array]) -> list[Array]:
         return [_IN_NO_MEMORY if spec.slot is not None else array for spec, array in zip(self._program.inputs, inputs, strict=True)]
 
-    def _held(self, inputs: Sequence[Array]) -> list[Any]:
+    def _held(self, inputs: Sequence[Array]) -> list[Held | None]:
         """The slots, those of inputs filled."""
-        held: list[Any] = [None] * self._program.slots
+        held: list[Held | None] = [None] * self._program.slots
         for spec, array in zip(self._program.inputs, inputs, strict=True):
             if spec.slot is not None:
                 held[spec.slot] = _held_input(spec, array)
         return held
 
-    def _output(self, spec: TensorSpec, array: Array | None, values: Values) -> Any:
-        if spec.slot is not None:
-            return values.held[spec.slot]
-        assert array is not None
-        return array
+    def _held_outputs(self, values: Values) -> list[Any]:
+        """The outputs that were held, as the caller's own."""
+        fed, left = ([values.held[spec.slot] for spec in side if spec.slot is not None] for side in (self._program.inputs, self._program.outputs))
+        return hand_out(left, fed)
 
     def _bind(self, stage: int, arena: Size, values: Mapping[str, int]) -> Execution:
         """The steps of a stage (or none), bound to memory."""
@@ -120,20 +120,7 @@ class StagedExecution:
         """Run the call, learn the sizes of what it answers, make room for it, keep it."""
         answers = before.call(call, values)
         for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None and tensor.place.segment != "held":
-                self._learn(call.label, tensor.dims, answer.shape, sizes)
+            if tensor is not None and not is_held(tensor):
+                learn_sizes(self._program, call.label, tensor.dims, answer.shape, sizes)
         self._allocate(values.outputs, sizes)
         self._bind(_NO_STAGE, arena, sizes).keep(call, answers, values)
-
-    def _learn(self, label: str, dims: Sequence[Size], shape: Sequence[int], values: dict[str, int]) -> None:
-        if len(dims) != len(shape):
-            raise FuselineError("E0107", f"host operator answered rank {len(shape)}, planned was {len(dims)}", node=label)
-        for size, actual in zip(dims, shape, strict=True):
-            name = symbol_of(size)
-            if name is None or name in values:
-                continue
-            low, high = self._program.symbols.get(name, (0, None))
-            if actual < low or (high is not None and actual > high):
-                raise FuselineError("E0107", f"host operator answered size {actual} for {name}, which must be in {low}..{high}", node=label)
-            values[name] = actual
-            check_requirements(self._program.requirements, values, new=name)

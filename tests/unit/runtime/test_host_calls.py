@@ -86,7 +86,7 @@ def test_an_exception_in_the_executor_leaves_the_session_usable(kit: Any) -> Non
 
     session = _session(kit, "test-flaky", 2)
     host.register("test-flaky", fail)
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(FuselineError, match=r"E0106 \[Foo_3\].*ValueError: no"):
         session.run({"x": np.ones(64, np.float32)})
     host.register("test-flaky", lambda node, inputs: [inputs[0]])  # pyright: ignore[reportReturnType, reportArgumentType]
     assert session.run({"x": np.ones(64, np.float32)})["y"][0] == 4

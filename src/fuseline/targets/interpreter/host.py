@@ -10,7 +10,9 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 
 from fuseline.errors import FuselineError
-from fuseline.runtime.host import executor
+from fuseline.ir.flow import HostType
+from fuseline.ir.provenance import provenance
+from fuseline.runtime import host
 
 HOST_EXECUTOR = "onnx"
 """Name under which a higher layer registers what runs ONNX nodes."""
@@ -21,9 +23,6 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
     node = declaration.attributes.get("fuseline.onnx_node")
     if not isinstance(node, StringAttr):
         raise FuselineError("E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data)
-    return call_node(base64.b64decode(node.data), operands)
-
-
-def call_node(node: bytes, operands: Sequence[Any]) -> Sequence[Any]:
-    """Run a serialised ONNX node on arrays and held values."""
-    return executor(HOST_EXECUTOR)(node, operands)
+    label = ", ".join(provenance(declaration)) or declaration.sym_name.data
+    held = [isinstance(type_, HostType) for type_ in declaration.function_type.outputs]
+    return host.call(host.Call(HOST_EXECUTOR, base64.b64decode(node.data), label, held), operands, ())

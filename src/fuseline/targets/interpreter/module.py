@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function, main_function
 from fuseline.errors import FuselineError
+from fuseline.runtime.ownership import hand_out, lend
 from fuseline.targets.interpreter.host import call_declared
 
 Array = NDArray[Any]
@@ -46,4 +47,5 @@ class Interpreter:
                 raise FuselineError("E0202", "no feed for this input", node=name)
         arguments = [feeds[name] for name in self.inputs]
         results = evaluate_function(self.function, arguments, self.resources, double=self.double, host_call=call_declared)
-        return dict(zip(self.outputs, results, strict=True))
+        owned = hand_out(map(lend, results), map(lend, [*arguments, *self.resources.values()]))
+        return dict(zip(self.outputs, owned, strict=True))

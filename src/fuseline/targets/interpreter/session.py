@@ -15,20 +15,22 @@ from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.schedule import Boundary, CopyStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.runtime import host
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.held import is_tensor_type, release
+from fuseline.runtime.learned_sizes import learn_sizes
+from fuseline.runtime.ownership import Held, hand_out, lend
 from fuseline.runtime.program import Program, TensorSpec
-from fuseline.runtime.requirements import check_requirements
-from fuseline.runtime.sizes import size_from_json
-from fuseline.targets.interpreter.host import call_node
+from fuseline.runtime.sizes import Size, size_from_json
 
 Array = NDArray[Any]
 
 
 def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:
     """Inputs or outputs as the runtime describes them."""
-    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims), b.slot, b.type) for b in boundaries)
+    return tuple(TensorSpec(b.name, b.dtype, _sizes(b.dims), b.slot, b.type) for b in boundaries)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class InterpretedSession:
         memory = _Memory(self.artifact, arrays, sizes)
         for step in self.artifact.schedule.steps:
             self._step(step, memory)
-        return {spec.name: memory.output(i) for i, spec in enumerate(self.outputs)}
+        return dict(zip([spec.name for spec in self.outputs], memory.results(), strict=True))
 
     def _step(self, step: Step, memory: _Memory) -> None:
         if isinstance(step, LoopStep):
@@ -80,12 +82,23 @@ class InterpretedSession:
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
         elif isinstance(step, HostStep):
-            answers = call_node(step.node, [memory.read(operand) for operand in step.operands])
-            memory.learn(step, answers)
-            memory.write(step.results, answers)
+            memory.keep(step, self._call(step, memory))
         else:
             sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
             memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]))
+
+    def _call(self, step: HostStep, memory: _Memory) -> list[Any]:
+        operands = [memory.read(operand) for operand in step.operands]
+        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not _is_held(operand)]
+        return host.call(host.Call(step.executor, step.node, step.label, [_is_held(operand) for operand in step.results]), operands, lent)
+
+
+def _is_held(operand: Operand) -> bool:
+    return operand.slot.segment == "held"
+
+
+def _sizes(dims: Iterable[Dim]) -> tuple[Size, ...]:
+    return tuple(size_from_json(d.to_json(dim)) for dim in dims)
 
 
 class _Memory:
@@ -93,33 +106,42 @@ class _Memory:
 
     def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
         schedule = self.schedule = program.schedule
-        self.inputs, self.sizes, self.requirements = inputs, dict(sizes), program.program.requirements
+        self.inputs, self.sizes, self.program = inputs, dict(sizes), program.program
         self.iteration = 0
-        self.held: list[Any] = [None] * schedule.slots
+        self.held: list[Held | None] = [None] * schedule.slots
         for boundary, array in zip(schedule.inputs, inputs, strict=True):
             if boundary.slot is not None:
-                self.held[boundary.slot] = array if is_tensor_type(boundary.type) else release(array)
+                self.held[boundary.slot] = lend(array if is_tensor_type(boundary.type) else release(array))
         initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
         self.arena = np.full(d.evaluate(initial, sizes), 0xFF, np.uint8)
         self._outputs: dict[int, Array] = {}
 
-    def output(self, index: int) -> Any:
-        """An output, made when it is first asked for: its sizes may have turned up during the run."""
+    def results(self) -> list[Any]:
+        """The outputs, as the caller's own."""
+        fed, left = ([self.held[border.slot] for border in side if border.slot is not None] for side in (self.schedule.inputs, self.schedule.outputs))
+        held = iter(hand_out(left, fed))
+        return [self._output(i) if border.slot is None else next(held) for i, border in enumerate(self.schedule.outputs)]
+
+    def _output(self, index: int) -> Array:
+        """An output in memory, made when it is first asked for: its sizes may have turned up during the run."""
         boundary = self.schedule.outputs[index]
-        if boundary.slot is not None:
-            return self.held[boundary.slot]
         if index not in self._outputs:
             self._outputs[index] = np.empty([d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype))
         return self._outputs[index]
 
-    def learn(self, step: HostStep, answers: Sequence[Any]) -> None:
-        """Take the sizes that a host operator is the first to know from what it answers, and grow the arena to them."""
-        for operand, answer in zip(step.results, answers, strict=False):
-            for dim, actual in zip(operand.dims, np.shape(answer) if operand.dims else (), strict=False):
-                for symbol in d.symbols(dim):
-                    if d.to_text(dim) == symbol.name:
-                        self.sizes.setdefault(symbol.name, actual)
-                        check_requirements(self.requirements, self.sizes, new=symbol.name)
+    def keep(self, step: HostStep, answers: Sequence[Any]) -> None:
+        """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make known."""
+        for operand, answer in zip(step.results, answers, strict=True):
+            if not _is_held(operand):
+                learn_sizes(self.program, step.label, _sizes(operand.dims), answer.shape, self.sizes)
+        self._grow(step)
+        for operand, answer in zip(step.results, answers, strict=True):
+            if _is_held(operand):
+                self.held[operand.slot.index] = answer
+            else:
+                host.store(step.label, self._view(operand), answer)
+
+    def _grow(self, step: HostStep) -> None:
         missing = d.evaluate(step.arena_bytes, self.sizes) - self.arena.size
         if missing > 0:
             self.arena = np.concatenate([self.arena, np.full(missing, 0xFF, np.uint8)])
@@ -140,14 +162,14 @@ class _Memory:
         if slot.segment == "arena":
             return self.arena
         if slot.segment == "output":
-            array = self.output(slot.index)
+            array = self._output(slot.index)
         else:
             array = (self.schedule.constants if slot.segment == "constant" else self.inputs)[slot.index]
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
     def read(self, operand: Operand) -> Any:
         """A copy-free view of an operand's bytes as its tensor, or the value that is held."""
-        return self.held[operand.slot.index] if operand.slot.segment == "held" else self._view(operand)
+        return self.held[operand.slot.index] if _is_held(operand) else self._view(operand)
 
     def _view(self, operand: Operand) -> Array:
         shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
@@ -161,11 +183,6 @@ class _Memory:
 
     def write(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> None:
         """Store results where they belong; all are computed before any is stored."""
-        for operand, array in zip(operands, arrays, strict=False):
-            if operand.slot.segment == "held":
-                self.held[operand.slot.index] = array
-                continue
-            target, answer = self._view(operand), np.asarray(array)
-            if answer.size != target.size:  # a host operator whose result is not what shape inference says
-                raise FuselineError("E0107", f"an operator answered shape {answer.shape}, planned was {target.shape}")
-            target[...] = answer.reshape(target.shape).astype(target.dtype, copy=False)
+        for operand, array in zip(operands, arrays, strict=True):
+            target = self._view(operand)
+            target[...] = np.asarray(array).reshape(target.shape).astype(target.dtype, copy=False)

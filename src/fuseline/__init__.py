@@ -9,31 +9,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fuseline import onnx_backend
     from fuseline.api import CompiledModel, compile, load
     from fuseline.errors import FuselineError
-    from fuseline.interop import onnx_backend
     from fuseline.interop.inference_session import InferenceSession
+    from fuseline.interop.session_options import GraphOptimizationLevel, RunOptions, SessionOptions
 
 __version__ = "0.1.0"
-__all__ = ["CompiledModel", "FuselineError", "InferenceSession", "compile", "load", "onnx_backend"]
+__all__ = ["CompiledModel", "FuselineError", "GraphOptimizationLevel", "InferenceSession", "RunOptions", "SessionOptions", "compile", "load"]
+__all__ += ["onnx_backend"]
+
+_BESIDE_A_SESSION = (
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "RunOptions",
+    "SessionOptions",
+    "get_all_providers",
+    "get_available_providers",
+    "get_device",
+    "set_default_logger_severity",
+    "set_seed",
+)
+"""What scripts written for onnxruntime import beside its session."""
 
 _HOMES = {
     "CompiledModel": "fuseline.api",
     "FuselineError": "fuseline.errors",
     "InferenceSession": "fuseline.interop.inference_session",
+    "ModelMetadata": "fuseline.interop.inference_session",
+    "NodeArg": "fuseline.interop.inference_session",
     "compile": "fuseline.api",
     "load": "fuseline.api",
+    **dict.fromkeys(_BESIDE_A_SESSION, "fuseline.interop.session_options"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "onnx_backend":
-        return import_module("fuseline.interop.onnx_backend")
+        return _backend()
     if name not in _HOMES:
         raise AttributeError(f"module 'fuseline' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _backend() -> Any:
+    from fuseline.border import border
+
+    with border("import"):
+        return import_module("fuseline.onnx_backend")
 
 
 def __dir__() -> list[str]:

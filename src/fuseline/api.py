@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from fuseline.arguments import path_option, thread_count, wrong
+from fuseline.border import border, coded
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
+from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
 
 if TYPE_CHECKING:
     import onnx
 
-    from fuseline.pipeline import CompileOptions
+    from fuseline.compile_options import CompileOptions
     from fuseline.report.records import CompileRecord, Decision
 
 onnx_reference.install()  # artifacts may hold operators that run there
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
+Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | onnx.ModelProto"
 Progress: TypeAlias = Callable[[str, int, int], None]
 Shape: TypeAlias = "str | int | Sequence[int]"
 
@@ -91,7 +95,10 @@ class CompiledModel:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name for feeds by name. Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype."""
-        return self.session.run(feeds)
+        try:
+            return self.session.run(feeds)
+        except Exception as error:  # noqa: BLE001 - the border, in line: this is the hot path
+            raise coded(error, "run") from error.__cause__ if isinstance(error, FuselineError) else error
 
     def __call__(self, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
         """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as `run` does."""
@@ -137,18 +144,28 @@ class CompiledModel:
         """What was decided about every candidate merge, and why."""
         return self.record.decisions
 
+    @border("save")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program as one file, at once or not at all. Raises FuselineError E0502."""
-        self.session.artifact.save(path)
+        self.session.artifact.save(path_option("path", path))
 
     def __repr__(self) -> str:
         ends = ", ".join(item.name for item in self.inputs), ", ".join(item.name for item in self.outputs)
         return f"<fuseline.CompiledModel ({ends[0]}) -> ({ends[1]}), {self.threads} threads>"
 
 
-def source_of(model: Model) -> Path | onnx.ModelProto:
-    """What the pipeline takes: a path or a model in memory."""
-    return Path(model) if isinstance(model, str | os.PathLike) else model
+def source_of(model: Model) -> Path | bytes | onnx.ModelProto:
+    """What the pipeline takes: a path, or a model in memory. Raises FuselineError (E0501) for anything else, an artifact included."""
+    if isinstance(model, bytes | bytearray | memoryview):
+        return bytes(model)
+    if isinstance(model, str | os.PathLike):
+        path = path_option("model", model)
+        if path.suffix == ARTIFACT_SUFFIX:
+            raise FuselineError("E0501", "an artifact is compiled already", node=str(path), hint="fuseline.load(path) loads it")
+        return path
+    if not hasattr(model, "graph") or not hasattr(model, "SerializeToString"):
+        raise wrong("model", model, "a path, the bytes of an ONNX model or an onnx.ModelProto")
+    return model
 
 
 def shape_option(shape: Shape) -> int | tuple[int, ...]:
@@ -158,13 +175,21 @@ def shape_option(shape: Shape) -> int | tuple[int, ...]:
     ((1, 3, 224, 224), (1, 512), 128, (2, 3))
     """
     if not isinstance(shape, str):
-        return shape if isinstance(shape, int) else tuple(shape)
+        return _numbers(shape)
     parts = shape.split(".." if ".." in shape else "x")
     if not all(part.isdecimal() for part in parts):
         raise FuselineError("E0501", f"no shape: {shape!r}", hint="write 1x3x224x224, 128 or 1..512")
     return int(shape) if len(parts) == 1 else tuple(int(part) for part in parts)
 
 
+def _numbers(shape: Any) -> int | tuple[int, ...]:
+    try:
+        return index(shape) if hasattr(shape, "__index__") else tuple(index(size) for size in shape)
+    except TypeError as error:
+        raise FuselineError("E0501", f"no shape: {shape!r}", hint="give whole numbers: (1, 3, 224, 224), 128 or '1..512'") from error
+
+
+@border("compile")
 def emit(model: Model, stage: str, *, progress: Progress | None = None, **choices: Any) -> str:
     """The IR of `model` after a stage as text; `choices` are the other arguments of `compile`. Raises E0501 for an unknown stage."""
     from fuseline import pipeline
@@ -172,13 +197,15 @@ def emit(model: Model, stage: str, *, progress: Progress | None = None, **choice
     return pipeline.emit(source_of(model), _options(emit=stage, progress=progress, **choices))
 
 
-def _options(*, shapes: Mapping[str, Shape] | None = None, plan: Any = None, rules: Sequence[Any] = (), **choices: Any) -> CompileOptions:
-    from fuseline.pipeline import CompileOptions
+def _options(**choices: Any) -> CompileOptions:
+    """The options behind the arguments of `compile`; raises FuselineError (E0501) for a wrong one."""
+    from fuseline.compile_options import CompileOptions
 
-    sizes = {name: shape_option(shape) for name, shape in (shapes or {}).items()}
-    return CompileOptions(shapes=sizes, plan=None if plan is None else Path(plan), rules=tuple(Path(rule) for rule in rules), **choices)
+    options = CompileOptions(**choices)
+    return replace(options, shapes={name: shape_option(shape) for name, shape in (options.shapes or {}).items()})
 
 
+@border("compile")
 def compile(
     model: Model,
     *,
@@ -208,8 +235,6 @@ def compile(
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
-    from fuseline.pipeline import compile_program
-
     options = _options(
         target=target,
         threads=threads,
@@ -222,10 +247,25 @@ def compile(
         numerics=numerics,
         progress=progress,
     )
-    program: Any = compile_program(source_of(model), options)
-    return CompiledModel(Session(program, threads=threads) if isinstance(program, Artifact) else program.session(threads))
+    source = source_of(model)
+    from fuseline.pipeline import compile_program
+
+    program: Any = compile_program(source, options)
+    return CompiledModel(Session(program, threads=options.threads) if isinstance(program, Artifact) else program.session(options.threads))
 
 
-def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False) -> CompiledModel:
-    """The artifact at `path`; `verify` checks the digest of every constant, too. Raises FuselineError: E0401, E0402, E0403."""
-    return CompiledModel(load_session(path, threads=threads, verify=verify))
+@border("load")
+def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False, **choices: Any) -> CompiledModel:
+    """The artifact at `path`; `verify` checks the digest of every constant, too.
+
+    Raises FuselineError: E0401, E0402, E0403 for the file; E0501 for an argument of `compile`, which has no say in what is compiled already.
+    """
+    refuse_choices(choices)
+    return CompiledModel(load_session(path_option("path", path), threads=thread_count(threads), verify=verify))
+
+
+def refuse_choices(choices: Mapping[str, Any]) -> None:
+    """Raises FuselineError (E0501) for the first option given with an artifact."""
+    for name in choices:
+        hint = "give it to fuseline.compile, with the model"
+        raise FuselineError("E0501", f"{name} is for compiling, and an artifact is compiled already", hint=hint)

@@ -53,19 +53,30 @@ class FuselineError(Exception):
         message: what went wrong, one sentence, with the values at fault.
         node: the ONNX node, feed, pass or file concerned, as the user knows it.
         hint: what the user can do next.
+        phase: what was being done, where that helps: `read`, `layout/fold-unit-dims`, `run`.
     """
 
-    def __init__(self, code: str, message: str, *, node: str | None = None, hint: str | None = None) -> None:
+    def __init__(self, code: str, message: str, *, node: str | None = None, hint: str | None = None, phase: str | None = None) -> None:
         if code not in ERROR_TITLES:
             raise KeyError(code)
-        self.code, self.message, self.node, self.hint = code, message, node, hint
+        self.code, self.message, self.node, self.hint, self.phase = code, message, node, hint, phase
         super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (self.code, self.message, self.node, self.hint, self.phase)
 
     def __str__(self) -> str:
         where = f" [{self.node}]" if self.node else ""
+        phase = f" [in {self.phase}]" if self.phase else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.code}{where}: {self.message}{hint}"
+        return f"{self.code}{where}: {self.message}{phase}{hint}"
 
     def to_json(self) -> dict[str, Any]:
         """The error as one JSON-ready mapping, as printed under `--json`."""
-        return {"code": self.code, "title": ERROR_TITLES[self.code], "message": self.message, "node": self.node, "hint": self.hint}
+        texts = {"message": self.message, "node": self.node, "hint": self.hint, "phase": self.phase}
+        return {"code": self.code, "title": ERROR_TITLES[self.code], **texts}
+
+
+def _made_again(code: str, message: str, node: str | None, hint: str | None, phase: str | None) -> FuselineError:
+    """What a pickled error is made from, with its parts in order."""
+    return FuselineError(code, message, node=node, hint=hint, phase=phase)

@@ -9,9 +9,9 @@ import base64
 import gc
 import hashlib
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.passes import ModulePass
 
+from fuseline.border import border
+from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
@@ -98,32 +100,6 @@ STAGES = ("input", *PHASES, PLAN_STAGE)
 PRINTED_WEIGHT_BYTES = 256
 """Weights up to this size are printed with the IR of a stage; a larger one is a name."""
 
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompileOptions:
-    """What a user may choose.
-
-    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
-    process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`,
-    `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
-    """
-
-    target: str = "cpu"
-    threads: int | None = None
-    shapes: Mapping[str, Any] | None = None
-    dedup: str = "exact"
-    plan: Path | None = None
-    plan_strict: bool = False
-    rules: Sequence[Path] = ()
-    fusion: str = "default"
-    numerics: str = "default"
-    emit: str | None = None
-    verify_each: bool = False
-    progress: Progress | None = None
-    pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
     """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the node or line."""
@@ -142,9 +118,10 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
         _report(options, phase, number, len(PHASES))
         start = time.perf_counter()
         for name in names:
-            _make_pass(name, options).apply(ctx, module)
-            if options.verify_each:
-                module.verify()
+            with border(f"{phase}/{name}"):
+                _make_pass(name, options).apply(ctx, module)
+                if options.verify_each:
+                    module.verify()
         _add_seconds(ctx, phase, start)
         if phase == until:
             return
@@ -190,7 +167,8 @@ def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[Modul
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     _report(options, "read", 0, len(PHASES))
     start = time.perf_counter()
-    module = read_program(source, ctx, options.shapes)
+    with border("read"):
+        module = read_program(source, ctx, options.shapes)
     _add_seconds(ctx, "read", start)
     return module, ctx
 
@@ -248,10 +226,20 @@ def _compile_branches(module: ModuleOp, ctx: CompilerContext, options: CompileOp
     for call in calls:
         function = declared.get(call.callee.string_value())
         if function is not None and function.attributes.get("fuseline.host_op") == StringAttr("If"):
-            with suppress(FuselineError):
+            with _left_to_the_host():
                 programs = _install_branches(function, replace(options, shapes=None, plan=None, progress=None))
                 found |= {node: programs for node in provenance(call) if programs}
     return found
+
+
+@contextmanager
+def _left_to_the_host() -> Generator[None]:
+    """A refusal inside leaves the operator to the host; a failure of our own (E0901) is none and is raised."""
+    try:
+        yield
+    except FuselineError as error:
+        if error.code == "E0901":
+            raise
 
 
 def _install_branches(function: FuncOp, options: CompileOptions) -> list[Artifact]:
@@ -284,16 +272,18 @@ def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, targe
     executables = [op for op in module.ops if isinstance(op, ExecutableOp)]
     _report(options, "codegen", len(PHASES), len(PHASES))
     start = time.perf_counter()
-    compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources)
+    with border("codegen"):
+        compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources)
     kernels = {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
     _add_seconds(ctx, "codegen", start)
     _report(options, "schedule", len(PHASES), len(PHASES))
     start = time.perf_counter()
-    branches = _compile_branches(module, ctx, options) if target.makes_artifacts else {}
-    schedule = build_schedule(ctx, module)
-    constants = pack_constants(schedule, kernels)
-    _add_seconds(ctx, "schedule", start)
-    record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")
-    for node, programs in branches.items():
-        _record_branches(ctx.records, node, programs)
-    return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model})
+    with border("schedule"):
+        branches = _compile_branches(module, ctx, options) if target.makes_artifacts else {}
+        schedule = build_schedule(ctx, module)
+        constants = pack_constants(schedule, kernels)
+        _add_seconds(ctx, "schedule", start)
+        record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")
+        for node, programs in branches.items():
+            _record_branches(ctx.records, node, programs)
+        return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model, **ctx.metadata})

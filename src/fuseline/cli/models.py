@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from fuseline.cli.console import progress, warn
 from fuseline.errors import FuselineError
+from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 
 if TYPE_CHECKING:
     from fuseline.api import CompiledModel
     from fuseline.report.records import CompileRecord
-
-ARTIFACT_SUFFIX = ".fuse"
 
 
 def is_artifact(path: Path) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 from fuseline.cli.console import emit, say
 from fuseline.cli.feeds import Feeds, flat_outputs, output_files, parse_feeds
 from fuseline.cli.files import write_all_atomically
-from fuseline.cli.models import ARTIFACT_SUFFIX, compiled, require_onnx
+from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 
 if TYPE_CHECKING:
     from fuseline.api import CompiledModel

@@ -13,6 +13,8 @@ import onnx
 import onnx.backend.base
 import onnx.helper
 
+from fuseline.border import border
+from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference
 from fuseline.pipeline import CompileOptions, compile_program
 from fuseline.runtime import Session
@@ -26,10 +28,13 @@ class FuselineBackendRep(onnx.backend.base.BackendRep):
     def __init__(self, session: Session) -> None:
         self.session = session
 
+    @border("run")
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs in order. Raises FuselineError: E0202 to E0204 for the feeds."""
         del kwargs
         arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+        if len(arrays) > len(self.session.inputs):
+            raise FuselineError("E0201", f"{len(arrays)} feeds given, the model has {len(self.session.inputs)} inputs")
         feeds = {spec.name: array for spec, array in zip(self.session.inputs, arrays, strict=False)}
         return tuple(self.session.run(feeds).values())
 
@@ -43,9 +48,11 @@ class FuselineBackend(onnx.backend.base.Backend):
         return device.partition(":")[0] == "CPU"
 
     @classmethod
+    @border("compile")
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> FuselineBackendRep:
         """The model compiled; keyword arguments are fields of `CompileOptions`. Raises FuselineError naming the node at fault."""
-        del device
+        if not cls.supports_device(device):
+            raise FuselineError("E0501", f"no device is called {device!r}", hint="programs run on the CPU")
         kwargs.setdefault("threads", 1)
         return FuselineBackendRep(Session(compile_program(model, CompileOptions(**kwargs))))
 
@@ -55,6 +62,7 @@ class FuselineBackend(onnx.backend.base.Backend):
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
+    @border("run")
     def run_node(
         cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Sequence[tuple[Any, ...]] | None = None, **kwargs: Any
     ) -> tuple[Any, ...]:

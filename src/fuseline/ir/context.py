@@ -39,12 +39,14 @@ class CompilerContext(Context):
 
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
     without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the program takes for granted about sizes.
+    `metadata`: what the model says of itself, for the artifact.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
     requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement])
     records: CompileRecord = field(default_factory=CompileRecord)
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
 
     def require(self, requirement: SizeRequirement) -> None:

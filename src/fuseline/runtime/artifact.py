@@ -33,6 +33,7 @@ from fuseline.runtime.program import Program, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
 
 MAGIC = b"FUSELINE"
+ARTIFACT_SUFFIX = ".fuse"
 _PREAMBLE = struct.Struct("<8sIIQQ")
 _HEADER_AT = 64
 _DIGEST_BYTES = 32

@@ -21,8 +21,11 @@ Array = NDArray[Any]
 def admit(inputs: Sequence[TensorSpec], feeds: Mapping[str, Any]) -> list[Array]:
     """The feeds in the order of `inputs` as arrays of the right dtype.
 
-    Raises FuselineError: E0201 for a name that is no input, E0202 for a missing one, E0204 for a dtype.
+    Raises FuselineError: E0501 for what is no mapping, E0201 for a name that is no input, E0202 for a missing one, E0204 for a dtype.
     """
+    if not isinstance(feeds, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        hint = f"give {{name: array}}; inputs: {', '.join(spec.name for spec in inputs) or 'none'}"
+        raise FuselineError("E0501", f"feeds are a {type(feeds).__name__}, must be a mapping from input names to arrays", hint=hint)
     known = {spec.name for spec in inputs}
     for name in feeds:
         if name not in known:

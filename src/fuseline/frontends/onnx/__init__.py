@@ -34,9 +34,11 @@ def read_onnx(source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext
         FuselineError: E0101 to E0108; everything that a model has unsupported is listed in one error.
     """
     from fuseline.frontends.onnx.importer import import_model
-    from fuseline.frontends.onnx.model_file import load_model
+    from fuseline.frontends.onnx.model_file import load_model, metadata_of
 
-    return import_model(load_model(source), ctx, shapes or {})
+    loaded = load_model(source)
+    ctx.metadata["onnx"] = metadata_of(loaded.model)
+    return import_model(loaded, ctx, shapes or {})
 
 
 def model_symbols(source: Any) -> dict[str, tuple[str, ...]]:

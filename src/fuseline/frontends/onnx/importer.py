@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region
 
+from fuseline.border import coded
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
@@ -164,8 +165,13 @@ class Importer:
             return
         try:
             outputs = self._outputs(node, label, inputs, _resolved(node, frame.attributes), frame)
+        except NoNativeLowering:  # inside a function or subgraph: the node around it may still run on the host
+            raise
         except FuselineError as error:
             self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
+            return
+        except Exception as error:  # noqa: BLE001 - a lowering may meet anything in a model; here we still know the node
+            self.problems.append(_of_node(error, label))
             return
         for value, tensor in zip(node.outputs, outputs, strict=False):
             if value.name and tensor is not None:
@@ -282,6 +288,12 @@ class Importer:
             raise first
         listed = "; ".join(f"[{error.node}] {error.message}" for error in self.problems)
         raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
+
+
+def _of_node(problem: Exception, label: str) -> FuselineError:
+    error = coded(problem, "read", node=label)
+    error.__cause__ = problem
+    return error
 
 
 def _sequence(out: Value | Sequence[Value | None]) -> Sequence[Value | None]:

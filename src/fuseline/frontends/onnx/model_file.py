@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -64,6 +66,7 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     proto = split.proto
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
         raise FuselineError("E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX")
+    _check_texts(proto)
     proto = in_standard_operators(proto)
     opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in proto.opset_import}
     _check_external_data(proto, folder)
@@ -77,6 +80,33 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
     _point_external_tensors_at(model, folder)
     return LoadedModel(model, opsets, name, types)
+
+
+def _check_texts(proto: onnx.ModelProto) -> None:
+    """Refuse (E0105) what protobuf gives as bytes where text must be: names that are not UTF-8."""
+    values = (*proto.graph.input, *proto.graph.output, *proto.graph.initializer)
+    _require_texts(proto.graph.name, [value.name for value in values])
+    for index, node in enumerate(proto.graph.node):
+        _require_texts(f"node {index}", chain((node.op_type, node.domain, node.name), node.input, node.output))
+
+
+def _require_texts(where: str, texts: Iterable[object]) -> None:
+    for text in texts:
+        if not isinstance(text, str):
+            raise FuselineError("E0105", f"the name {text!r} is not UTF-8", node=where, hint="export the model again")
+
+
+def metadata_of(model: ir.Model) -> dict[str, Any]:
+    """What a model says of itself, under the names that onnxruntime's sessions use."""
+    return {
+        "producer_name": model.producer_name or "",
+        "graph_name": model.graph.name or "",
+        "domain": model.domain or "",
+        "description": model.doc_string or "",
+        "graph_description": model.graph.doc_string or "",
+        "version": model.model_version or 0,
+        "custom_metadata_map": dict(model.metadata_props),
+    }
 
 
 def _put_in_order(graph: ir.Graph) -> None:
@@ -124,9 +154,11 @@ def _check_location(name: str, location: str, folder: Path | None) -> None:
     hint = "keep the weights beside the model file"
     if folder is None:
         raise FuselineError("E0104", f"external data {location!r} without a model file to look beside", node=name, hint="pass the model's path")
+    if not location or "\0" in location:
+        raise FuselineError("E0104", f"external data location {location!r} names no file", node=name, hint=hint)
     root = os.path.realpath(folder)
     target = os.path.realpath(os.path.join(root, location))
-    if not location or os.path.isabs(location) or os.path.commonpath([root, target]) != root:
+    if os.path.isabs(location) or os.path.commonpath([root, target]) != root:
         raise FuselineError("E0104", f"external data location {location!r} leaves the model's folder", node=name, hint=hint)
     if not os.path.isfile(target):
         raise FuselineError("E0101", f"external data file {location!r} is missing", node=name, hint=hint)

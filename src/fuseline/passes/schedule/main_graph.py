@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 
 from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.errors import FuselineError
 from fuseline.ir import attributes
 from fuseline.ir.dim import Dim
 from fuseline.ir.identity import by_identity
@@ -111,4 +112,7 @@ def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str
 @by_identity
 def _name_of(element: Attribute) -> str:
     text = attributes.text(element)
-    return _DTYPES.get(text) or f"int{text.lstrip('i')}"
+    found = _DTYPES.get(text) or f"int{text.lstrip('i')}"
+    if found not in _DTYPES.values() and not found[3:].isdecimal():
+        raise FuselineError("E0305", f"tensors of {text} cannot be scheduled", hint="convert them to f32 in the model")
+    return found

@@ -51,6 +51,8 @@ def stft(node: OnnxNode) -> Tensor:
         raise NoNativeLowering("dft-form", f"frames of {parts} parts of {x.dtype.name}")
     weights = np.ones(1) if window is None else window.numbers().astype(np.float64)
     length = int(given.numbers().reshape(-1)[0]) if given is not None else weights.size
+    if length < 1 or step < 1:
+        raise FuselineError("E0105", f"frames of {length} samples, {step} apart: both must be positive", node=node.label)
     if weights.size not in (1, length):
         raise NoNativeLowering("dft-form", f"a window of {weights.size} for frames of {length}")
     dtype = accumulator(x.dtype)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.emission import mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode
@@ -52,12 +55,21 @@ def _index_to(value: SSAValue, like: SSAValue):
     return arith.IndexCastOp(value, like.type)
 
 
+def _require_inside(node: OnnxNode, indices: NDArray[Any], size: int) -> None:
+    """Refuse (E0105) places that constant data does not have: nothing could be computed."""
+    wild = indices[(indices < -size) | (indices >= size)]
+    if wild.size:
+        hint = "export the model again: other runtimes refuse it, too"
+        raise FuselineError("E0105", f"index {wild.reshape(-1)[0]} lies outside a constant of {size} along the axis", node=node.label, hint=hint)
+
+
 @onnx_op("Gather")
 def gather(node: OnnxNode) -> Tensor:
     """Slices of the data along an axis, at the places that the indices give."""
     data, indices = node[0], node[1]
     axis = node.axis("axis", 0, data.rank)
     if data.array is not None and indices.is_constant and indices.numbers().size * data.array.size <= 1 << 16:
+        _require_inside(node, indices.numbers(), data.array.shape[axis])
         return known(np.take(data.array, indices.numbers(), axis=axis), data.dtype)
     dims = (*data.dims[:axis], *indices.dims, *data.dims[axis + 1 :])
     if indices.is_scalar_constant and data.array is None:

@@ -1,0 +1,58 @@
+"""Arguments of the interface, read strictly: each function takes what makes sense and refuses the rest by the argument's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from operator import index
+from pathlib import Path
+from typing import Any, cast
+
+from fuseline.errors import FuselineError
+from fuseline.runtime.abi import MAX_THREADS
+
+
+def wrong(option: str, value: object, wanted: str) -> FuselineError:
+    """The error (E0501) for an option with a value that it does not take."""
+    return FuselineError("E0501", f"{option} is {_short(value)}, must be {wanted}")
+
+
+def thread_count(threads: object) -> int | None:
+    """A number of threads, None for as many as there are processors; raises FuselineError (E0501) for anything else."""
+    if threads is None:
+        return None
+    try:
+        if isinstance(threads, bool):
+            raise TypeError
+        count = index(cast(Any, threads))
+    except TypeError as error:
+        raise wrong("threads", threads, "a whole number, or None for the machine's processors") from error
+    if not 1 <= count <= MAX_THREADS:
+        raise wrong("threads", threads, f"in 1..{MAX_THREADS}")
+    return count
+
+
+def path_option(option: str, value: object) -> Path:
+    """A path; raises FuselineError (E0501) for what cannot be one."""
+    if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(cast("str", value)):
+        raise wrong(option, value, "the path of a file")
+    return Path(cast("str", value))
+
+
+def paths(option: str, value: object) -> tuple[Path, ...]:
+    """A list of paths; raises FuselineError (E0501) for anything else, one path included."""
+    if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Sequence):
+        raise wrong(option, value, "a list of paths")
+    return tuple(path_option(option, item) for item in cast("Sequence[object]", value))
+
+
+def mapping(option: str, value: object) -> Mapping[str, Any] | None:
+    """A mapping or None; raises FuselineError (E0501) for anything else."""
+    if value is not None and not isinstance(value, Mapping):
+        raise wrong(option, value, "a mapping from the name of an input or a size to its extents")
+    return cast("Mapping[str, Any] | None", value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

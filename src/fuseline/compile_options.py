@@ -1,0 +1,61 @@
+"""What a user may choose of a compile, checked in one place: a wrong value is refused by the name it was given under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from fuseline.arguments import mapping, path_option, paths, thread_count, wrong
+
+Progress = Callable[[str, int, int], None]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "dedup": ("none", "exact"),
+    "fusion": ("none", "default", "aggressive"),
+    "numerics": ("strict", "default", "fast"),
+}
+"""Options that are one word of a few."""
+
+_FLAGS = ("plan_strict", "verify_each")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions:
+    """What a user may choose. Making one with a value that an option does not take raises FuselineError (E0501) naming the option.
+
+    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
+    process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`,
+    `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
+    """
+
+    target: str = "cpu"
+    threads: int | None = None
+    shapes: Mapping[str, Any] | None = None
+    dedup: str = "exact"
+    plan: Path | None = None
+    plan_strict: bool = False
+    rules: Sequence[Path] = ()
+    fusion: str = "default"
+    numerics: str = "default"
+    emit: str | None = None
+    verify_each: bool = False
+    progress: Progress | None = None
+    pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(Any, self.target), str):
+            raise wrong("target", self.target, "a name such as 'cpu' or 'interpreter'")
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                raise wrong(name, getattr(self, name), f"one of {', '.join(words)}")
+        for name in _FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise wrong(name, getattr(self, name), "True or False")
+        if self.progress is not None and not callable(cast(Any, self.progress)):
+            raise wrong("progress", self.progress, "a function of a phase, steps done and steps in all")
+        object.__setattr__(self, "threads", thread_count(self.threads))
+        object.__setattr__(self, "shapes", mapping("shapes", self.shapes))
+        object.__setattr__(self, "plan", None if self.plan is None else path_option("plan", self.plan))
+        object.__setattr__(self, "rules", paths("rules", self.rules))

@@ -35,7 +35,9 @@ from fuseline.passes.schedule.record_statistics import record_statistics
 from fuseline.report.records import CompileRecord, decode, encode
 
 if TYPE_CHECKING:
+    from fuseline.frontends.onnx.branches import BranchModel
     from fuseline.runtime.artifact import Artifact
+    from fuseline.runtime.branches import Branch
     from fuseline.targets.target import Target
 
 PHASES: dict[str, tuple[str, ...]] = {
@@ -251,10 +253,26 @@ def _install_branches(function: FuncOp, options: CompileOptions) -> list[Artifac
     found = branches_of(base64.b64decode(node.data)) if isinstance(node, StringAttr) else None
     if found is None:
         return []
-    then, otherwise = (Branch(compile_program(branch.proto, options), branch.operands) for branch in (found.then, found.otherwise))
-    function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(pack_branches(found.condition, then, otherwise)).decode())
-    function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
-    return [then.artifact, otherwise.artifact]
+    then, otherwise = (_compile_branch(branch, options) for branch in (found.then, found.otherwise))
+    programs = [branch.artifact for branch in (then, otherwise) if isinstance(branch, Branch)]
+    if programs:
+        function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(pack_branches(found.condition, then, otherwise)).decode())
+        function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
+    return programs
+
+
+def _compile_branch(branch: BranchModel, options: CompileOptions) -> Branch | FuselineError:
+    """The program of a branch, or why no run can take it: what reading it finds wrong. Raises what else goes wrong."""
+    from fuseline.runtime.branches import Branch
+    from fuseline.targets import create_target
+
+    target = create_target(options.target, options.threads, options.numerics)
+    try:
+        module, ctx = prepare(branch.proto, options, target)
+    except FuselineError as error:
+        return error
+    run_phases(module, ctx, options)
+    return Branch(lower(module, ctx, options, target), branch.operands)
 
 
 def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifact]) -> None:
@@ -264,7 +282,8 @@ def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifa
     record.host_ops += [host for branch in inner for host in branch.host_ops]
     record.statistics["host_ops"] = len(record.host_ops)
     counts = " and ".join(str(len(branch.dispatches)) for branch in inner)
-    record.notes.append(f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them")
+    one = "; no run can take the other one" if len(inner) == 1 else ""
+    record.notes.append(f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them{one}")
 
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:

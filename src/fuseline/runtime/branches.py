@@ -2,7 +2,8 @@
 
 The operator's bytes, little-endian:
 
-    u32 header bytes, header (JSON: the condition's operand, and for each branch its operands and how many bytes it has), then both artifacts
+    u32 header bytes, header (JSON: the condition's operand, and for each branch its operands and how many bytes it has, or the error that taking
+    it is), then the artifacts
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseline.errors import FuselineError
 from fuseline.runtime import host
 from fuseline.runtime.artifact import Artifact, artifact_bytes, artifact_from_bytes
 from fuseline.runtime.session import Session
@@ -30,10 +32,16 @@ class Branch(NamedTuple):
     operands: tuple[int, ...]
 
 
-def pack_branches(condition: int, then: Branch, otherwise: Branch) -> bytes:
-    """The bytes of an operator that runs `then` where operand `condition` is true, else `otherwise`."""
-    programs = [artifact_bytes(branch.artifact) for branch in (then, otherwise)]
-    rows = [[list(branch.operands), len(program)] for branch, program in zip((then, otherwise), programs, strict=True)]
+def pack_branches(condition: int, then: Branch | FuselineError, otherwise: Branch | FuselineError) -> bytes:
+    """The bytes of an operator that runs `then` where operand `condition` is true, else `otherwise`; an error in place of either is raised then."""
+    rows: list[Any] = []
+    programs: list[bytes] = []
+    for branch in (then, otherwise):
+        if isinstance(branch, FuselineError):
+            rows.append({"code": branch.code, "message": branch.message, "node": branch.node, "hint": branch.hint})
+        else:
+            programs.append(artifact_bytes(branch.artifact))
+            rows.append([list(branch.operands), len(programs[-1])])
     header = json.dumps({"condition": condition, "branches": rows}).encode()
     return b"".join([struct.pack("<I", len(header)), header, *programs])
 
@@ -45,17 +53,24 @@ class _Choice:
         (size,) = struct.unpack_from("<I", data)
         header = json.loads(data[4 : 4 + size])
         self.condition = int(header["condition"])
-        self._programs: list[tuple[tuple[int, ...], bytes]] = []
+        self._arms: list[tuple[tuple[int, ...], bytes] | dict[str, Any]] = []
         at = 4 + size
-        for operands, length in header["branches"]:
-            self._programs.append((tuple(operands), data[at : at + length]))
+        for row in header["branches"]:
+            if isinstance(row, dict):
+                self._arms.append(row)
+                continue
+            operands, length = row
+            self._arms.append((tuple(operands), data[at : at + length]))
             at += length
         self._sessions: dict[int, Session] = {}
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """The outputs of the branch that the condition asks for."""
+        """The outputs of the branch that the condition asks for; raises the FuselineError that an invalid branch is."""
         number = 0 if bool(np.asarray(operands[self.condition]).reshape(-1)[0]) else 1
-        reads, program = self._programs[number]
+        arm = self._arms[number]
+        if isinstance(arm, dict):
+            raise FuselineError(arm["code"], arm["message"], node=arm["node"], hint=arm["hint"])
+        reads, program = arm
         session = self._sessions.get(number)
         if session is None:
             session = self._sessions.setdefault(number, Session(artifact_from_bytes(program)))

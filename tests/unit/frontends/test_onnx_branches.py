@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.branches import branches_of
 
 Array = NDArray[Any]
@@ -97,12 +98,35 @@ def test_operators_on_the_host_inside_a_branch_are_counted():
     assert sorted(host.op_type for host in record.host_ops) == ["Det", "If"]
 
 
-def test_a_branch_that_cannot_be_compiled_leaves_the_operator_as_it_was():
-    """Its result has no rank that anybody knows, so what reads it inside cannot be planned; the reference runs all of it."""
-    unknown = branch("then", [helper.make_node("NoSuchOperator", ["hidden"], ["then_y"], domain="elsewhere")])
-    proto = model(unknown, narrow("else"))
+def unknown(name: str) -> onnx.GraphProto:
+    return branch(name, [helper.make_node("NoSuchOperator", ["hidden"], [f"{name}_y"], domain="elsewhere")])
+
+
+def with_unknown(then: onnx.GraphProto, otherwise: onnx.GraphProto) -> onnx.ModelProto:
+    proto = model(then, otherwise)
     proto.opset_import.append(helper.make_opsetid("elsewhere", 1))
-    record = fuseline.compile(proto, threads=1).record
+    return proto
+
+
+@pytest.mark.parametrize("bad", ["then", "else"])
+def test_a_branch_that_no_run_can_take_raises_when_taken(bad: str, tmp_path: Path):
+    sides = {side: (unknown if side == bad else narrow)(side) for side in ("then", "else")}
+    fuseline.compile(with_unknown(sides["then"], sides["else"]), threads=1).save(tmp_path / "one.fuse")
+    program = fuseline.load(tmp_path / "one.fuse")
+    whole = ort.InferenceSession(model(narrow("then"), narrow("else")).SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
+    good, wrong = np.array(-1 if bad == "then" else 1), np.array(1 if bad == "then" else -1)
+    with pytest.raises(FuselineError, match="NoSuchOperator") as error:
+        program.run({"x": x, "k": wrong})
+    assert error.value.code == "E0103" and error.value.node
+    expected: Any = whole.run(None, {"x": x, "k": good})[0]
+    np.testing.assert_allclose(program.run({"x": x, "k": good})["y"], expected, rtol=1e-5, atol=1e-6)
+    assert [(host.node, host.op_type) for host in program.record.host_ops] == [("choose", "If")]
+    assert any("no run can take the other one" in note for note in program.record.notes)
+
+
+def test_with_two_such_branches_the_operator_stays_as_it_was():
+    record = fuseline.compile(with_unknown(unknown("then"), unknown("else")), threads=1).record
     assert {host.reason for host in record.host_ops} >= {"inside If"}
 
 

@@ -22,7 +22,7 @@ from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, h
 from fuseline.frontends.onnx.host_values import HostValue, Value, describe, dtype_text, known_value, sized_type, type_text
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.subgraphs import inner_nodes
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_name
@@ -61,12 +61,19 @@ class HostOps:
 
     def _call(self, node: HostNode, refusal: NoNativeLowering) -> list[Value]:
         model = host_model(node)
-        outputs = outputs_of(node, model, self.program)
+        outputs = self._results(refusal) or outputs_of(node, model, self.program)
         self._emit(node.op_type, model, outputs, Emitter.at_end(self.program.block, (node.label,)))
         self._record(node.label, node.op_type, str(refusal) if refusal.detail else refusal.reason)
         for inner in inner_nodes(node.attributes):
             self._record(node.label, inner.op_type, f"inside {node.op_type}")
         return outputs
+
+    def _results(self, refusal: NoNativeLowering) -> list[Value]:
+        """What a refusal knows of the outputs; none where it knows nothing, or sizes that are gone with what was taken back."""
+        results = refusal.results if isinstance(refusal, OneWay) else ()
+        if not all(self.program.is_bound(dim) for t in results for dim in t.dims):
+            return []
+        return [Tensor(t.dtype, t.dims) for t in results]
 
     def _emit(self, op_type: str, model: HostModel, outputs: Sequence[Value], emit: Emitter) -> None:
         """A call that gives `outputs` their SSA values."""

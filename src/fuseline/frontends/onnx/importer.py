@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Region
 
 from fuseline.border import coded
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.assumptions import Assumptions
 from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
@@ -31,9 +32,9 @@ from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
 from fuseline.frontends.onnx.subgraphs import captured_names
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.ir.build import Emitter, tensor_type
-from fuseline.ir.context import CompilerContext
+from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import Dim, to_name
 from fuseline.ir.provenance import provenance
 
@@ -42,7 +43,15 @@ Scope = dict[str, Value]
 
 def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
     """The module of a checked model; see `read_onnx`."""
-    return Importer(loaded, ctx).run(shapes)
+
+    def readable(assumed: Mapping[ir.Node, bool]) -> bool:
+        try:
+            Importer(loaded, new_context(), Assumptions(assumed)).run(shapes)
+        except FuselineError:
+            return False
+        return True
+
+    return Importer(loaded, ctx, Assumptions({}, readable)).run(shapes)
 
 
 @dataclass(frozen=True)
@@ -58,8 +67,8 @@ class _Frame:
 class Importer:
     """One import. `problems` collects everything unsupported, so that it is reported at once; `functions` are those of loops."""
 
-    def __init__(self, loaded: LoadedModel, ctx: CompilerContext) -> None:
-        self.loaded, self.ctx = loaded, ctx
+    def __init__(self, loaded: LoadedModel, ctx: CompilerContext, assumptions: Assumptions) -> None:
+        self.loaded, self.ctx, self.assumptions = loaded, ctx, assumptions
         self.program = Program(ctx)
         self.host = HostOps(self.program, ctx)
         self.functions: list[FuncOp] = []
@@ -266,6 +275,7 @@ class Importer:
         """The outputs of a subgraph of `node`, translated in place.
 
         Raises:
+            InvalidSubgraph: a node inside is wrong, whatever the inputs are.
             NoNativeLowering: something inside is unsupported; the node as a whole may still run on the host.
         """
         scope: Scope = dict(node.scope)
@@ -274,10 +284,13 @@ class Importer:
         known_problems = len(self.problems)
         for inner in graph:
             self._node(inner, frame, node.label)
-        missing = [str(v.name) for v in graph.outputs if str(v.name) not in scope]
-        if missing or len(self.problems) > known_problems:
+        if len(self.problems) > known_problems:
+            first = self.problems[known_problems]
             del self.problems[known_problems:]
-            raise NoNativeLowering("subgraph", f"{missing or 'a node inside'} cannot be translated")
+            raise InvalidSubgraph(first)
+        missing = [str(v.name) for v in graph.outputs if str(v.name) not in scope]
+        if missing:
+            raise NoNativeLowering("subgraph", f"nothing defines the output {missing[0]!r}")
         return [scope[str(value.name)] for value in graph.outputs]
 
     def _raise_problems(self) -> None:

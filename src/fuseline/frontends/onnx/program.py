@@ -20,7 +20,7 @@ from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.create import create_empty
-from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, upper_bound
+from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, symbols, upper_bound
 from fuseline.ir.direct import result_of
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
@@ -60,6 +60,10 @@ class Program:
         """Let `symbol` be the index value `value`, an argument."""
         self._symbols[symbol.name] = (value, None)
 
+    def is_bound(self, dim: Dim) -> bool:
+        """Whether every symbol in `dim` can be read off a value that is there."""
+        return all(item.name in self._symbols for item in symbols(dim))
+
     def fresh_symbol(self, stem: str, *, lo: int = 1) -> Dim:
         """A new size of which only the lower bound is known."""
         name = self.unique(stem)
@@ -86,17 +90,22 @@ class Program:
 
     def require_at_least(self, dim: Dim, least: int, node: str) -> None:
         """Let the program refuse sizes that make `dim` smaller than `least`; `node` is named then."""
-        if (lower_bound(dim) or 0) < least and (dim, least, True) not in self.ctx.requirements:
-            self.ctx.require(SizeRequirement(dim, least, node, at_least=True))
-            self.on_rollback(lambda: self.ctx.requirements.pop((dim, least, True), None))
+        if (lower_bound(dim) or 0) < least:
+            self.require(SizeRequirement(dim, least, node, at_least=True))
 
     def require_equal(self, left: Dim, right: Dim, node: str) -> None:
         """Let the program refuse sizes that make two differ that `node` takes to be equal; raises FuselineError (E0107) for different numbers."""
         if isinstance(left, int) and isinstance(right, int) and left != right:
             raise FuselineError("E0107", f"sizes {left} and {right} must be equal", node=node)
-        if left != right and (left, right, False) not in self.ctx.requirements:
-            self.ctx.require(SizeRequirement(left, right, node))
-            self.on_rollback(lambda: self.ctx.requirements.pop((left, right, False), None))
+        if left != right:
+            self.require(SizeRequirement(left, right, node))
+
+    def require(self, requirement: SizeRequirement) -> None:
+        """Let the program check `requirement`, until it is rolled back."""
+        key = (requirement.left, requirement.right, requirement.at_least)
+        if key not in self.ctx.requirements:
+            self.ctx.require(requirement)
+            self.on_rollback(lambda: self.ctx.requirements.pop(key, None))
 
     def unique(self, stem: str) -> str:
         """`stem` made safe for a symbol name, with a number where it is taken."""

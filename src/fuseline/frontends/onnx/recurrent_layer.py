@@ -22,6 +22,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import sigmoid
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.recurrent_parts import concat, entry, gates_of, part
+from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
@@ -245,5 +246,15 @@ def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, h
     if given is None:
         return broadcast_to(known(np.zeros((), dtype)), (batch, hidden))
     if not node.integer("layout"):
-        return entry(node, given, direction)
-    return reshape(node, part(node, given, 1, direction, 1), (batch, hidden))
+        return _of_batch(node, entry(node, given, direction), batch)
+    return _of_batch(node, reshape(node, part(node, given, 1, direction, 1), (given.dims[0], hidden)), batch)
+
+
+def _of_batch(node: OnnxNode, t: Tensor, batch: Dim) -> Tensor:
+    """`t`, `[batch, hidden]`, whose first size must be `batch` though it may have another name. Raises FuselineError (E0107) where it never is."""
+    if t.dims[0] == batch:
+        return t
+    node.program.require_equal(t.dims[0], batch, node.label)
+    if isinstance(batch, int) or isinstance(t.dims[0], int):
+        return slice_of(node, t, (0, 0), (batch, t.dims[1]), (1, 1))
+    return result(node.ssa(t), (batch, t.dims[1]), t.dtype)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from fuseline.errors import FuselineError
+
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.host_values import Value
     from fuseline.frontends.onnx.node import OnnxNode
@@ -19,8 +21,11 @@ LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Value | Sequence[Va
 _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
 
 
-def onnx_op(op_type: str, *, since: int = 1, domain: str = "") -> Callable[[LoweringT], LoweringT]:
+def onnx_op(op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = ()) -> Callable[[LoweringT], LoweringT]:
     """Register a function as the lowering of an operator from operator-set version `since` on (until a later registration).
+
+    Args:
+        ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with such inputs.
 
     Raises:
         KeyError: the operator has a lowering for this version already.
@@ -30,11 +35,21 @@ def onnx_op(op_type: str, *, since: int = 1, domain: str = "") -> Callable[[Lowe
         versions = _TABLE.setdefault((domain, op_type), [])
         if any(version == since for version, _ in versions):
             raise KeyError(f"two lowerings for {op_type} since {since}")
-        versions.append((since, function))
+        versions.append((since, _with_ranks(function, ranks) if ranks else function))
         versions.sort(key=lambda entry: entry[0])
         return function
 
     return register
+
+
+def _with_ranks(function: Lowering, ranks: Sequence[int]) -> Lowering:
+    def checked(node: OnnxNode) -> Value | Sequence[Value | None]:
+        for index, (t, rank) in enumerate(zip(node.inputs, ranks, strict=False)):
+            if t is not None and t.rank != rank:
+                raise FuselineError("E0107", f"input {index} of {node.op_type} has {t.rank} dimensions, must have {rank}", node=node.label)
+        return function(node)
+
+    return checked
 
 
 @cache

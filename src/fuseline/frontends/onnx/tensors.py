@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, Expr
 
 
@@ -22,6 +23,22 @@ class NoNativeLowering(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
         super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class InvalidSubgraph(NoNativeLowering):
+    """Raised for a branch or body with a node that no run could compute; `error` says why."""
+
+    def __init__(self, error: FuselineError) -> None:
+        self.error = error
+        super().__init__("invalid-branch", f"{error.node}: {error.message}" if error.node else error.message)
+
+
+class OneWay(NoNativeLowering):
+    """Raised for an `If` of which one branch is invalid: `results` are those of the other."""
+
+    def __init__(self, invalid: InvalidSubgraph, results: Sequence[Tensor]) -> None:
+        self.results = tuple(results)
+        super().__init__(invalid.reason, invalid.detail)
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.host_values import Value, describe
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, OneWay, Tensor
 
 UNROLLED_NODES = 2048
 """Nodes that unrolling a loop may make; longer loops run on the host."""
@@ -22,11 +22,31 @@ UNROLLED_NODES = 2048
 def branch(node: OnnxNode) -> Sequence[Value]:
     """The branch taken if that is known, else both, element by element selected where they agree in shape."""
     condition = node[0]
-    then, otherwise = node.attributes["then_branch"].as_graph(), node.attributes["else_branch"].as_graph()
+    branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     if condition.is_constant:
-        return node.importer.inline(then if bool(condition.numbers().reshape(-1)[0]) else otherwise, node)
+        return _taken(node, branches[0 if bool(condition.numbers().reshape(-1)[0]) else 1])
+    mark = node.program.mark()
+    try:
+        return _merged(node, condition, branches)
+    except NoNativeLowering:
+        node.program.rollback(mark)
+        way = node.importer.assumptions.way(node)
+        if way is None:
+            raise
+    return _taken(node, branches[0 if way else 1])
+
+
+def _taken(node: OnnxNode, graph: ir.Graph) -> list[Value]:
+    """The outputs of a branch that will run: what is wrong in it is wrong with the model."""
+    try:
+        return node.importer.inline(graph, node)
+    except InvalidSubgraph as error:
+        raise error.error from error
+
+
+def _merged(node: OnnxNode, condition: Tensor, branches: Sequence[ir.Graph]) -> list[Value]:
     calls, required = len(node.importer.host.declarations), len(node.program.ctx.requirements)
-    pairs = list(zip(_inlined(node, then), _inlined(node, otherwise), strict=True))
+    pairs = list(zip(*_both(node, branches), strict=True))
     if len(node.importer.host.declarations) > calls:
         raise NoNativeLowering("runtime-branch", "a branch runs on the host, and only the one taken may run")
     if len(node.program.ctx.requirements) > required:
@@ -36,9 +56,24 @@ def branch(node: OnnxNode) -> Sequence[Value]:
     return [_selected(node, condition, x, y) for x, y in pairs]
 
 
+def _both(node: OnnxNode, branches: Sequence[ir.Graph]) -> list[list[Tensor]]:
+    """The outputs of both branches. Raises OneWay where one of them is invalid and the other is not."""
+    found: list[list[Tensor]] = []
+    invalid: list[InvalidSubgraph] = []
+    for graph in branches:
+        try:
+            found.append(_inlined(node, graph))
+        except InvalidSubgraph as error:
+            invalid.append(error)
+    if invalid:
+        raise OneWay(invalid[0], found[0]) if found else invalid[0]
+    return found
+
+
 def _inlined(node: OnnxNode, graph: ir.Graph) -> list[Tensor]:
-    """The outputs of a subgraph, which must all be tensors."""
-    values = node.importer.inline(graph, node)
+    """The outputs, which must all be tensors, of a subgraph that may or may not run."""
+    with node.importer.assumptions.in_doubt():
+        values = node.importer.inline(graph, node)
     tensors = [value for value in values if isinstance(value, Tensor)]
     if len(tensors) < len(values):
         raise NoNativeLowering("host-value", describe(values))

@@ -49,10 +49,20 @@ def flatten(node: OnnxNode) -> Tensor:
 
 @onnx_op("Squeeze")
 def squeeze(node: OnnxNode) -> Tensor:
-    """Without the given axes of size 1 (default: all)."""
+    """Without the given axes, which must have size 1 (default: all that have)."""
     x, given = node[0], node.ints_or_input("axes", 1)
     axes = [normal_axis(a, x.rank) for a in given] if given is not None else [i for i, size in enumerate(x.dims) if size == 1]
-    return reshape(node, x, [size for i, size in enumerate(x.dims) if i not in axes])
+    return reshape(node, _with_unit_axes(node, x, axes), [size for i, size in enumerate(x.dims) if i not in axes])
+
+
+def _with_unit_axes(node: OnnxNode, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """`x` with size 1 along `axes`: sizes that only the run tells are required to be 1 then. Raises FuselineError (E0107) for any other size."""
+    for axis in axes:
+        size = x.dims[axis]
+        if isinstance(size, int) and size != 1:
+            raise FuselineError("E0107", f"axis {axis} has size {size} and cannot be squeezed", hint="only axes of size 1 can be left out")
+        node.program.require_equal(size, 1, node.label)
+    return slice_of(node, x, [0] * x.rank, [1 if i in axes else size for i, size in enumerate(x.dims)], [1] * x.rank)
 
 
 @onnx_op("Unsqueeze")
@@ -153,7 +163,7 @@ def tile(node: OnnxNode) -> Tensor:
     return reshape(node, result(node.ssa(wide), wide.dims, x.dtype), [mul(dim, count) for dim, count in zip(x.dims, repeats, strict=True)])
 
 
-@onnx_op("DepthToSpace")
+@onnx_op("DepthToSpace", ranks=(4,))
 def depth_to_space(node: OnnxNode) -> Tensor:
     """Channels become blocks of positions."""
     x, block = node[0], node.integer("blocksize")
@@ -166,7 +176,7 @@ def depth_to_space(node: OnnxNode) -> Tensor:
     return reshape(node, transposed(node, reshape(node, x, split_), order), (n, depth, mul(h, block), mul(w, block)))
 
 
-@onnx_op("SpaceToDepth")
+@onnx_op("SpaceToDepth", ranks=(4,))
 def space_to_depth(node: OnnxNode) -> Tensor:
     """Blocks of positions become channels."""
     x, block = node[0], node.integer("blocksize")

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import TensorProto, helper
 from xdsl.dialects import func
+
+from tests.native import assert_as_onnxruntime
 
 from .test_onnx_reading import FLOAT, model, read, run
 
@@ -58,8 +60,49 @@ def test_far_places_and_no_numbers_are_outside():
     assert (run(proto(2, mode="linear", padding_mode="border"), x, grid)[0] == 1).all()
 
 
-@pytest.mark.parametrize("attributes", [{"mode": "cubic"}, {"padding_mode": "reflection"}])
-def test_other_modes_stay_on_the_host(attributes: dict[str, str]):
-    module, ctx = read(proto(2, **attributes))
+def test_places_that_are_no_numbers_are_reflected_to_somewhere():
+    x = np.ones((1, 2, 4, 6), np.float32)
+    grid = np.array([[1e30, 0], [0, -1e30], [np.nan, 0], [np.inf, -np.inf]], np.float32).reshape(1, 2, 2, 2)
+    assert (run(proto(2, mode="nearest", padding_mode="reflection"), x, grid)[0] == 1).all()
+
+
+@pytest.mark.parametrize(("opset", "mode"), [(16, "nearest"), (16, "bilinear"), (16, "bicubic"), (20, "nearest"), (22, "linear"), (20, "cubic")])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [0, 1])
+def test_as_onnxruntime_does(opset: int, mode: str, padding: str, align: int):
+    """Every pixel is brought into the image by itself, also into one that is a pixel wide."""
+    rng = np.random.default_rng(7)
+    for image, places in (((2, 3, 5, 4), (6, 7)), ((1, 2, 3, 1), (3, 5))):
+        x, grid = rng.standard_normal(image, np.float32), rng.uniform(-2.3, 2.3, (image[0], *places, 2)).astype(np.float32)
+        attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
+        assert_as_onnxruntime("GridSample", [x, grid], attributes=attributes, opset=opset, rtol=1e-4, atol=2e-5)
+
+
+def test_cubic_over_three_axes():
+    """Between the pixels of a cubic polynomial nothing is lost, inside where all four are there."""
+    axes = np.meshgrid(*(np.arange(7, dtype=np.float64) for _ in range(3)), indexing="ij")
+    x = (1 + axes[0] - 2 * axes[1] + 3 * axes[2])[None, None].astype(np.float32).repeat(2, axis=1)
+    at = np.random.default_rng(3).uniform(-0.5, 0.5, (1, 2, 3, 4, 3)).astype(np.float32)
+    (ours,) = run(proto(3, mode="cubic", align_corners=1), x, at)
+    place = (at[0, ..., ::-1] + 1) * 3
+    np.testing.assert_allclose(ours[0, 0], 1 + place[..., 0] - 2 * place[..., 1] + 3 * place[..., 2], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("image", "places"), [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")])
+def test_element_types(image: str, places: str):
+    rng = np.random.default_rng(9)
+    x, grid = (rng.standard_normal((1, 2, 4, 6)) * 9).astype(image), rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(places)
+    mode = "nearest" if image == "int32" else "linear"
+    node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode)
+    types = [int(helper.np_dtype_to_tensor_dtype(value.dtype)) for value in (x, grid)]
+    (ours,) = run(model([node], {"x": (types[0], x.shape), "grid": (types[1], grid.shape)}, ["y"]), x, grid)
+    assert ours.dtype == x.dtype
+    np.testing.assert_allclose(ours, expected(x, grid, mode, "zeros", 0), rtol=2e-2 if image == "float16" else 1e-4, atol=2e-2)
+
+
+def test_what_is_between_integers_stays_on_the_host():
+    node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode="linear")
+    whole = model([node], {"x": (TensorProto.INT32, (1, 2, 4, 6)), "grid": (FLOAT, (1, 3, 5, 2))}, ["y"])
+    module, ctx = read(whole)
     assert [op.op_type for op in ctx.records.host_ops] == ["GridSample"]
     assert any(isinstance(op, func.CallOp) for op in module.walk())

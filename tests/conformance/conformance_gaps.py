@@ -97,12 +97,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_training_dropout", "test_training_dropout_default", "test_training_dropout_default_mask", "test_training_dropout_mask",
         "test_training_dropout_zero_ratio", "test_training_dropout_zero_ratio_mask",
     ),
-    ("host", "GridSample: unsupported-mode: cubic with zeros in float32"): (
-        "test_gridsample_bicubic", "test_gridsample_bicubic_align_corners_0_additional_1", "test_gridsample_bicubic_align_corners_1_additional_1",
-    ),
-    ("host", "GridSample: unsupported-mode: linear with reflection in float32"): (
-        "test_gridsample_reflection_padding",
-    ),
     ("host", "ImageDecoder: no-lowering"): (
         "test_image_decoder_decode_bmp_rgb", "test_image_decoder_decode_jpeg2k_rgb", "test_image_decoder_decode_jpeg_bgr",
         "test_image_decoder_decode_jpeg_grayscale", "test_image_decoder_decode_jpeg_rgb", "test_image_decoder_decode_png_rgb",

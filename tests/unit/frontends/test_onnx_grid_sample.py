@@ -78,14 +78,21 @@ def test_as_onnxruntime_does(opset: int, mode: str, padding: str, align: int):
         assert_as_onnxruntime("GridSample", [x, grid], attributes=attributes, opset=opset, rtol=1e-4, atol=2e-5)
 
 
+def keys(distance: NDArray[np.float64], a: float = -0.75) -> NDArray[np.float64]:
+    near = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
+    return np.where(distance <= 1, near, np.where(distance < 2, a * (distance**3 - 5 * distance**2 + 8 * distance - 4), 0))
+
+
 def test_cubic_over_three_axes():
-    """Between the pixels of a cubic polynomial nothing is lost, inside where all four are there."""
-    axes = np.meshgrid(*(np.arange(7, dtype=np.float64) for _ in range(3)), indexing="ij")
-    x = (1 + axes[0] - 2 * axes[1] + 3 * axes[2])[None, None].astype(np.float32).repeat(2, axis=1)
-    at = np.random.default_rng(3).uniform(-0.5, 0.5, (1, 2, 3, 4, 3)).astype(np.float32)
-    (ours,) = run(proto(3, mode="cubic", align_corners=1), x, at)
-    place = (at[0, ..., ::-1] + 1) * 3
-    np.testing.assert_allclose(ours[0, 0], 1 + place[..., 0] - 2 * place[..., 1] + 3 * place[..., 2], rtol=1e-4)
+    """Which onnxruntime has not: every pixel in the share that Keys' kernel gives its distance, the nearest one for those outside."""
+    rng = np.random.default_rng(3)
+    x, grid = rng.standard_normal((1, 2, *SPATIAL), np.float32), rng.uniform(-1.2, 1.2, (1, 2, 3, 4, 3)).astype(np.float32)
+    (ours,) = run(proto(3, mode="cubic", align_corners=1, padding_mode="border"), x, grid)
+    wide, margin = np.pad(x[0], [(0, 0), *[(4, 4)] * 3], mode="edge"), 4
+    for place in np.ndindex(2, 3, 4):
+        at = (grid[(0, *place)][::-1].astype(np.float64) + 1) / 2 * (np.array(SPATIAL) - 1)
+        shares = [keys(np.abs(np.arange(-margin, size + margin) - centre)) for size, centre in zip(SPATIAL, at, strict=True)]
+        np.testing.assert_allclose(ours[(0, slice(None), *place)], np.einsum("cijk,i,j,k->c", wide, *shares), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("image", "places"), [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")])

@@ -150,7 +150,7 @@ WIDE: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "two filters per group": ((1, 2, 2), (2, 2, 1), {"group": 2, "strides": [2], "pads": [1, 0]}),
     "before the image": ((2, 2, 5), (2, 3, 2), {"strides": [3], "pads": [4, 0]}),
     "behind the image": ((2, 2, 5), (2, 3, 2), {"strides": [3], "pads": [1, 7]}),
-    "nothing but what is added": ((1, 2, 2), (2, 3, 2), {"strides": [2], "pads": [6, 0], "output_padding": [1], "dilations": [2]}),
+    "nothing but what is added": ((1, 2, 2), (2, 3, 2), {"strides": [2], "pads": [4, 0], "output_padding": [1], "dilations": [2]}),
     "two axes": ((1, 4, 3, 4), (4, 2, 3, 2), {"group": 2, "strides": [2, 1], "pads": [3, 0, 1, 2], "dilations": [1, 2]}),
     "three axes": ((1, 2, 3, 2, 4), (2, 3, 1, 3, 2), {"strides": [2, 2, 1], "pads": [1, 0, 2, 2, 1, 0]}),
     "a given shape": ((1, 2, 3, 4), (2, 3, 2, 3), {"strides": [2, 3], "output_shape": [3, 14]}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseline.cli.main import run
+from fuseline.cli.entry import run
 
 if __name__ == "__main__":
     run()

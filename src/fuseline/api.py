@@ -20,7 +20,7 @@ from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
-from fuseline.runtime.artifact import ARTIFACT_SUFFIX
+from fuseline.runtime.artifact import ARTIFACT_SUFFIX, artifact_bytes
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
 
@@ -148,6 +148,14 @@ class CompiledModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program as one file, at once or not at all. Raises FuselineError E0502."""
         self.session.artifact.save(path_option("path", path))
+
+    @border("save")
+    def to_bytes(self) -> bytes:
+        """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code."""
+        artifact = self.session.artifact
+        if not isinstance(artifact, Artifact):
+            raise FuselineError("E0502", "a program without code cannot be stored", hint="compile for cpu")
+        return artifact_bytes(artifact)
 
     def __repr__(self) -> str:
         ends = ", ".join(item.name for item in self.inputs), ", ".join(item.name for item in self.outputs)

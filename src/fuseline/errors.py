@@ -21,6 +21,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0203": "feed has the wrong shape",
     "E0204": "feed has the wrong dtype",
     "E0205": "unknown output name",
+    "E0206": "feed file cannot be read",
     "E0301": "IR does not parse",
     "E0302": "IR does not verify",
     "E0303": "unknown pass",

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from fuseline.cli.console import emit, progress, say
-from fuseline.cli.files import write_text
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
+from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.report.statistics import statistics_json, statistics_table
 from fuseline.report.units import plural
@@ -18,7 +18,7 @@ from fuseline.report.units import plural
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for --emit: stdout.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for standard output.")
 @click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.")
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
 @rules_listing_option
@@ -33,11 +33,15 @@ def compile(model: Path | None, output: Path | None, stage: str | None, with_sta
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.", click.get_current_context())
     require_model(model, "compile")
+    refuse_two_documents(output, as_json)
     if stage is not None:
         _emit_stage(model, stage, output, as_json, options)
         return
     program = compiled(model, options)
     path = output or model.with_suffix(".fuse")
+    if is_stdout(path):
+        deliver(path, program.to_bytes())
+        return
     program.save(path)
     if as_json:
         written = {"model": str(model), "output": str(path), "bytes": path.stat().st_size, "warnings": program.record.warnings}
@@ -53,9 +57,9 @@ def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, opt
 
     with progress(f"compiling {model.name}") as report:
         text = fuseline.api.emit(model, stage, progress=report, **options)
-    if output is not None and str(output) != "-":
-        write_text(output, text)
-    elif as_json:
+    if as_json and output is None:
         emit("compile", {"model": str(model), "stage": stage, "text": text})
-    else:
-        click.echo(text, nl=not text.endswith("\n"))
+        return
+    deliver(output or STDOUT, text if text.endswith("\n") else f"{text}\n")
+    if as_json:
+        emit("compile", {"model": str(model), "stage": stage, "output": str(output)})

@@ -61,6 +61,11 @@ def warn(lines: Iterable[str]) -> None:
         err().print(Text.assemble(("warning: ", "bold yellow"), line))
 
 
+def note(line: str) -> None:
+    """Prints a line beside the result, to standard error."""
+    err().print(line)
+
+
 def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
     """One block: code and title, where, why, what to do; or the same as JSON."""
     if as_json:
@@ -68,7 +73,7 @@ def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
         return
     block = Text(f"error {error.code}", style="bold red")
     block.append(f": {ERROR_TITLES[error.code]}", style="bold")
-    rows = (("at", error.node), ("why", error.message), ("try", error.hint), ("more", f"fuseline errors {error.code}"))
+    rows = (("at", error.node), ("in", error.phase), ("why", error.message), ("try", error.hint), ("more", f"fuseline errors {error.code}"))
     for label, text in rows:
         if text:
             block.append(f"\n  {label:<5}", style="cyan")

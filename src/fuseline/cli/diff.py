@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from fuseline.cli.console import emit, err, say
+from fuseline.cli.models import is_model, refuse_compile_options
 from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.saved import any_record
 from fuseline.report.difference import Difference, difference, difference_lines
@@ -28,7 +29,9 @@ def diff(before: Path, after: Path, fail_if: tuple[str, ...], as_json: bool, **o
 
     Each is an ONNX file, a .fuse artifact, a plan (.toml), or the saved output of `stats --dispatches --decisions --json` (.json).
     """
-    old, new = any_record(before, options), any_record(after, options)
+    old, new = (any_record(path, options if is_model(path) else {}) for path in (before, after))
+    if not is_model(before) and not is_model(after):
+        refuse_compile_options(options)
     found = difference(old, new)
     failed = _failures(fail_if, found, old, new)
     if as_json:

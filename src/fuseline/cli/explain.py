@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from fuseline.cli.console import emit, say
-from fuseline.cli.files import write_text
 from fuseline.cli.models import record_of
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.cli.output import STDOUT, deliver
 from fuseline.errors import FuselineError
 from fuseline.report.advice import advice
 from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node
@@ -38,7 +38,7 @@ def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option("--filter-rule", "rule", callback=_pattern, metavar="REGEX", help="Keep remarks of these rules.")
 @click.option("--filter-code", "code", callback=_pattern, metavar="REGEX", help="Keep remarks with these reason codes.")
 @click.option("--filter-node", "node", callback=_pattern, metavar="REGEX", help="Keep remarks that touch these nodes.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the remarks here instead of to standard output.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the remarks here instead of to standard output (-).")
 @compile_options
 @threads_option
 @json_option
@@ -75,10 +75,7 @@ def explain(
 
 def _write_remarks(decisions: Sequence[Decision], keep: RemarkFilter, form: str, output: Path | None) -> None:
     text = (yaml_remarks if form == "yaml" else jsonl_remarks)(decisions, keep)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
+    deliver(output or STDOUT, text)
 
 
 def _document(answer: Answer, keep: RemarkFilter) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ Feeds = dict[str, np.ndarray]
 def parse_feeds(texts: Iterable[str], names: list[str]) -> Feeds:
     """The arrays of `--input` options. `names` are the model's inputs: with one input its name may be left out.
 
-    Raises E0201 for a name the model does not have, E0501 for text that is not `name=@file.npy`, E0101 for a file that is no array.
+    Raises E0201 for a name the model does not have, E0501 for text that is not `name=@file.npy`, E0206 for a file that is missing or no array.
     """
     feeds: Feeds = {}
     for text in texts:
@@ -42,11 +43,17 @@ def _read(name: str, value: str) -> np.ndarray:
     source = io.BytesIO(sys.stdin.buffer.read()) if value in ("-", "@-") else Path(value[1:])
     try:
         array = np.load(source, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise FuselineError("E0101", f"{value} holds no .npy array: {problem}", node=name, hint="save it with numpy.save") from problem
+    except OSError as problem:
+        raise _unreadable(name, f"{value[1:]}: {problem.strerror or problem}", "check the path") from problem
+    except (ValueError, EOFError, zipfile.BadZipFile) as problem:
+        raise _unreadable(name, f"{value} holds no .npy array: {problem}", "save it with numpy.save") from problem
     if not isinstance(array, np.ndarray):
-        raise FuselineError("E0101", f"{value} is an archive of several arrays", node=name, hint="give one .npy file per input")
+        raise _unreadable(name, f"{value} is an archive of several arrays", "give one .npy file per input")
     return array
+
+
+def _unreadable(name: str, detail: str, hint: str) -> FuselineError:
+    return FuselineError("E0206", detail, node=name, hint=hint)
 
 
 def file_name(output: str) -> str:

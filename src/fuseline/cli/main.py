@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 
 import fuseline
+from fuseline.border import coded
 from fuseline.errors import FuselineError
 
 COMMANDS = {
@@ -29,8 +30,9 @@ COMMANDS = {
 }
 
 # What the user typed is at fault, not the work: these exit 2.
-USAGE_CODES = frozenset({"E0108", "E0201", "E0202", "E0203", "E0204", "E0303", "E0304", "E0501"})
+USAGE_CODES = frozenset({"E0108", "E0201", "E0202", "E0203", "E0204", "E0206", "E0303", "E0304", "E0501"})
 INTERRUPTED = 130
+REPORT_BUG = "--report-bug"
 
 
 class Commands(click.Group):
@@ -54,27 +56,62 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fuseline.__version__, prog_name="fuseline")
 @click.option("--debug", is_flag=True, help="Show the Python traceback of a failure (works after the command, too).")
-def cli(debug: bool) -> None:
+@click.option(REPORT_BUG, metavar="FILE", help="After a failure, write what a bug report needs (works after the command, too).")
+@click.pass_context
+def cli(context: click.Context, debug: bool, report_bug: str | None) -> None:
     """fuseline compiles machine-learning models to fused native dispatches and says why.
 
     Every command takes --json. Exit codes: 0 fine, 1 the work failed, 2 usage.
     """
-    del debug  # read from the arguments in `main`, so that it works in any place
+    del debug, report_bug  # read from the arguments in `main`, so that they work in any place
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; no exception leaves."""
-    words = [word for word in arguments if word != "--debug"]
+    words, report = _without_report([word for word in arguments if word != "--debug"])
     command = next((word for word in words if word in COMMANDS), "fuseline")
     work = partial(cli.main, args=words, prog_name="fuseline", standalone_mode=False)
-    return guarded(work, command, as_json="--json" in words, debug="--debug" in arguments)
+    after = None if report is None else partial(_report, Path(report), words)
+    return guarded(work, command, as_json="--json" in words, debug="--debug" in arguments, after_failure=after)
 
 
-def guarded(work: Callable[[], object], command: str, *, as_json: bool, debug: bool) -> int:
-    """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under `as_json`."""
+def _without_report(arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words without `--report-bug FILE`, and FILE; where it is missing click says so."""
+    words: list[str] = []
+    report: str | None = None
+    rest = iter(arguments)
+    for word in rest:
+        name, sign, value = word.partition("=")
+        following = value if sign else next(rest, None) if name == REPORT_BUG else None
+        if name != REPORT_BUG:
+            words.append(word)
+        elif not following:
+            return [REPORT_BUG], None
+        else:
+            report = following
+    return words, report
+
+
+def _report(path: Path, words: Sequence[str], problem: Exception) -> None:
+    from fuseline.cli.bug_report import write_report
+    from fuseline.cli.console import note
+
+    same = write_report(path, words, problem)
+    note(f"report: {path} ({'shows the failure by itself' if same else 'does not show the failure by itself: say what more it takes'})")
+
+
+def guarded(
+    work: Callable[[], object], command: str, *, as_json: bool, debug: bool, after_failure: Callable[[Exception], None] | None = None
+) -> int:
+    """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under `as_json`.
+
+    `after_failure` is called with what failed once it has been shown.
+    """
     try:
         code = work()
     except click.exceptions.Exit as stop:
@@ -88,7 +125,7 @@ def guarded(work: Callable[[], object], command: str, *, as_json: bool, debug: b
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as problem:  # noqa: BLE001 - the one place where everything ends: no traceback ever reaches the user
-        return _failed(problem, command, as_json, debug)
+        return _failed(problem, command, as_json, debug, after_failure)
     # click answers the code of an Exit raised inside a command instead of raising it on.
     return code if isinstance(code, int) else 0
 
@@ -102,21 +139,19 @@ def _usage(problem: click.ClickException, command: str, as_json: bool) -> int:
     return 2
 
 
-def _failed(problem: Exception, command: str, as_json: bool, debug: bool) -> int:
+def _failed(problem: Exception, command: str, as_json: bool, debug: bool, after: Callable[[Exception], None] | None) -> int:
     from fuseline.cli.console import show_error
 
     if debug:
         traceback.print_exception(problem)
-    error = problem if isinstance(problem, FuselineError) else _internal(problem)
+    error = coded(problem, command)
     show_error(error, as_json=as_json, command=command)
+    if after is not None:
+        try:
+            after(problem)
+        except FuselineError as unwritten:
+            show_error(unwritten, as_json=False, command=command)
     return 2 if error.code in USAGE_CODES else 1
-
-
-def _internal(problem: Exception) -> FuselineError:
-    frames = traceback.extract_tb(problem.__traceback__)
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
-    hint = "this is a bug in fuseline: run again with --debug and report the traceback with the model or its smallest part"
-    return FuselineError("E0901", f"{type(problem).__name__}: {problem}", node=place, hint=hint)
 
 
 def run() -> NoReturn:

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseline.cli.console import progress, warn
+from fuseline.cli.options import flag_of, given_options
 from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 
 if TYPE_CHECKING:
     from fuseline.api import CompiledModel
     from fuseline.report.records import CompileRecord
+
+
+def is_model(path: Path) -> bool:
+    """Whether the path names something to compile, rather than what a compile left."""
+    return path.suffix not in (ARTIFACT_SUFFIX, ".toml", ".json")
 
 
 def is_artifact(path: Path) -> bool:
@@ -24,14 +30,30 @@ def compiled(path: Path, options: Mapping[str, Any]) -> CompiledModel:
     """The program behind a MODEL argument: loaded or compiled with `options` (keyword arguments of `fuseline.compile`)."""
     import fuseline
 
-    if not path.exists():
-        raise FuselineError("E0101", "no such file", node=str(path))
+    if not _exists(path):
+        raise FuselineError("E0101", "no such file", node=str(path), hint="check the path")
     if is_artifact(path):
+        refuse_compile_options(options)
         return fuseline.load(path, threads=options.get("threads"))
     with progress(f"compiling {path.name}") as report:
         program = fuseline.compile(path, progress=report, **options)
     warn(program.record.warnings)
     return program
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, or has a zero byte in it
+        return False
+
+
+def refuse_compile_options(options: Mapping[str, Any]) -> None:
+    """Raises E0501 for options of a compile that the command line gives with an artifact (`--threads` is one of a run, too)."""
+    for name in given_options(options):
+        if name != "threads":
+            hint = "give it to `fuseline compile`, with the model"
+            raise FuselineError("E0501", f"{flag_of(name)} is for compiling, and an artifact is compiled already", hint=hint)
 
 
 def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from fuseline.cli.console import emit
-from fuseline.cli.files import write_text
 from fuseline.cli.options import json_option
+from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
 
@@ -24,7 +24,7 @@ from fuseline.errors import FuselineError
 @click.option("--verify-each", is_flag=True, help="Verify after every pass.")
 @click.option("--print-locations", is_flag=True, help="Print where each op came from.")
 @click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here instead of to standard output.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here instead of to standard output (-).")
 @click.option("--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True, help="A file with fusion rules.")
 @click.option("--list-passes", is_flag=True, help="List the passes and stop.")
 @rules_listing_option
@@ -49,6 +49,7 @@ def opt(
     if list_rules:
         show_rules(rules, "opt", as_json=as_json)
         return
+    refuse_two_documents(output, as_json)
     text = run_passes(
         read_text(file),
         pipeline,
@@ -61,10 +62,8 @@ def opt(
     )
     if as_json:
         emit("opt", {"ir": text})
-    elif output is None:
-        sys.stdout.write(text)
     else:
-        write_text(output, text)
+        deliver(output or STDOUT, text)
 
 
 def run_passes(

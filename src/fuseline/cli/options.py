@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from fuseline.errors import FuselineError
 
@@ -67,3 +68,22 @@ def compile_options(function: Function) -> Function:
 
 threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads of the program; default: the machine's cores.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
+
+
+def given_options(options: Mapping[str, Any]) -> list[str]:
+    """Those of `options` that the command line gives, rather than their defaults."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    return [name for name in options if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)]
+
+
+def flag_of(name: str) -> str:
+    """How the option behind a parameter is written.
+
+    >>> flag_of("plan_strict")
+    '--plan-strict'
+    """
+    context = click.get_current_context(silent=True)
+    parameters = context.command.params if context is not None else []
+    return next((item.opts[0] for item in parameters if item.name == name), f"--{name.replace('_', '-')}")

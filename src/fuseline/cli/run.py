@@ -11,10 +11,11 @@ import numpy as np
 
 from fuseline.cli.console import emit, say
 from fuseline.cli.feeds import Feeds, flat_outputs, output_files, parse_feeds
-from fuseline.cli.files import write_all_atomically
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.cli.output import is_stdout, refuse_two_documents
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
+from fuseline.runtime.files import write_files
 
 if TYPE_CHECKING:
     from fuseline.api import CompiledModel
@@ -36,6 +37,7 @@ def run(
     model: Path, inputs: tuple[str, ...], output: Path | None, peer: str | None, tolerance: float | None, seed: int, as_json: bool, **options: Any
 ) -> None:
     """Run MODEL (an ONNX file or a .fuse artifact) once and show, save or check its outputs."""
+    refuse_two_documents(output, as_json)
     if peer is not None:
         require_onnx(model, "--check")
     program = compiled(model, options)
@@ -48,7 +50,7 @@ def run(
         other = complete_feeds(program, {}, hints, seed + 1, like=feeds)
         comparisons = check(model, program, (feeds, outputs), other, peer, tolerance)
     _save(output, outputs)
-    if output is None or str(output) != "-":
+    if not is_stdout(output):
         _show(model, outputs, comparisons, as_json)
 
 
@@ -100,12 +102,12 @@ def check(model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other
 def _save(output: Path | None, outputs: Feeds) -> None:
     if output is None:
         return
-    if str(output) == "-":
+    if is_stdout(output):
         np.save(sys.stdout.buffer, next(iter(outputs.values())), allow_pickle=False)
         sys.stdout.buffer.flush()
         return
     files = output_files(output, outputs)
-    write_all_atomically({path: _writer(array) for path, array in files.items()})
+    write_files({path: _writer(array) for path, array in files.items()})
 
 
 def _writer(array: np.ndarray) -> Any:

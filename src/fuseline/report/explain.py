@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord, HostOpRecord
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, EdgeCounts, HostOpRecord, count_edges
 from fuseline.report.subjects import Subject, find_subject, suggestions
 from fuseline.report.units import plural, quantity, shortened
 
@@ -57,20 +57,24 @@ def why_not_fused(record: CompileRecord, limit: int = 5) -> list[str]:
 
 def explain_model(record: CompileRecord) -> Answer:
     """The whole model: verdicts, reasons by count with what would change them, dispatches, what was eliminated, host ops."""
-    verdicts = Counter(decision.verdict for decision in record.decisions)
+    counts = count_edges(record.decisions)
     lines = [
         plural(len(record.dispatches), "dispatch") + (f" from {plural(len(record.source_nodes), 'source node')}" if record.source_nodes else ""),
-        "decisions: " + (", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "none"),
+        "decisions: " + (", ".join(_verdicts(counts)) or "none"),
     ]
     rules = Counter(decision.rule for decision in record.decisions if decision.verdict == "fused")
     lines += [f"  fused by {rule}: {count}" for rule, count in rules.most_common()]
-    codes = Counter(decision.code for decision in record.decisions if decision.verdict == "missed")
-    for code, count in codes.most_common():
+    for code, count in counts.missed.items():
         lines += [f"  missed for {code}: {count}", *_hint(code)]
     gone = Counter(record.eliminated.values())
     lines += [f"  eliminated by {name}: {plural(count, 'node')}" for name, count in gone.most_common()]
     lines += [_host_line(host) for host in record.host_ops]
     return Answer(tuple(lines), tuple(record.decisions), dispatches=tuple(dispatch.name for dispatch in record.dispatches))
+
+
+def _verdicts(counts: EdgeCounts) -> Iterable[str]:
+    numbers = {"fused": counts.fused, "side by side": counts.side_by_side, "missed": sum(counts.missed.values()), "superseded": counts.superseded}
+    return (f"{count} {verdict}" for verdict, count in numbers.items() if count)
 
 
 def _hint(code: str) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from importlib.resources import files
 
 import jinja2
 
 from fuseline.report.dispatches import member_nodes
-from fuseline.report.records import CompileRecord
+from fuseline.report.records import CompileRecord, count_edges
 from fuseline.report.statistics import statistics_rows
 from fuseline.report.units import quantity
 
@@ -23,6 +22,5 @@ def render_page(record: CompileRecord) -> str:
         statistics=list(statistics_rows(record)),
         nodes={dispatch.name: member_nodes(dispatch) for dispatch in record.dispatches},
         largest=max((dispatch.flops for dispatch in record.dispatches), default=0) or 1,
-        reasons=Counter(decision.code for decision in record.decisions if decision.verdict == "missed").most_common(),
-        verdicts=Counter(decision.verdict for decision in record.decisions),
+        edges=count_edges(record.decisions),
     )

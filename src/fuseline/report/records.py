@@ -5,7 +5,9 @@ Imports nothing of fuseline: passes write records, reports read them.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Collection
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -36,6 +38,24 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, float] = {}
     dispatch: str = ""
     arms: bool = False
+
+
+class EdgeCounts(NamedTuple):
+    """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by reason, and groups
+    that no edge joins but one launch runs `side_by_side`."""
+
+    fused: int
+    superseded: int
+    missed: dict[str, int]
+    side_by_side: int
+
+
+def count_edges(decisions: Collection[Decision]) -> EdgeCounts:
+    """The one count of what was decided."""
+    verdicts = Counter((decision.verdict, decision.arms) for decision in decisions)
+    missed = Counter(decision.code for decision in decisions if decision.verdict == "missed")
+    superseded = verdicts["superseded", False] + verdicts["superseded", True]
+    return EdgeCounts(verdicts["fused", False], superseded, dict(missed.most_common()), verdicts["fused", True])
 
 
 class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,6 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -28,6 +27,7 @@ import numpy as np
 from fuseline.errors import FuselineError
 from fuseline.runtime.abi import FORMAT_VERSION
 from fuseline.runtime.cpu import check_machine
+from fuseline.runtime.files import write_file
 from fuseline.runtime.memory import Bytes
 from fuseline.runtime.program import Program, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
@@ -61,11 +61,7 @@ class Artifact(NamedTuple):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file at once: beside `path` under a temporary name, then renamed. Raises FuselineError (E0502)."""
-        target = os.fspath(path)
-        try:
-            _save(self, target)
-        except OSError as error:
-            raise FuselineError("E0502", f"{error.strerror or error}", node=target) from error
+        write_file(path, lambda file: _write(self, file))
 
 
 def artifact_bytes(artifact: Artifact) -> bytes:
@@ -88,21 +84,6 @@ def _aligned(data: bytes) -> Bytes:
     whole = np.frombuffer(mmap.mmap(-1, max(len(data), 1)), np.uint8)[: len(data)]
     whole[:] = np.frombuffer(data, np.uint8)
     return whole
-
-
-def _save(artifact: Artifact, target: str) -> None:
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            _write(artifact, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _write(artifact: Artifact, file: BinaryIO) -> None:

@@ -42,7 +42,7 @@ def test_standard_input(value: str, saved: tuple[Path, np.ndarray], monkeypatch:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("y=@{}", "E0201"), ("x={}", "E0501"), ("@{}", "E0501"), ("x=@{}.missing", "E0101"), ("x=@{}.bad", "E0101"), ("x=@{}.npz", "E0101")],
+    [("y=@{}", "E0201"), ("x={}", "E0501"), ("@{}", "E0501"), ("x=@{}.missing", "E0206"), ("x=@{}.bad", "E0206"), ("x=@{}.npz", "E0206")],
 )
 def test_refusals(text: str, code: str, saved: tuple[Path, np.ndarray]):
     path, array = saved
@@ -55,7 +55,7 @@ def test_refusals(text: str, code: str, saved: tuple[Path, np.ndarray]):
 
 def test_a_pickled_array_is_refused(tmp_path: Path):
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(FuselineError, match="E0101"):
+    with pytest.raises(FuselineError, match="E0206"):
         parse_feeds([f"x=@{tmp_path / 'o.npy'}"], ["x"])
 
 

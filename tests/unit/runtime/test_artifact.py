@@ -82,7 +82,14 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(artifact: Artifact, tm
 
 
 def test_saving_where_it_cannot_be_is_coded(artifact: Artifact, tmp_path: Path) -> None:
-    assert _code_of(lambda: artifact.save(tmp_path / "nowhere" / "m.fuse")) == "E0502"
+    (tmp_path / "file").touch()
+    assert _code_of(lambda: artifact.save(tmp_path / "file" / "m.fuse")) == "E0502"
+    assert _code_of(lambda: artifact.save(tmp_path)) == "E0502"
+
+
+def test_saving_makes_missing_folders(artifact: Artifact, tmp_path: Path) -> None:
+    artifact.save(tmp_path / "new" / "er" / "m.fuse")
+    assert load(tmp_path / "new" / "er" / "m.fuse").inputs[0].name == "x"
 
 
 def test_a_failed_save_leaves_the_old_file(artifact: Artifact, tmp_path: Path) -> None:

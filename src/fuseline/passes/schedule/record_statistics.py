@@ -9,7 +9,7 @@ from typing import Any
 from fuseline.analysis.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, flat_steps
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.report.records import CompileRecord, DispatchRecord
+from fuseline.report.records import CompileRecord, DispatchRecord, count_edges
 from fuseline.targets.target import CompiledKernel
 
 TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
@@ -109,6 +109,6 @@ def _number(size: Dim) -> int | None:
 
 
 def _edges(record: CompileRecord) -> dict[str, Any]:
-    verdicts = Counter(decision.verdict for decision in record.decisions if not decision.arms)
-    missed = Counter(decision.code for decision in record.decisions if decision.verdict == "missed")
-    return {"fused": verdicts["fused"], "superseded": verdicts["superseded"], "missed": dict(sorted(missed.items()))}
+    counts = count_edges(record.decisions)
+    missed = dict(sorted(counts.missed.items()))
+    return {"fused": counts.fused, "superseded": counts.superseded, "side_by_side": counts.side_by_side, "missed": missed}

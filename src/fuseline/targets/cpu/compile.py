@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,19 @@ import llvmlite.binding as llvm
 import platformdirs
 
 from fuseline.errors import FuselineError
+from fuseline.runtime.files import write_file
+from fuseline.targets.cpu.image import link_image
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.workers import shared
 
+_DIGEST_BYTES = 32
+
 PARALLEL_THRESHOLD = 4
 """Fewer kernels than this are compiled in this process: a fork costs about as much as compiling one (10 ms)."""
 
-_FORMAT = 2  # of cached objects; raised when what is stored changes meaning
+_FORMAT = 3  # of cached objects; raised when what is stored changes meaning
 
 
 def compile_kernels(kernels: Sequence[Kernel], machine: Machine, *, use_cache: bool = True, processes: int | None = None) -> list[bytes]:
@@ -114,22 +118,36 @@ def cache_folder() -> Path:
 
 
 def _read(key: str) -> bytes | None:
-    """The cached object, or None when there is none or it is damaged: it starts with the digest of the rest."""
+    """The cached object, or None when there is none; one that is damaged, another key's, or does not link is dropped.
+
+    An entry starts with the digest of its key and of what follows.
+    """
+    path = cache_folder() / key
     try:
-        data = (cache_folder() / key).read_bytes()
+        data = path.read_bytes()
     except OSError:
         return None
-    digest, object_code = data[:32], data[32:]
-    return object_code if hashlib.sha256(object_code).digest() == digest else None
+    object_code = data[_DIGEST_BYTES:]
+    if data[:_DIGEST_BYTES] == _digest(key, object_code) and _links(object_code):
+        return object_code
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+def _digest(key: str, object_code: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + object_code).digest()
+
+
+def _links(object_code: bytes) -> bool:
+    try:
+        return bool(link_image([object_code]).symbols[0])
+    except FuselineError:
+        return False
 
 
 def _write(key: str, object_code: bytes) -> None:
-    """Keep an object; a full or read-only disk only means that it is not kept. The rename is atomic, so readers see all or nothing."""
-    folder = cache_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(hashlib.sha256(object_code).digest() + object_code)
-        os.replace(file.name, folder / key)
-    except OSError:
-        return
+    """Keep an object; a full or read-only disk only means that it is not kept. Readers see all of it or nothing."""
+    content = _digest(key, object_code) + object_code
+    with suppress(FuselineError):
+        write_file(cache_folder() / key, lambda file: file.write(content), durable=False)

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import pytest
 
-from fuseline.cli.files import write_all_atomically, write_atomically
 from fuseline.errors import FuselineError
+from fuseline.runtime.files import write_file, write_files
 
 
 def _good(file: BinaryIO) -> None:
@@ -21,14 +21,14 @@ def _bad(file: BinaryIO) -> None:
 
 
 def test_a_file_is_written_into_a_new_folder(tmp_path: Path):
-    write_atomically(tmp_path / "new" / "a", _good)
+    write_file(tmp_path / "new" / "a", _good)
     assert (tmp_path / "new" / "a").read_bytes() == b"whole"
 
 
 def test_a_failure_leaves_nothing_and_keeps_the_old(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(ValueError, match="stopped"):
-        write_all_atomically({tmp_path / "a": _good, tmp_path / "b": _bad})
+        write_files({tmp_path / "a": _good, tmp_path / "b": _bad})
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
 
@@ -36,5 +36,5 @@ def test_a_failure_leaves_nothing_and_keeps_the_old(tmp_path: Path):
 def test_a_place_that_cannot_be_written_is_E0502(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(FuselineError) as caught:
-        write_atomically(tmp_path / "file" / "below", _good)
+        write_file(tmp_path / "file" / "below", _good)
     assert caught.value.code == "E0502"

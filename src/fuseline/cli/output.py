@@ -1,0 +1,33 @@
+"""Where a command's result goes: a file, whole or not at all, or standard output for `-`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fuseline.errors import FuselineError
+from fuseline.runtime.files import write_bytes
+
+STDOUT = Path("-")
+
+
+def is_stdout(output: Path | None) -> bool:
+    """Whether an `-o` option names standard output."""
+    return output is not None and output == STDOUT
+
+
+def deliver(output: Path, content: bytes | str) -> None:
+    """Write the result to the file, or to standard output for `-`. Raises FuselineError (E0502) for a place that cannot be written."""
+    data = content.encode() if isinstance(content, str) else content
+    if not is_stdout(output):
+        write_bytes(output, data)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def refuse_two_documents(output: Path | None, as_json: bool) -> None:
+    """Raises FuselineError (E0501) where both the result and a JSON document would go to standard output."""
+    if as_json and is_stdout(output):
+        raise FuselineError("E0501", "--json and -o - both write to standard output", hint="give a file, or leave one of them out")

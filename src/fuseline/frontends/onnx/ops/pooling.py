@@ -14,6 +14,7 @@ from fuseline.frontends.onnx.counts import count_divided
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.pooling_places import max_pool_with_places
 from fuseline.frontends.onnx.ops.reduction import mean_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, static_sizes
@@ -25,11 +26,11 @@ Combine = Callable[[Body, SSAValue, SSAValue], SSAValue]
 
 
 @onnx_op("MaxPool")
-def max_pool(node: OnnxNode) -> Tensor:
-    """The maximum in each window."""
+def max_pool(node: OnnxNode) -> Tensor | list[Tensor]:
+    """The maximum in each window, and its place where it is asked for."""
     x = node[0]
     if node.wants_output(1):
-        raise NoNativeLowering("indices-output", "the indices of the maxima")
+        return max_pool_with_places(node)
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
     start = lowest(x.dtype)
     return pool(node, pad_spatial(node, x, window, start), window, start, lambda b, e, acc: s.maximum(b, x.dtype, acc, e))

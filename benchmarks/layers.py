@@ -23,7 +23,7 @@ from benchmarks.kernels.timing import best
 from benchmarks.layer_blocks import BLOCKS
 from benchmarks.layer_models import Array, Layer
 from benchmarks.layer_table import GROUPS as SINGLE
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.pipeline import CompileOptions, compile_program
 from fuseline.report.records import CompileRecord, DispatchRecord, decode
 from fuseline.runtime import Artifact, Session
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="layers whose name contains this")
     parser.add_argument("--json", action="store_true", help="one document instead of the table")
     options = parser.parse_args()
-    onnx_reference.install()
+    onnx_host.install()
     rows: list[Row] = []
     for layer in (make() for group in options.groups for make in GROUPS[group]):
         if options.only in layer.name:

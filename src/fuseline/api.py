@@ -17,7 +17,7 @@ import numpy as np
 from fuseline.arguments import path_option, thread_count, wrong
 from fuseline.border import border, coded
 from fuseline.errors import FuselineError
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX, artifact_bytes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fuseline.compile_options import CompileOptions
     from fuseline.report.records import CompileRecord, Decision
 
-onnx_reference.install()  # artifacts may hold operators that run there
+onnx_host.install()  # artifacts may hold operators that run there
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | onnx.ModelProto"

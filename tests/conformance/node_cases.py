@@ -21,7 +21,7 @@ import fuseline
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.ir.context import new_context
 from fuseline.passes.registry import make_pass
 from fuseline.report.records import HostOpRecord
@@ -30,8 +30,8 @@ from fuseline.targets.interpreter.host import call_declared
 
 PARAMETER_ELEMENTS = 64
 RANDOM = ("Bernoulli", "RandomNormalLike", "RandomUniformLike")
-onnx_reference.install()
-assert host.executor(onnx_reference.EXECUTOR)
+onnx_host.install()
+assert host.executor(onnx_host.EXECUTOR)
 
 Result: TypeAlias = "tuple[list[list[Any]], Sequence[HostOpRecord]]"
 """The outputs of every run, and what ran on the host."""

@@ -38,7 +38,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "verify": (*_HIGH, "report"),
     "interop": (*_HIGH, "report", "api"),
     "onnx_backend": ("interop",),
-    "api": (*_HIGH, "report", "tuning", "verify", "interop.onnx_reference"),
+    "api": (*_HIGH, "report", "tuning", "verify", "interop.onnx_host"),
     "cli": (*_HIGH, "report", "tuning", "verify", "interop", "api"),
     "__main__": ("cli",),
 }

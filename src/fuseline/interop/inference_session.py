@@ -14,14 +14,14 @@ from fuseline.arguments import thread_count, wrong
 from fuseline.border import border, coded
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.interop.session_options import PROVIDER
 from fuseline.runtime import Session, TensorSpec
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX, MAGIC, artifact_from_bytes, read_artifact
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
 
-onnx_reference.install()
+onnx_host.install()
 
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
 _OPTIONS = frozenset(option.name for option in fields(CompileOptions)) - {"threads", "emit"}

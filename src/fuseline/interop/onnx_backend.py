@@ -15,11 +15,11 @@ import onnx.helper
 
 from fuseline.border import border
 from fuseline.errors import FuselineError
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.pipeline import CompileOptions, compile_program
 from fuseline.runtime import Session
 
-onnx_reference.install()
+onnx_host.install()
 
 
 class FuselineBackendRep(onnx.backend.base.BackendRep):

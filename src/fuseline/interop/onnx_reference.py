@@ -1,45 +1,49 @@
-"""Host operators through `onnx.reference`: what has no native lowering runs here, in NumPy, between native parts of a program.
-
-`install` registers it with the runtime; onnx itself is imported by the first host operator that runs.
-"""
+"""One-node ONNX models through `onnx.reference`, with what that lacks or has wrong replaced: slow, complete, in NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
-from fuseline.runtime import host
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    import onnx
 
-EXECUTOR = "onnx"
-"""The name under which artifacts ask for it."""
-
-
-def install() -> None:
-    """Let the runtime run ONNX operators through `onnx.reference`."""
-    host.register(EXECUTOR, execute)
+NAME = "onnx.reference"
 
 
-def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:
-    """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty optional.
+class ReferenceOperator:
+    """A model that `onnx.reference` runs. Raises FuselineError (E0106) for an operator or a version that it lacks."""
 
-    Raises FuselineError: E0503 without the onnx package (or one that an operator needs), E0106 where the reference implementation fails.
-    """
-    evaluator, names = _evaluator(model)
-    feeds = dict(zip(names, operands, strict=True))
-    try:
-        return [_plain(result) for result in evaluator.run(None, feeds)]
-    except ImportError as error:
-        raise FuselineError("E0503", str(error), node=evaluator.proto_.graph.node[0].op_type, hint="install the package it names") from error
-    except Exception as error:  # a reference implementation may raise anything
-        node = evaluator.proto_.graph.node[0]
-        raise FuselineError("E0106", f"onnx.reference cannot run {node.op_type}: {error}", node=node.name or node.op_type) from error
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        from fuseline.frontends.onnx.reference import evaluator
+
+        self._op_type: str = proto.graph.node[0].op_type
+        try:
+            self._evaluator: Any = evaluator(proto)
+        except Exception as error:
+            raise self._failure(error) from error
+        _freeze(self._evaluator)
+        self._names = [value.name for value in proto.graph.input]
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """The outputs for the inputs in order. Raises FuselineError: E0503 for a package that an operator needs, E0106 for all else."""
+        feeds = dict(zip(self._names, operands, strict=True))
+        try:
+            with np.errstate(all="ignore"):
+                return [_plain(result) for result in self._evaluator.run(None, feeds)]
+        except ImportError as error:
+            raise FuselineError("E0503", f"{self._op_type}: {error}", hint="install the package it names") from error
+        except MemoryError:
+            raise
+        except Exception as error:  # a reference implementation may raise anything
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> FuselineError:
+        return FuselineError("E0106", f"{NAME} cannot run {self._op_type}: {error or type(error).__name__}")
 
 
 def _plain(result: Any) -> Any:
@@ -52,33 +56,14 @@ def _plain(result: Any) -> Any:
     return result
 
 
-@lru_cache(maxsize=256)
-def _evaluator(model: bytes) -> tuple[Any, list[str]]:
-    """The evaluator of a one-node model and the names of its inputs."""
-    try:
-        import onnx
-
-        from fuseline.frontends.onnx.reference import evaluator
-    except ImportError as error:
-        hint = "pip install onnx"
-        raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
-    proto = onnx.load_model_from_string(model)
-    made = evaluator(proto)
-    _freeze(made)
-    return made, [value.name for value in proto.graph.input]
-
-
 def _freeze(evaluator: Any) -> None:
-    """Make constants read-only, those inside bodies too: an evaluator may answer them again and again."""
-    for array in evaluator.rt_inits_.values():
-        _freeze_array(array)
-    for node in evaluator.rt_nodes_:
-        for value in vars(node).values():
-            if hasattr(value, "rt_nodes_"):
-                _freeze(value)
-            _freeze_array(value)
-
-
-def _freeze_array(value: Any) -> None:
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
+    """Make constants read-only, those inside bodies and functions too: an evaluator may answer them again and again."""
+    found, left = {id(evaluator)}, [evaluator]
+    while left:
+        evaluator = left.pop()
+        for value in [*evaluator.rt_inits_.values(), *(value for node in evaluator.rt_nodes_ for value in vars(node).values())]:
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            elif hasattr(value, "rt_nodes_") and id(value) not in found:
+                found.add(id(value))
+                left.append(value)

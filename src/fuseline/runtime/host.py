@@ -20,16 +20,29 @@ Values are arrays, or what `fuseline.runtime.held` keeps: lists, dicts, None. In
 answer may lie in their memory. Arrays that an executor keeps itself and answers more than once must be read-only.
 """
 
-_executors: dict[str, Executor] = {}
+Chooser: TypeAlias = Callable[[bytes], str]
+"""Names the package that runs a serialised node."""
+
+_executors: dict[str, tuple[Executor, Chooser | None]] = {}
 
 
-def register(name: str, executor: Executor) -> None:
-    """Make `executor` the one that host calls named `name` use; the last registration counts."""
-    _executors[name] = executor
+def register(name: str, executor: Executor, package: Chooser | None = None) -> None:
+    """Make `executor` the one that host calls named `name` use; the last registration counts. `package` names what runs a node."""
+    _executors[name] = executor, package
 
 
 def executor(name: str) -> Executor:
     """The executor registered as `name`; raises FuselineError (E0503) where none is."""
+    return _registered(name)[0]
+
+
+def package_of(name: str, node: bytes) -> str:
+    """What runs `node` for the executor called `name`: a package's name, or that of the executor. Raises E0503 where there is none."""
+    package = _registered(name)[1]
+    return name if package is None else package(node)
+
+
+def _registered(name: str) -> tuple[Executor, Chooser | None]:
     found = _executors.get(name)
     if found is None:
         known = "install the onnx package and load the artifact with fuseline.load, which registers it"

@@ -17,13 +17,13 @@ from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.tensors import NoNativeLowering
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import upper_bound
 from fuseline.targets.interpreter.host import call_declared
 
 Array = NDArray[Any]
-onnx_reference.install()
+onnx_host.install()
 
 
 def one_node(

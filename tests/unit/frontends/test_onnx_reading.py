@@ -17,13 +17,13 @@ from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
-from fuseline.interop import onnx_reference
+from fuseline.interop import onnx_host
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.targets.interpreter.host import call_declared
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 Shape = Sequence[int | str | None] | None
-onnx_reference.install()
+onnx_host.install()
 
 
 def model(

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from fuseline.interop import onnx_reference
+from fuseline.interop.onnx_reference import ReferenceOperator
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -19,7 +19,7 @@ def _run(node: onnx.NodeProto, feeds: dict[str, Any], opset: int = 21) -> list[A
     infos = [onnx.ValueInfoProto(name=name) for name in feeds]
     graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=name) for name in node.output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    return onnx_reference.execute(model.SerializeToString(), list(feeds.values()))
+    return ReferenceOperator(model).run(list(feeds.values()))
 
 
 def _info(name: str, element: int, shape: Sequence[int]) -> onnx.ValueInfoProto:
@@ -156,7 +156,7 @@ def _run_ml(op_type: str, feed: Any, **attributes: Any) -> Any:
     node = helper.make_node(op_type, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
     graph = helper.make_graph([node], "g", [onnx.ValueInfoProto(name="x")], [onnx.ValueInfoProto(name="y")])
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
-    return onnx_reference.execute(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString(), [feed])[0]
+    return ReferenceOperator(helper.make_model(graph, opset_imports=opsets, ir_version=10)).run([feed])[0]
 
 
 def test_maps_of_labels() -> None:

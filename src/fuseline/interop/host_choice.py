@@ -1,0 +1,75 @@
+"""Which operators stay with NumPy where onnxruntime is installed: those that it computes in another way than this project says it does.
+
+What holds is ONNX's definition, and for special values docs/numerics.md: what is not finite is where the reference has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+BY_REFERENCE = frozenset(
+    """Constant Identity Optional OptionalGetElement OptionalHasElement ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty
+    SequenceErase SequenceInsert SequenceLength SplitToSequence""".split()
+)
+"""Operators that pass values on: onnxruntime would copy each of them in and out."""
+
+FINITE_ONLY = frozenset(
+    """ArgMax ArgMin BatchNormalization Binarizer Clip DynamicQuantizeLinear GRU GlobalMaxPool GroupNormalization Hardmax
+    InstanceNormalization LRN LSTM LayerNormalization LpNormalization Max MaxPool Min QLinearConv QLinearMatMul RNN ReduceMax ReduceMin Relu
+    Scatter ScatterElements ScatterND TopK""".split()
+)
+"""Operators in which onnxruntime loses NaN, or takes infinities for numbers: it gets operands that are finite throughout."""
+
+_Condition = Callable[["onnx.NodeProto"], bool]
+
+
+def _has(name: str, *values: object) -> _Condition:
+    return lambda node: any(attribute.name == name and (attribute.s in values or attribute.i in values) for attribute in node.attribute)
+
+
+DIFFERENT: dict[str, tuple[str, _Condition]] = {
+    **{
+        op_type: ("draws reproducibly", lambda node: True)
+        for op_type in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
+    },
+    **{op_type: ("keeps more digits", lambda node: True) for op_type in ("DFT", "STFT")},
+    **{op_type: ("converts as every other Cast does", lambda node: True) for op_type in ("Cast", "CastLike")},
+    "Attention": ("takes masks, and shows the product, as the standard has them", lambda node: True),
+    "BatchNormalization": ("training", _has("training_mode", 1)),
+    "LSTM": ("clip bounds what goes into the activations, and nothing else", lambda node: any(a.name == "clip" for a in node.attribute)),
+    "MaxUnpool": ("output_shape shifts what is unpooled", lambda node: len(node.input) > 2),
+    "NonZero": ("a scalar has no rows", lambda node: True),
+    "QuantizeLinear": ("saturates", lambda node: True),
+    "Resize": ("an output of one element is the first input", _has("coordinate_transformation_mode", b"align_corners")),
+}
+"""Operators of which onnxruntime does something else, always or under a condition, and what NumPy does."""
+
+
+def why_numpy(node: onnx.NodeProto) -> str | None:
+    """Why `node` and the bodies inside it run in NumPy; None where onnxruntime may run them."""
+    if node.op_type in BY_REFERENCE:
+        return "passes values on"
+    for inner in nodes_inside(node):
+        reason, applies = DIFFERENT.get(inner.op_type, ("", _never))
+        if applies(inner):
+            return reason
+        if inner is not node and inner.op_type in FINITE_ONLY:
+            return f"{inner.op_type} of what may not be finite"
+    return None
+
+
+def _never(node: onnx.NodeProto) -> bool:
+    return False
+
+
+def nodes_inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """The node, and all nodes of its bodies."""
+    yield node
+    for attribute in node.attribute:
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            for inner in graph.node:
+                yield from nodes_inside(inner)

@@ -1,0 +1,99 @@
+"""Host operators: what has no native lowering runs here, between native parts of a program, in onnxruntime or in NumPy.
+
+    one-node model ──why_numpy?──> onnxruntime ──not taken──> onnx.reference with corrections
+
+`install` registers it with the runtime; the packages are imported by the first host operator that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fuseline.errors import FuselineError
+from fuseline.interop import onnx_reference, onnx_runtime
+from fuseline.interop.host_choice import FINITE_ONLY, why_numpy
+from fuseline.interop.onnx_reference import ReferenceOperator
+from fuseline.interop.onnx_runtime import NotTaken, OrtOperator
+from fuseline.runtime import host
+
+if TYPE_CHECKING:
+    import onnx
+
+EXECUTOR = "onnx"
+"""The name under which artifacts ask for it."""
+
+OPERATORS_KEPT = 1024
+"""Operators that are kept ready; the least recently used goes first."""
+
+
+def install() -> None:
+    """Let the runtime run ONNX operators here."""
+    host.register(EXECUTOR, execute, chosen)
+
+
+def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:
+    """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty optional.
+
+    Raises FuselineError: E0503 without the onnx package (or one that an operator needs), E0106 where the operator cannot be run on these
+    operands. The error names the node if the model does.
+    """
+    return _operator(model).run(operands)
+
+
+def chosen(model: bytes) -> str:
+    """The package that runs a serialised model of one node, as far as it is known before it has run. Raises E0503 without onnx."""
+    return _operator(model).package
+
+
+class _Operator:
+    """A node, ready to run."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        node = proto.graph.node[0]
+        self._proto, self._name, self._finite_only = proto, node.name or None, node.op_type in FINITE_ONLY
+        self._numpy: ReferenceOperator | None = None
+        try:
+            self._fast = None if why_numpy(node) is not None else OrtOperator(proto)
+        except NotTaken:
+            self._fast = None
+
+    @property
+    def package(self) -> str:
+        """What runs it."""
+        return onnx_reference.NAME if self._fast is None else onnx_runtime.NAME
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """The outputs for the inputs in order."""
+        try:
+            return self._run(operands)
+        except FuselineError as error:
+            raise FuselineError(error.code, error.message, node=self._name, hint=error.hint) from error
+
+    def _run(self, operands: Sequence[Any]) -> list[Any]:
+        fast = self._fast
+        if fast is not None and not (self._finite_only and _not_finite(operands)):
+            try:
+                return fast.run(operands)
+            except NotTaken:
+                self._fast = None
+        if self._numpy is None:
+            self._numpy = ReferenceOperator(self._proto)
+        return self._numpy.run(operands)
+
+
+def _not_finite(operands: Sequence[Any]) -> bool:
+    return any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and not np.isfinite(x).all() for x in operands)
+
+
+@lru_cache(maxsize=OPERATORS_KEPT)
+def _operator(model: bytes) -> _Operator:
+    try:
+        import onnx
+    except ImportError as error:
+        hint = "pip install onnx"
+        raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
+    return _Operator(onnx.load_model_from_string(model))

@@ -7,12 +7,14 @@ onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+
+from fuseline.frontends.onnx.protos import graphs, label_of, nodes, standard_domain
 
 DOMAIN = "com.microsoft"
 
@@ -20,8 +22,8 @@ DOMAIN = "com.microsoft"
 class Spelling:
     """Collects the standard nodes that one node stands for; intermediate values are named after it."""
 
-    def __init__(self, node: onnx.NodeProto, label: str) -> None:
-        self.node, self.label = node, label
+    def __init__(self, node: onnx.NodeProto, label: str, opset: int) -> None:
+        self.node, self.label, self.opset = node, label, opset
         self.nodes: list[onnx.NodeProto] = []
         self.attributes: dict[str, Any] = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
@@ -72,7 +74,7 @@ def _quantized_pooling(op_type: str, *attributes: str) -> Rule:
 
 def _quantized_softmax(s: Spelling) -> str | None:
     """Along one axis since operator set 13; before, all axes from it on are one, which is not spelled out."""
-    return _quantized_single("Softmax", "axis")(s) if s.attributes.get("opset", 0) >= 13 else None
+    return _quantized_single("Softmax", "axis")(s) if s.attributes.get("opset", s.opset) >= 13 else None
 
 
 def _quantized_concat(s: Spelling) -> str:
@@ -160,27 +162,40 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def in_standard_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
+def in_standard_operators(proto: onnx.ModelProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
     """The model with the operators of the table spelled out; the same object where it has none of them, else a copy."""
-    if not any(_rule(node) for node in proto.graph.node):
+    if not any(_rule(node) for node in nodes(proto)):
         return proto
     out = onnx.ModelProto()
     out.CopyFrom(proto)
-    nodes = [new for index, node in enumerate(proto.graph.node) for new in _spelled_out(node, index)]
-    del out.graph.node[:]
-    out.graph.node.extend(nodes)
+    for graph in list(graphs(out)):
+        _spell_out(graph.node, opsets[""])
+    for function in out.functions:
+        imported = [item.version for item in function.opset_import if not standard_domain(item.domain)]
+        if not imported and any(_rule(node) for node in function.node):
+            imported = [opsets[""]]
+            function.opset_import.append(helper.make_opsetid("", opsets[""]))
+        _spell_out(function.node, *imported[:1] or [opsets[""]])
     return out
+
+
+def _spell_out(given: Any, opset: int) -> None:
+    """Replace the nodes of a graph or function (a repeated field) that are in the table."""
+    if any(_rule(node) for node in given):
+        new = [item for index, node in enumerate(given) for item in _spelled_out(node, index, opset)]
+        del given[:]
+        given.extend(new)
 
 
 def _rule(node: onnx.NodeProto) -> Rule | None:
     return _RULES.get(node.op_type) if node.domain == DOMAIN else None
 
 
-def _spelled_out(node: onnx.NodeProto, index: int) -> Sequence[onnx.NodeProto]:
+def _spelled_out(node: onnx.NodeProto, index: int, opset: int) -> Sequence[onnx.NodeProto]:
     rule = _rule(node)
     if rule is None:
         return [node]
-    spelling = Spelling(node, node.name or f"{node.op_type}_{index}")
+    spelling = Spelling(node, label_of(node, index), opset)
     if rule(spelling) is None:
         return [node]
     last = spelling.nodes[-1]

@@ -14,8 +14,10 @@ from onnx import TypeProto, helper, numpy_helper
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.host_values import HostValue, Value, element_dtype, sized_type, without_sizes
+from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
-from fuseline.frontends.onnx.subgraphs import has_subgraphs, node_proto
+from fuseline.frontends.onnx.protos import standard_domain
+from fuseline.frontends.onnx.subgraphs import has_subgraphs, inner_nodes, node_proto
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.dim import Dim
 
@@ -25,6 +27,9 @@ EMBEDDED_ELEMENTS = 1024
 
 SHAPE_KEEPING = frozenset({("ai.onnx.ml", "Imputer"), ("ai.onnx.ml", "Normalizer"), ("ai.onnx.ml", "Scaler")})
 """Operators of which onnx.shape_inference does not know that they keep the shape of their input (and, but for Imputer, give float)."""
+
+_OLD_NAMES = {("", "Scatter"): ("ScatterElements", 11), ("", "DynamicSlice"): ("Slice", 10)}
+"""Old names that onnx.reference does not know: what they are called now, and since which version."""
 
 _FAILURES = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError)
 """What a reference implementation raises for what it cannot compute."""
@@ -52,7 +57,7 @@ class HostNode:
     @property
     def version(self) -> int:
         """The version of its operator set."""
-        return self.opsets.get(self.domain, 1)
+        return version_of(self.opsets, self.domain, self.op_type)
 
     @property
     def output_count(self) -> int:
@@ -72,9 +77,9 @@ class HostModel:
 def host_model(node: HostNode) -> HostModel:
     """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own names, outputs @o0, @o1, .."""
     proto = node_proto(node.source, node.attributes, node.outer)
-    opsets = dict(node.opsets)
-    if proto.op_type == "Scatter":  # its old name, which onnx.reference does not know
-        proto.op_type, opsets[node.domain] = "ScatterElements", 11
+    opsets = {**node.opsets, node.domain: node.version}
+    if (node.domain, node.op_type) in _OLD_NAMES:
+        proto.op_type, opsets[node.domain] = _OLD_NAMES[node.domain, node.op_type]
     proto.input[:] = ["" if value is None else f"@i{i}" for i, value in enumerate(node.inputs)]
     proto.output[:] = [f"@o{i}" for i in range(node.output_count)]
     values = {f"@i{i}": value for i, value in enumerate(node.inputs) if value is not None} | dict(node.captured)
@@ -172,7 +177,7 @@ def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, D
 def _inferred_sizes(type_: TypeProto, sizes: Mapping[str, Dim]) -> Sequence[Dim | None] | None:
     if not type_.tensor_type.HasField("shape"):
         return None
-    return [dim.dim_value if dim.HasField("dim_value") else sizes.get(dim.dim_param) for dim in type_.tensor_type.shape.dim]
+    return [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else sizes.get(dim.dim_param) for dim in type_.tensor_type.shape.dim]
 
 
 def _declared_sizes(node: HostNode, index: int) -> list[int | None] | None:
@@ -180,7 +185,12 @@ def _declared_sizes(node: HostNode, index: int) -> list[int | None] | None:
     shape = node.source.outputs[index].shape
     if shape is None:
         return _declared_by_body(node, index)
-    return [size if isinstance(size, int) else None for size in shape]
+    return [_declared_size(size) for size in shape]
+
+
+def _declared_size(size: int | ir.SymbolicDim) -> int | None:
+    """A size that a model declares; exporters write -1 for any."""
+    return size if isinstance(size, int) and size >= 0 else None
 
 
 def _declared_by_body(node: HostNode, index: int) -> list[int | None] | None:
@@ -190,7 +200,7 @@ def _declared_by_body(node: HostNode, index: int) -> list[int | None] | None:
     shape = node.attributes["body"].as_graph().outputs[index + 1].shape
     if shape is None:
         return None
-    sizes = [size if isinstance(size, int) else None for size in shape]
+    sizes = [_declared_size(size) for size in shape]
     return sizes if index < len(node.inputs) - 2 else [None, *sizes]
 
 
@@ -225,8 +235,18 @@ def _is_repeatable(node: HostNode) -> bool:
 
 
 def check_known(node: HostNode) -> None:
-    """Raise FuselineError (E0103) for an operator that the standard does not have."""
-    if not onnx.defs.has(node.op_type, node.version, node.domain):
-        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        hint = "export with standard ONNX operators"
-        raise FuselineError("E0103", f"operator {name} (version {node.version}) is unknown", node=node.label, hint=hint)
+    """Raise FuselineError (E0103) for an operator that neither the standard nor the model has, in a loop's body too: of the branches of an If
+    a run may take the other one."""
+    _check_known(node.domain, node.op_type, node.version, node.label)
+    local = {(function.domain, function.name) for function in node.functions}
+    for inner in inner_nodes(node.attributes) if node.op_type != "If" else ():
+        domain = standard_domain(inner.domain)
+        if (inner.domain, inner.op_type) not in local:
+            _check_known(domain, inner.op_type, version_of(node.opsets, domain, inner.op_type), node.label)
+
+
+def _check_known(domain: str, op_type: str, version: int, label: str) -> None:
+    if (domain, op_type) in _OLD_NAMES or onnx.defs.has(op_type, version, domain):
+        return
+    name = f"{domain}.{op_type}" if domain else op_type
+    raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=label, hint="export with standard ONNX operators")

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region
 
-from fuseline.border import coded
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.assumptions import Assumptions
+from fuseline.frontends.onnx.check_types import check_inputs, check_output
 from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
@@ -28,11 +28,13 @@ from fuseline.frontends.onnx.host_ops import HELD, HostOps, border_attributes, h
 from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value, without_sizes
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
 from fuseline.frontends.onnx.subgraphs import captured_names
 from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.unreadable import unreadable
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import Dim, to_name
@@ -173,14 +175,19 @@ class Importer:
                 raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
             return
         try:
+            check_inputs(node.op_type, _domain(node), version_of(frame.opsets, _domain(node), node.op_type), inputs)
             outputs = self._outputs(node, label, inputs, _resolved(node, frame.attributes), frame)
+            for value, tensor in zip(node.outputs, outputs, strict=False):
+                if tensor is not None:
+                    check_output(value, tensor)
         except NoNativeLowering:  # inside a function or subgraph: the node around it may still run on the host
             raise
         except FuselineError as error:
             self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
             return
         except Exception as error:  # noqa: BLE001 - a lowering may meet anything in a model; here we still know the node
-            self.problems.append(_of_node(error, label))
+            attributes = _resolved(node, frame.attributes)
+            self.problems.append(unreadable(self._host_node(node, label, inputs, attributes, frame), error))
             return
         for value, tensor in zip(node.outputs, outputs, strict=False):
             if value.name and tensor is not None:
@@ -193,7 +200,7 @@ class Importer:
         if len(tensors) < len(inputs):
             return self._on_host(node, label, inputs, attributes, frame)
         domain = _domain(node)
-        version = frame.opsets.get(domain, 1)
+        version = version_of(frame.opsets, domain, node.op_type)
         scope, opsets, outer = frame.scope, frame.opsets, frame.attributes
         view = OnnxNode(self, self.program, node, label, tensors, attributes, version, (label,), scope, opsets, outer)
         return self._lower(view, domain, version, frame)
@@ -261,6 +268,8 @@ class Importer:
         self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str, opsets: Mapping[str, int]
     ) -> Sequence[Value | None]:
         """The outputs of a function body with a node's inputs and attributes."""
+        if len(inputs) > len(function.inputs):
+            raise FuselineError("E0105", f"{len(inputs)} inputs for function {function.name}, which has {len(function.inputs)}", node=label)
         scope: Scope = {str(v.name): t for v, t in zip(function.inputs, inputs, strict=False) if t is not None}
         attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
         frame = _Frame(scope, opsets, {**attributes, **given}, label)
@@ -301,12 +310,6 @@ class Importer:
             raise first
         listed = "; ".join(f"[{error.node}] {error.message}" for error in self.problems)
         raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
-
-
-def _of_node(problem: Exception, label: str) -> FuselineError:
-    error = coded(problem, "read", node=label)
-    error.__cause__ = problem
-    return error
 
 
 def _sequence(out: Value | Sequence[Value | None]) -> Sequence[Value | None]:

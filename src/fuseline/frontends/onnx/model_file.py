@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,11 +11,14 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
-from onnx import checker
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.check_graphs import check_graphs
+from fuseline.frontends.onnx.check_tensors import check_tensors
 from fuseline.frontends.onnx.contrib import in_standard_operators
+from fuseline.frontends.onnx.operator_sets import operator_sets
 from fuseline.frontends.onnx.plain_protos import plain_model
+from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.weights_in_place import SplitModel, split_model
 
 
@@ -64,21 +66,24 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
 
 def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     proto = split.proto
-    if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
+    if not proto.HasField("ir_version") or not proto.opset_import or not proto.HasField("graph"):
         raise FuselineError("E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX")
+    if proto.ir_version > onnx.IR_VERSION:
+        message = f"IR version {proto.ir_version} is newer than the installed onnx package, which knows {onnx.IR_VERSION}"
+        raise FuselineError("E0105", message, node=name, hint="install a newer onnx package")
     _check_texts(proto)
-    proto = in_standard_operators(proto)
-    opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in proto.opset_import}
-    _check_external_data(proto, folder)
-    _check_nodes(proto, opsets)
+    opsets = operator_sets(proto, name)
+    check_tensors(proto, folder, elsewhere=split.where)
     try:
-        readable, types = plain_model(proto)
+        readable, types = plain_model(in_standard_operators(proto, opsets))
+        check_graphs(readable, opsets)
         model = ir.from_proto(readable)
         split.put_back(model)
         _put_in_order(model.graph)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ir.serde.SerdeError) as error:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
-    _point_external_tensors_at(model, folder)
+    if folder is not None:
+        _look_beside(model, folder)
     return LoadedModel(model, opsets, name, types)
 
 
@@ -109,6 +114,12 @@ def metadata_of(model: ir.Model) -> dict[str, Any]:
     }
 
 
+def _look_beside(model: ir.Model, folder: Path) -> None:
+    """External data lies in `folder`, that of subgraphs, attributes and functions too."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        ir.external_data.set_base_dir(graph, str(folder))
+
+
 def _put_in_order(graph: ir.Graph) -> None:
     """Sort nodes that stand before what they read: the standard forbids it, but converters append nodes at the end, and other runtimes take it.
 
@@ -116,96 +127,18 @@ def _put_in_order(graph: ir.Graph) -> None:
     """
     seen: set[ir.Node] = set()
     for node in graph:
-        makers = (value.producer() for value in node.inputs if value is not None)
-        if any(maker is not None and maker not in seen for maker in makers):
+        if any(maker.graph is graph and maker not in seen for maker in _makers(node)):
             graph.sort()
             return
         seen.add(node)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.node or inner.initializer:
-                    yield from _graphs(inner)
-
-
-def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    for graph in _graphs(proto.graph):
-        yield from graph.initializer
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-
-
-def _check_external_data(proto: onnx.ModelProto, folder: Path | None) -> None:
-    for tensor in _tensors(proto):
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
-            continue
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        _check_location(tensor.name, entries.get("location", ""), folder)
-        _check_range(tensor, entries, folder)
-
-
-def _check_location(name: str, location: str, folder: Path | None) -> None:
-    hint = "keep the weights beside the model file"
-    if folder is None:
-        raise FuselineError("E0104", f"external data {location!r} without a model file to look beside", node=name, hint="pass the model's path")
-    if not location or "\0" in location:
-        raise FuselineError("E0104", f"external data location {location!r} names no file", node=name, hint=hint)
-    root = os.path.realpath(folder)
-    target = os.path.realpath(os.path.join(root, location))
-    if os.path.isabs(location) or os.path.commonpath([root, target]) != root:
-        raise FuselineError("E0104", f"external data location {location!r} leaves the model's folder", node=name, hint=hint)
-    if not os.path.isfile(target):
-        raise FuselineError("E0101", f"external data file {location!r} is missing", node=name, hint=hint)
-
-
-def _check_range(tensor: onnx.TensorProto, entries: dict[str, str], folder: Path | None) -> None:
-    size = os.path.getsize(os.path.join(str(folder), entries["location"]))
-    try:
-        offset, length = int(entries.get("offset", "0")), int(entries.get("length", "0"))
-    except ValueError as error:
-        raise FuselineError("E0105", f"external data offset or length is no number: {error}", node=tensor.name) from error
-    if offset < 0 or length < 0 or offset + (length or _bytes_of(tensor)) > size:
-        raise FuselineError("E0101", "external data is truncated", node=tensor.name, hint="copy the weights file again")
-
-
-def _bytes_of(tensor: onnx.TensorProto) -> int:
-    bits = ir.DataType(tensor.data_type).bitwidth
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return -(-count * bits // 8)
-
-
-def _check_nodes(proto: onnx.ModelProto, opsets: dict[str, int]) -> None:
-    context = checker.C.CheckerContext()
-    context.ir_version = proto.ir_version
-    context.opset_imports = opsets
-    for index, node in enumerate(proto.graph.node):
-        if node.domain not in ("", "ai.onnx", "ai.onnx.ml") or not _known(node, opsets):
-            continue  # unknown operators are listed all at once by the importer
-        try:
-            checker.check_node(node, context)
-        except checker.ValidationError as error:
-            label = node.name or f"{node.op_type}_{index}"
-            raise FuselineError("E0105", str(error).splitlines()[0], node=label, hint="export the model again, or run onnx.checker on it") from error
-
-
-def _known(node: onnx.NodeProto, opsets: dict[str, int]) -> bool:
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    if any(attribute.g.node or attribute.graphs for attribute in node.attribute):
-        return False  # a body may read names of the graph around it, which the node checker does not know
-    return onnx.defs.has(node.op_type, opsets.get(domain, 1), domain)
-
-
-def _point_external_tensors_at(model: ir.Model, folder: Path | None) -> None:
-    if folder is None:
-        return
-    for value in model.graph.initializers.values():
-        if isinstance(value.const_value, ir.ExternalTensor):
-            value.const_value.base_dir = str(folder)
+def _makers(node: ir.Node) -> Iterator[ir.Node]:
+    """The nodes that make what `node` reads, in the graphs inside it too."""
+    read = list(node.inputs)
+    for inner in inner_nodes(node.attributes):
+        read += inner.inputs
+    for value in read:
+        maker = None if value is None else value.producer()
+        if maker is not None:
+            yield maker

@@ -109,6 +109,10 @@ class OnnxNode:
         """A list of integers."""
         return [int(v) for v in self._value(name, default)]
 
+    def numbers(self, name: str) -> list[float]:
+        """A list of floats, empty where it is left out."""
+        return [float(v) for v in self._value(name, ())]
+
     def texts(self, name: str) -> list[str]:
         """A list of strings."""
         return [v.decode() if isinstance(v, bytes) else str(v) for v in self._value(name, ())]

@@ -1,16 +1,19 @@
-"""What onnx-ir cannot read, said otherwise: maps and sparse tensors.
+"""What onnx-ir cannot read, said otherwise: maps, sparse tensors, and inputs that are outputs as well.
 
 the type of a value that is or holds a map     =>   no type; those of the model's inputs are answered beside the model
 sparse initializer, sparse_value of a Constant =>   the dense tensor
+an output without sizes that is also an input  =>   the type of the input, which the output's would replace
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, TypeProto, numpy_helper
+
+from fuseline.frontends.onnx.protos import graphs, nodes
 
 
 def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, TypeProto]]:
@@ -20,46 +23,37 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
     out = onnx.ModelProto()
     out.CopyFrom(proto)
     types = {info.name: info.type for info in proto.graph.input if _holds_map(info.type)}
-    for graph in _graphs(out):
+    for graph in graphs(out):
+        _complete_outputs(graph)
         _forget_maps(graph)
         graph.initializer.extend(_dense(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
         del graph.sparse_initializer[:]
-    for node in _nodes(out):
+    for node in nodes(out):
         for attribute in node.attribute:
             _make_dense(attribute)
     return out, types
 
 
 def _is_special(proto: onnx.ModelProto) -> bool:
-    if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in _graphs(proto)):
+    if any(next(_vague_outputs(graph), None) is not None for graph in graphs(proto)):
         return True
-    return any(attribute.type == AttributeProto.SPARSE_TENSOR for node in _nodes(proto) for attribute in node.attribute)
+    if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in graphs(proto)):
+        return True
+    return any(attribute.type == AttributeProto.SPARSE_TENSOR for node in nodes(proto) for attribute in node.attribute)
 
 
-def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    yield proto.graph
-    for node in _nodes(proto):
-        yield from _inner_graphs(node)
+def _vague_outputs(graph: onnx.GraphProto) -> Iterator[tuple[onnx.ValueInfoProto, TypeProto]]:
+    """Outputs that are inputs as well, and say less of their type than those: each with the input's type."""
+    inputs = {info.name: info.type for info in graph.input}
+    for info in graph.output:
+        type_ = inputs.get(info.name)
+        if type_ is not None and type_.tensor_type.HasField("shape") and not info.type.tensor_type.HasField("shape"):
+            yield info, type_
 
 
-def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    yield from _nested(proto.graph.node)
-    for function in proto.functions:
-        yield from _nested(function.node)
-
-
-def _nested(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for graph in _inner_graphs(node):
-            yield from _nested(graph.node)
-
-
-def _inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
+def _complete_outputs(graph: onnx.GraphProto) -> None:
+    for info, type_ in list(_vague_outputs(graph)):
+        info.type.CopyFrom(type_)
 
 
 def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

@@ -37,8 +37,8 @@ def _declared(value: ir.Value) -> list[int | str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether equal texts mean equal sizes: exporters write `?` for any unknown one."""
-    return any(character.isalpha() for character in text)
+    """Whether equal texts mean equal sizes: exporters write `?` or `None` for any unknown one."""
+    return text.lower() not in ("none", "unknown") and any(character.isalpha() for character in text)
 
 
 class InputSizes:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.host_values import Value, describe
@@ -23,6 +24,9 @@ def branch(node: OnnxNode) -> Sequence[Value]:
     """The branch taken if that is known, else both, element by element selected where they agree in shape."""
     condition = node[0]
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+    if any(len(graph.outputs) != node.output_count for graph in branches):
+        message = f"branches of {len(branches[0].outputs)} and {len(branches[1].outputs)} outputs for a node of {node.output_count}"
+        raise FuselineError("E0105", message, node=node.label)
     if condition.is_constant:
         return _taken(node, branches[0 if bool(condition.numbers().reshape(-1)[0]) else 1])
     mark = node.program.mark()

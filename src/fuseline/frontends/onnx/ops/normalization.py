@@ -9,16 +9,18 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
-from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
+from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, require_rank, reshape, result, with_units
 from fuseline.frontends.onnx.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
+from fuseline.ir.dim import to_text
 
 
 def _add_exponential(b: Body, element: SSAValue, peak: SSAValue, accumulator: SSAValue) -> SSAValue:
@@ -90,16 +92,22 @@ def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> t
 def mean_variance_norm(node: OnnxNode) -> Tensor:
     """(x - mean) / (deviation + 1e-9) over `axes`."""
     x = node[0]
-    axes = sorted({normal_axis(axis, x.rank) for axis in node.integers("axes", (0, 2, 3))})
+    return normalized_to_moments(node, x, sorted({normal_axis(axis, x.rank) for axis in node.integers("axes", (0, 2, 3))}))
+
+
+def normalized_to_moments(node: OnnxNode, x: Tensor, axes: Sequence[int], *, deviation: bool = True) -> Tensor:
+    """`x` minus its mean over `axes`, divided by its deviation plus 1e-9 if `deviation`."""
     dtype = accumulator(x.dtype)
     wide, share = cast(node, x, dtype), inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     total = reduce(node, [wide], axes, 0.0, _add, dtype=dtype, keep=True)
     mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    if not deviation:
+        return cast(node, elementwise(node, [wide, mean], dtype, lambda b, e, m: b.op(arith.SubfOp, e, m)), x.dtype)
     squares = reduce(node, [wide, mean], axes, 0.0, add_square, dtype=dtype, keep=True)
 
     def body(b: Body, e: SSAValue, m: SSAValue, t: SSAValue) -> SSAValue:
-        deviation = b.op(math.SqrtOp, b.op(arith.MulfOp, t, share(b)))
-        return b.op(arith.DivfOp, b.op(arith.SubfOp, e, m), b.op(arith.AddfOp, deviation, b.constant(1e-9, deviation.type)))
+        root = b.op(math.SqrtOp, b.op(arith.MulfOp, t, share(b)))
+        return b.op(arith.DivfOp, b.op(arith.SubfOp, e, m), b.op(arith.AddfOp, root, b.constant(1e-9, root.type)))
 
     return cast(node, elementwise(node, [wide, mean, squares], dtype, body), x.dtype)
 
@@ -126,6 +134,11 @@ def layer_norm(node: OnnxNode) -> Tensor | Sequence[Tensor | None]:
 @onnx_op("RMSNormalization", since=23)
 def rms_norm(node: OnnxNode) -> Tensor:
     """x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on."""
+    return root_mean_square_norm(node)[0]
+
+
+def root_mean_square_norm(node: OnnxNode) -> list[Tensor]:
+    """The operator's result in the dtype of its scale; where a second output is asked for, 1 / sqrt(mean of squares + epsilon), too."""
     x, scale = node[0], node[1]
     axes = list(range(node.axis("axis", -1, x.rank), x.rank))
     dtype = accumulator(x.dtype)
@@ -133,12 +146,16 @@ def rms_norm(node: OnnxNode) -> Tensor:
     element, epsilon, wide = mlir_element(dtype), node.number("epsilon", 1e-5), cast(node, x, dtype)
     squares = reduce(node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True)
 
-    def body(b: Body, e: SSAValue, t: SSAValue, g: SSAValue) -> SSAValue:
-        mean = b.op(arith.MulfOp, t, share(b))
-        root = b.op(math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(epsilon, element)))
-        return b.op(arith.MulfOp, b.op(arith.DivfOp, e, root), g)
+    def root(b: Body, t: SSAValue) -> SSAValue:
+        return b.op(math.SqrtOp, b.op(arith.AddfOp, b.op(arith.MulfOp, t, share(b)), b.constant(epsilon, element)))
 
-    return cast(node, elementwise(node, [wide, squares, cast(node, scale, dtype)], dtype, body), x.dtype)
+    def body(b: Body, e: SSAValue, t: SSAValue, g: SSAValue) -> SSAValue:
+        return b.op(arith.MulfOp, b.op(arith.DivfOp, e, root(b, t)), g)
+
+    out = cast(node, elementwise(node, [wide, squares, cast(node, scale, dtype)], dtype, body), scale.dtype)
+    if not node.wants_output(1):
+        return [out]
+    return [out, elementwise(node, [squares], dtype, lambda b, t: b.op(arith.DivfOp, b.constant(1.0, element), root(b, t)))]
 
 
 @onnx_op("BatchNormalization", since=7)
@@ -148,9 +165,24 @@ def batch_norm(node: OnnxNode) -> Tensor:
         raise NoNativeLowering("training", "running statistics are updated")
     x, scale, bias, mean, variance = node[0], node[1], node[2], node[3], node[4]
     epsilon = node.number("epsilon", 1e-5)
+    for name, t in zip(("scale", "bias", "mean", "variance"), (scale, bias, mean, variance), strict=True):
+        require_per_channel(node, t, x, name)
     if all(t.is_constant for t in (scale, bias, mean, variance)):
         return _affine(node, x, *_folded(x, scale, bias, mean, variance, epsilon))
     return _batch_norm_of(node, x, (scale, bias, mean, variance), epsilon)
+
+
+def require_per_channel(node: OnnxNode, t: Tensor, x: Tensor, name: str) -> None:
+    """Refuse what has not one number for each channel of `x` [batch, channels, ...].
+
+    Raises:
+        FuselineError: E0107, with the sizes at fault.
+    """
+    require_rank(x, 2)
+    channels = x.dims[1]
+    if t.rank != 1 or (isinstance(channels, int) and isinstance(t.dims[0], int) and channels != t.dims[0]):
+        found = ", ".join(map(to_text, t.dims))
+        raise FuselineError("E0107", f"{name} has sizes [{found}], the input has {to_text(channels)} channels", node=node.label)
 
 
 def _folded(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -182,6 +214,8 @@ def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: 
 def instance_norm(node: OnnxNode) -> Tensor:
     """Each channel of each image normalised over its positions. Of groups of channels that a reshape has joined it is a group norm."""
     x, scale, bias = node[0], node[1], node[2]
+    require_per_channel(node, scale, x, "scale")
+    require_per_channel(node, bias, x, "bias")
     epsilon = node.number("epsilon", 1e-5)
     image, groups = image_of_groups(x)
     if image is not None:

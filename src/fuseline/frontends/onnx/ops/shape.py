@@ -26,6 +26,8 @@ def reshape_op(node: OnnxNode) -> Tensor:
     """0 copies a size (unless allowzero), -1 takes what is left."""
     x, wanted = node[0], node[1].sizes()
     dims: list[Dim] = [x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)]
+    if sum(size == -1 for size in dims) > 1 or any(isinstance(size, int) and size < -1 for size in dims):
+        raise FuselineError("E0107", f"the shape {wanted} has more than one -1, or sizes below")
     if -1 in dims:
         at = dims.index(-1)
         rest = product(dims[:at] + dims[at + 1 :])
@@ -79,7 +81,9 @@ def unsqueeze(node: OnnxNode) -> Tensor:
 def transpose(node: OnnxNode) -> Tensor:
     """Axes in another order."""
     x = node[0]
-    order = node.integers("perm") or list(range(x.rank))[::-1]
+    order = node.integers("perm") if node.has("perm") else list(range(x.rank))[::-1]
+    if sorted(order) != list(range(x.rank)):
+        raise FuselineError("E0107", f"perm {order} is no order of {x.rank} axes")
     return transposed(node, x, order)
 
 

@@ -105,7 +105,7 @@ def run_case(case: NodeCase, target: Target = interpreted) -> Outcome:
     first = _attempt(case, case.model, case.inputs, target)
     if first.kind == "native":
         return first
-    model, inputs = _with_constant_parameters(case)
+    model, inputs = with_constant_parameters(case)
     if len(inputs) == len(case.inputs):
         return first
     second = _attempt(case, model, inputs, target)
@@ -149,7 +149,7 @@ def _compare_random(found: Sequence[Any], case: NodeCase) -> None:
         assert set(np.unique(value).tolist()) <= set(np.unique(expected).tolist())
 
 
-def _with_constant_parameters(case: NodeCase) -> tuple[onnx.ModelProto, list[Any]]:
+def with_constant_parameters(case: NodeCase) -> tuple[onnx.ModelProto, list[Any]]:
     """The model with every small vector or scalar input after the first as an initializer."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)

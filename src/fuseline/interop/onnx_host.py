@@ -49,6 +49,11 @@ def chosen(model: bytes) -> str:
     return _operator(model).package
 
 
+def forget() -> None:
+    """Forget the operators that are kept ready: the next call chooses anew."""
+    _operator.cache_clear()
+
+
 class _Operator:
     """A node, ready to run."""
 

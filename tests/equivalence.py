@@ -19,6 +19,7 @@ from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, split_input
 from fuseline.passes.registry import parse_passes
 from fuseline.pipeline import PHASES
+from fuseline.targets.interpreter.host import call_declared
 
 Array = NDArray[Any]
 
@@ -47,12 +48,12 @@ def _compare(text: str, pipeline: str, line: int, name: str) -> Iterator[str]:
             continue
         args = random_arguments(function, crc32(function.sym_name.data.encode()))
         try:
-            expected = evaluate_function(function, args, before.resources)
+            expected = evaluate_function(function, args, before.resources, host_call=call_declared)
         except FuselineError as error:
             if error.code == "E0305":
                 continue  # the original cannot run (test.op, a missing weight): nothing to compare with
             raise
-        yield from _differences(function, expected, evaluate_function(other, args, after.resources))
+        yield from _differences(function, expected, evaluate_function(other, args, after.resources, host_call=call_declared))
 
 
 def _functions(module: ModuleOp) -> list[FuncOp]:

@@ -54,7 +54,7 @@ class TensorInfo:
 
 def tensor_info(spec: TensorSpec) -> TensorInfo:
     """What the runtime knows of a tensor, in NumPy's words."""
-    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims), spec.type)
+    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.shape), spec.type)
 
 
 class ProgramSession(Protocol):

@@ -22,6 +22,9 @@ from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 
 Dims = tuple[Dim, ...]
 
+DIMS_ATTRIBUTE = "fuseline.dims"
+"""On a call: for each result the names of its sizes; for an index the name it has as a size."""
+
 _BINARY: dict[type[Operation], Callable[[Dim, Dim], Dim]] = {
     arith.AddiOp: d.add,
     arith.SubiOp: d.sub,
@@ -124,7 +127,7 @@ class ShapeAnalysis:
             return rule(self, op, value)
         if isinstance(op, linalg.abstract_ops.LinalgStructuredOperation):
             return self.dims(op.outputs[value.index])
-        annotated = op.attributes.get("fuseline.dims")
+        annotated = op.attributes.get(DIMS_ATTRIBUTE)
         if isinstance(annotated, ArrayAttr):
             return self._seen(value, tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr)))
         shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
@@ -150,9 +153,17 @@ class ShapeAnalysis:
         binary = _BINARY.get(type(op))
         if binary is not None:
             return binary(self.index(operand_of(op, 0)), self.index(operand_of(op, 1)))
+        if isinstance(op, arith.RemSIOp | arith.RemUIOp):
+            numerator, denominator = self.index(operand_of(op, 0)), self.index(operand_of(op, 1))
+            return d.sub(numerator, d.mul(denominator, d.floor_div(numerator, denominator)))
         if isinstance(op, arith.CeilDivSIOp | arith.CeilDivUIOp):
             numerator, denominator = self.index(operand_of(op, 0)), self.index(operand_of(op, 1))
             return d.floor_div(d.sub(d.add(numerator, denominator), 1), denominator)
+        annotated = op.attributes.get(DIMS_ATTRIBUTE)
+        if isinstance(annotated, ArrayAttr):
+            (name,) = cast(ArrayAttr[StringAttr], annotated.data[value.index])
+            self.origins.setdefault(name.data, (value, None))
+            return self.symbol(name.data)
         return self.fresh("size", value)
 
     def _index_argument(self, value: BlockArgument) -> Dim:

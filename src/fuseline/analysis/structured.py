@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, TypeGuard, cast
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
@@ -364,6 +364,8 @@ def kind(op: Operation) -> Kind:
         return _reduction_kind(view) if "reduction" in view.iterators else _parallel_kind(view)
     if type(op) is arith.ConstantOp:
         return Kind.CONSTANT if isinstance(result_of(op).type, TensorType) else Kind.SCALAR
+    if type(op) is func.CallOp:
+        return Kind.OTHER
     scalar = bool(op.results) and not any(isinstance(result.type, TensorType) for result in op.results)
     return Kind.SCALAR if scalar and not op.regions else Kind.OTHER
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument
 
@@ -27,7 +28,8 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     main = _entry(module, path)
     main.sym_name = StringAttr("main")
     if main.arg_attrs is None:
-        main.arg_attrs = ArrayAttr([_described(argument, ctx) for argument in main.args])
+        names = _names(main, ctx)
+        main.arg_attrs = ArrayAttr([_described(argument, name, ctx, names) for argument, name in zip(main.args, names, strict=True)])
     return module
 
 
@@ -41,11 +43,27 @@ def _entry(module: ModuleOp, path: Path) -> FuncOp:
     return found[0]
 
 
-def _described(argument: BlockArgument, ctx: CompilerContext) -> DictionaryAttr:
-    name = argument.name_hint or f"arg{argument.index}"
+def _names(main: FuncOp, ctx: CompilerContext) -> list[str]:
+    """What the arguments are called, each differently: those without a name by their number."""
+    given = [ctx.spelled.get(argument) or argument.name_hint for argument in main.args]
+    names: list[str] = []
+    for number, name in enumerate(given):
+        free = f"arg{number}"
+        while name is None and free in (*given, *names):
+            free += "_"
+        names.append(name or free)
+    return names
+
+
+def _described(argument: BlockArgument, name: str, ctx: CompilerContext, names: Collection[str]) -> DictionaryAttr:
+    """What the program knows of an argument: its name as a feed, and names for its sizes that no argument has."""
     attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
+    if isinstance(argument.type, IndexType):
+        ctx.symbols[name] = symbol(name, 0)
     if isinstance(argument.type, TensorType) and not argument.type.has_static_shape():
-        dims = [str(size) if size >= 0 else f"{name}_{axis}" for axis, size in enumerate(argument.type.get_shape())]
+        free = [f"{name}_{axis}" for axis in range(len(argument.type.get_shape()))]
+        named = [f"{text}_" if text in names else text for text in free]
+        dims = [str(size) if size >= 0 else text for text, size in zip(named, argument.type.get_shape(), strict=True)]
         ctx.symbols |= {dim: symbol(dim) for dim in dims if not dim.isdecimal()}
         attributes["fuseline.dims"] = ArrayAttr([StringAttr(dim) for dim in dims])
     return DictionaryAttr(attributes)

@@ -50,7 +50,7 @@ class ModelMetadata:
 
 
 def _node_arg(spec: TensorSpec) -> NodeArg:
-    shape = [dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.dims]
+    shape = [dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.shape]
     type_ = spec.type or f"tensor({spec.dtype})"
     for ours, theirs in _TYPE_NAMES.items():
         type_ = type_.replace(f"({ours})", f"({theirs})")

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.dialects.scf import Scf
 from xdsl.dialects.tensor import Tensor
+from xdsl.ir import SSAValue
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
@@ -40,11 +41,13 @@ class CompilerContext(Context):
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
     without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the program takes for granted about sizes.
     `metadata`: what the model says of itself, for the artifact.
+    `spelled`: names of values as the text of the program has them, where the IR's own differ.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
     requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement])
+    spelled: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     records: CompileRecord = field(default_factory=CompileRecord)
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))

@@ -10,17 +10,18 @@ import io
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseResourceAttr, FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, TensorType
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from fuseline.errors import FuselineError
@@ -81,7 +82,12 @@ class _SourceParser(Parser):
 
     def __init__(self, ctx: CompilerContext, text: str, source: str, places: _Places) -> None:
         super().__init__(ctx, text, source)
-        self._source, self._places = StringAttr(source), places
+        self._source, self._places, self._spelled = StringAttr(source), places, ctx.spelled
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        if len(values) == 1 and values[0].name_hint != name and not name.isdecimal():
+            self._spelled[values[0]] = name  # xDSL takes `_0` at the end for a number of its own
 
     def parse_operation(self) -> Operation:
         position = self._current_token.span.start

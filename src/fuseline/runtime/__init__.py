@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fuseline.runtime import branches as branches  # registers its executor
+from fuseline.runtime import index_values as index_values  # registers its executor
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.program import TensorSpec
 from fuseline.runtime.session import Session, load

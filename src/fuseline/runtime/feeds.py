@@ -35,15 +35,48 @@ def admit(inputs: Sequence[TensorSpec], feeds: Mapping[str, Any]) -> list[Array]
 
 def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
     if spec.name not in feeds:
-        raise FuselineError("E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.dims)}", node=spec.name)
+        raise FuselineError("E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.shape)}", node=spec.name)
     if spec.slot is not None:
         value = admit_held(spec.name, spec.type, feeds[spec.name])
         return value if is_tensor_type(spec.type) else hold(value)
-    array = as_array(feeds[spec.name], spec.name)
     wanted = dtype_named(spec.dtype)
+    array = _python_number(spec.name, feeds[spec.name], wanted)
+    array = as_array(feeds[spec.name], spec.name) if array is None else array
+    if spec.is_index and array.dtype.kind in "iu" and array.shape == () and array.dtype != wanted:
+        array = array.astype(wanted)  # how wide the caller's integer is says nothing
     if array.dtype != wanted:
         raise FuselineError("E0204", f"dtype is {array.dtype}, must be {wanted}", node=spec.name, hint=f"convert it: x.astype({str(wanted)!r})")
     return array
+
+
+def _python_number(name: str, feed: Any, wanted: np.dtype[Any]) -> Array | None:
+    """A Python number, which has no dtype of its own, as one of dtype `wanted`; None for any other feed.
+
+    Raises FuselineError (E0204) for a number that the dtype cannot hold: a fraction where integers are wanted, an integer out of range.
+    """
+    if type(feed) not in (bool, int, float):
+        return None
+    kinds = {bool: "b", int: "iuf", float: "f"}[type(feed)]
+    if wanted.kind in kinds or (wanted.kind == "V" and type(feed) is not bool):
+        try:
+            return np.asarray(feed, wanted)
+        except OverflowError:
+            pass
+    raise FuselineError("E0204", f"{feed!r} is no {wanted}", node=name, hint="give a number of that kind and range")
+
+
+def shapes_of(inputs: Sequence[TensorSpec], arrays: Sequence[Array]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of `arrays`, as `bind_sizes` wants them: an input of type `index` stands there with its value.
+
+    Raises FuselineError (E0203) for an array with dimensions where a number is wanted.
+    """
+    return tuple([_value(spec, array) if spec.is_index else array.shape for spec, array in zip(inputs, arrays, strict=True)])
+
+
+def _value(spec: TensorSpec, array: Array) -> tuple[int, ...]:
+    if array.shape:
+        raise FuselineError("E0203", f"shape is {array.shape}, must be a number without dimensions", node=spec.name)
+    return (int(array),)
 
 
 def as_array(feed: Any, name: str) -> Array:
@@ -58,7 +91,7 @@ def as_array(feed: Any, name: str) -> Array:
 
 
 def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """The values of the symbols under the inputs' `shapes`.
+    """The values of the symbols under the inputs' `shapes` (see `shapes_of`).
 
     Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, a value outside its bounds, or
     sizes that break a requirement of the program.
@@ -79,14 +112,15 @@ def _bind_axis(program: Program, values: dict[str, int], bound_by: dict[str, str
     name = symbol_of(size)
     if name is None:  # a number or an expression: checked once all symbols are known
         return
+    what = "the value" if spec.is_index else f"size of axis {axis} ({name})"
     if values.setdefault(name, actual) != actual:
-        detail = f"size of axis {axis} ({name}) is {actual}, but {values[name]} in feed {bound_by[name]!r}"
+        detail = f"{what} is {actual}, but {values[name]} in feed {bound_by[name]!r}"
         raise FuselineError("E0203", detail, node=spec.name)
     bound_by.setdefault(name, spec.name)
     low, high = program.symbols.get(name, (1, None))
     if actual < low or (high is not None and actual > high):
         bounds = f"at least {low}" if high is None else f"in {low}..{high}"
-        raise FuselineError("E0203", f"size of axis {axis} ({name}) is {actual}, must be {bounds}", node=spec.name)
+        raise FuselineError("E0203", f"{what} is {actual}, must be {bounds}", node=spec.name)
 
 
 def _check_expressions(program: Program, shapes: Sequence[tuple[int, ...]], values: Mapping[str, int]) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import Size, symbol_of
+
+
+def told_shape(answer: Any) -> tuple[int, ...]:
+    """What an answer makes known: an array its sizes, a number itself."""
+    return (answer,) if isinstance(answer, int) else answer.shape
 
 
 def learn_sizes(program: Program, label: str, dims: Sequence[Size], shape: Sequence[int], values: dict[str, int]) -> None:

@@ -17,6 +17,10 @@ Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
 SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
 
 
+INDEX_TYPE = "index"
+"""The `type` of an input that is a number which sizes depend on."""
+
+
 class Place(NamedTuple):
     """Where a value lies: `offset` bytes into the arena, constant, input or output number `number` (0 for the arena).
 
@@ -32,7 +36,8 @@ class TensorSpec(NamedTuple):
     """A tensor that crosses the border to Python: name, NumPy dtype name, sizes.
 
     `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no tensor of known rank
-    has dtype `object` and no sizes.
+    has dtype `object` and no sizes. An input of type `index` is a number without dimensions that sizes and places depend on: the one size in
+    `dims` is not how long it is but what it is.
     """
 
     name: str
@@ -40,6 +45,16 @@ class TensorSpec(NamedTuple):
     dims: tuple[Size, ...]
     slot: int | None = None
     type: str = ""
+
+    @property
+    def is_index(self) -> bool:
+        """Whether this input is a number that sizes depend on."""
+        return self.type == INDEX_TYPE and self.slot is None
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        """The sizes of the array that crosses the border."""
+        return () if self.is_index else self.dims
 
 
 class Walk(NamedTuple):
@@ -98,9 +113,9 @@ def is_held(tensor: HostTensor | None) -> bool:
 class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
 
-    An operand that is None was left out in the model. A symbol that no input has and that is the whole of one of the results' sizes becomes
-    known by this call (only the run tells, say, how many elements are not zero); `arena_bytes` is what the arena must have from then on
-    (0: no more than before).
+    An operand that is None was left out in the model. A result that is held and has a size is a number which becomes known as that size. A symbol
+    that no input has and that is the whole of one of the results' sizes becomes known by this call (only the run tells, say, how many elements
+    are not zero); `arena_bytes` is what the arena must have from then on (0: no more than before).
     """
 
     executor: str

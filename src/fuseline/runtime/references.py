@@ -20,15 +20,21 @@ def check_references(program: Program, code_bytes: int, entries: Mapping[str, in
         if not 0 <= offset < code_bytes:
             raise ValueError(f"entry at {offset} lies outside the code")
     counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs), "held": program.slots}
-    for spec in (*program.inputs, *program.outputs):
-        if spec.slot is not None and not 0 <= spec.slot < program.slots:
-            raise ValueError(f"slot {spec.slot} of {spec.name} does not exist")
+    _check_specs(program)
     for place in (place for step in program.steps for place in _places(step)):
         if not 0 <= place.number < counts[place.segment]:
             raise ValueError(f"{place.segment} {place.number} does not exist")
         limit = _limit(program, place, constant_bytes)
         if isinstance(place.offset, int) and (place.offset < 0 or (limit is not None and place.offset > limit)):
             raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.number}")
+
+
+def _check_specs(program: Program) -> None:
+    for spec in (*program.inputs, *program.outputs):
+        if spec.slot is not None and not 0 <= spec.slot < program.slots:
+            raise ValueError(f"slot {spec.slot} of {spec.name} does not exist")
+        if spec.is_index and len(spec.dims) != 1:
+            raise ValueError(f"the index {spec.name} does not stand for one size")
 
 
 def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int | None:

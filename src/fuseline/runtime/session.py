@@ -17,7 +17,7 @@ from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, Shapes, Workspace, native_run
-from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
 from fuseline.runtime.program import Program, TensorSpec
@@ -48,6 +48,7 @@ class Session:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
         self._artifact, self._program, self._pin = artifact, artifact.program, pin
         self._wanted = [(spec.name, None if spec.slot is not None else dtype_named(spec.dtype)) for spec in self._program.inputs]
+        self._has_indices = any(spec.is_index for spec in self._program.inputs)
         self._stages = split_stages(self._program)
         self._output_names = [spec.name for spec in self._program.outputs]
         self._reset()
@@ -91,7 +92,7 @@ class Session:
         return other
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Outputs by name for `feeds` by name: arrays, or anything that speaks DLPack.
+        """Outputs by name for `feeds` by name: arrays, numbers for inputs without dimensions, or anything that speaks DLPack.
 
         Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and as aligned as the
         artifact asks (NumPy's own memory is), else copied. Values that the program holds are taken and given as they are: object arrays of
@@ -115,7 +116,7 @@ class Session:
 
     def run_arrays(self, arrays: Sequence[Array]) -> list[Any]:
         """Outputs in order for inputs in order, as `admit` gives them (see `run` for what else may be raised)."""
-        shapes = tuple([array.shape for array in arrays])
+        shapes = shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
         try:  # list operations are atomic, so that the usual case takes no lock
             workspace = self._idle.pop()
         except IndexError:

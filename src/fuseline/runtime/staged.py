@@ -13,7 +13,7 @@ import numpy as np
 
 from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
 from fuseline.runtime.held import is_tensor_type, release
-from fuseline.runtime.learned_sizes import learn_sizes
+from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.ownership import Held, hand_out, lend
 from fuseline.runtime.program import HostCall, Program, Step, TensorSpec, is_held
@@ -120,7 +120,7 @@ class StagedExecution:
         """Run the call, learn the sizes of what it answers, make room for it, keep it."""
         answers = before.call(call, values)
         for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None and not is_held(tensor):
-                learn_sizes(self._program, call.label, tensor.dims, answer.shape, sizes)
+            if tensor is not None and (tensor.dims or not is_held(tensor)):
+                learn_sizes(self._program, call.label, tensor.dims, told_shape(answer), sizes)
         self._allocate(values.outputs, sizes)
         self._bind(_NO_STAGE, arena, sizes).keep(call, answers, values)

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from fuseline.errors import FuselineError
+from fuseline.runtime.program import INDEX_TYPE
 
 Extent = int | str | None
 
@@ -100,6 +101,8 @@ def generate(inputs: Iterable[Input], *, seed: int = 0, hints: Hints | None = No
 def _array(item: Input, seed: int, hints: Hints) -> np.ndarray:
     shape = tuple(_size(extent, axis, hints.sizes) for axis, extent in enumerate(item.shape))
     rng = np.random.default_rng((zlib.crc32(item.name.encode()), seed))
+    if item.type == INDEX_TYPE:
+        return np.ones((), item.dtype)  # an offset that is inside, or a size that is not empty
     if item.dtype == object:
         return _words(item, shape, rng)
     name = item.name.lower()

@@ -1,8 +1,8 @@
 """Pass `require-equal-sizes`: what the ops take for granted about symbolic sizes is written down, so that a run can check it.
 
 A structured op reads its operands in one iteration space: the sizes that one loop walks must be equal, as must those beside a concat and the
-products on both sides of a reshape. Where that does not follow from the symbols alone, it becomes a requirement of the program; feeds that break
-one are refused (E0203) before anything is read out of bounds.
+products on both sides of a reshape; and a slice must lie inside of what it is a slice of. Where that does not follow from the symbols alone, it
+becomes a requirement of the program; feeds that break one are refused (E0203) before anything is read out of bounds.
 
     add(x[h], y[2 * ceil(h / 2)])      requires h == 2 * ceil(h / 2)
 """
@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
+from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
@@ -48,6 +49,8 @@ class RequireEqualSizesPass(ModulePass):
             for inner in function.walk() if isinstance(function, FuncOp) else ():
                 for left, right in _pairs(inner, shapes):
                     _require(ctx, inner, left, right)
+                for large, small in _bounds(inner, shapes):
+                    _require_at_least(ctx, inner, large, small)
 
 
 def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
@@ -62,6 +65,32 @@ def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
         source, result = shapes.dims(op.src), shapes.dims(op.result)
         for size, group in zip(source, op.reassociation.data, strict=True):
             yield size, d.product(result[axis.value.data] for axis in group.data)
+
+
+def _bounds(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
+    """The sizes that `op` takes to be large enough, each with what it must not be below."""
+    if isinstance(op, tensor.ExtractSliceOp):
+        yield from _slice_bounds(op, shapes.dims(op.source), shapes)
+    elif isinstance(op, tensor.InsertSliceOp):
+        yield from _slice_bounds(op, shapes.dims(op.dest), shapes)
+    elif isinstance(op, tensor.PadOp):
+        amounts = (*shapes.mixed(attributes.values(op.static_low), op.low), *shapes.mixed(attributes.values(op.static_high), op.high))
+        yield from ((amount, 0) for amount in amounts if not isinstance(amount, int))  # a number below 0 crops
+    elif isinstance(op, tensor.EmptyOp):
+        yield from ((size, 0) for size in shapes.dims(op.tensor))
+
+
+def _slice_bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Sequence[Dim], shapes: ShapeAnalysis) -> Iterator[Pair]:
+    parts = (
+        shapes.mixed(attributes.values(static), dynamic)
+        for static, dynamic in ((op.static_offsets, op.offsets), (op.static_sizes, op.sizes), (op.static_strides, op.strides))
+    )
+    for extent, offset, size, stride in zip(whole, *parts, strict=True):
+        last = d.add(offset, d.mul(d.sub(size, 1), stride))
+        backwards = isinstance(stride, int) and stride < 0
+        yield from ((offset, 0), (size, 0), (extent, d.add(offset if backwards else last, 1)))
+        if backwards:
+            yield d.add(last, stride), -1
 
 
 def _along_loops(op: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> Iterator[Pair]:
@@ -89,6 +118,18 @@ def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None
         raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
     if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
         ctx.require(SizeRequirement(left, right, node))
+
+
+def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Dim) -> None:
+    difference = d.sub(large, small)
+    low, high = d.lower_bound(difference), d.upper_bound(difference)
+    if low is not None and low >= 0:
+        return
+    node = ", ".join(sorted(provenance(op))) or op.name
+    if high is not None and high < 0:
+        raise FuselineError("E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node)
+    if all(symbol.name in ctx.symbols for symbol in d.symbols(large) | d.symbols(small)):
+        ctx.require(SizeRequirement(large, small, node, at_least=True))
 
 
 EXPORT = RequireEqualSizesPass

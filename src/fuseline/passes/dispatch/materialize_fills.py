@@ -1,10 +1,10 @@
-"""materialize-fills: a fill of unknown size that is itself a result is computed like any other op.
+"""materialize-fills: a fill of unknown size or value that is itself a result is computed like any other op.
 
     %f = linalg.fill ins(%c) outs(tensor.empty(%n))         %g = linalg.generic outs(tensor.empty(%n)) { yield %c }
     return %f                                          =>   return %g
 
-Fills of known size become constants; those that an op starts from or reads cost nothing. The result may be seen through reshapes, and go to a
-host operator instead of the caller.
+Fills of known size and value become constants; those that an op starts from or reads cost nothing. The result may be seen through reshapes, and go
+to a host operator instead of the caller.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
@@ -39,7 +39,8 @@ class MaterializeFillsPass(ModulePass):
 
 def _materialize(fill: linalg.ops.FillOp) -> None:
     value = fill.results[0]
-    leaving = [use for use in value.uses if _leaves(use)] if DYNAMIC_INDEX in shape_of(value) else []
+    known = DYNAMIC_INDEX not in shape_of(value) and isinstance(fill.inputs[0].owner, arith.ConstantOp)
+    leaving = [use for use in value.uses if _leaves(use)] if not known else []
     if not leaving:
         return
     emit, rank = Emitter.after(fill), len(shape_of(value))

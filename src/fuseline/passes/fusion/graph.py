@@ -195,9 +195,15 @@ class FusionGraph:
         node.escapes = any(self._escapes(result) for result in node.op.results)
 
     def _size_sources(self, used: Iterable[SSAValue]) -> frozenset[Node]:
-        """The nodes behind those of the values that free ops make (sizes, inits)."""
-        free = [value.op for value in used if type(value) is OpResult and id(value.op) not in self._by_op]
-        behind = [self._behind_free(other) for other in free if operands_of(other)]
+        """The nodes behind those of the values that free ops make (sizes, inits), and those that tell a size."""
+        behind: list[frozenset[Node]] = []
+        for value in used:
+            if type(value) is OpResult:
+                maker = self._by_op.get(id(value.op))
+                if maker is None:
+                    behind += [self._behind_free(value.op)] if operands_of(value.op) else []
+                elif not isinstance(value.type, TensorType):
+                    behind.append(frozenset((maker,)))
         return frozenset[Node]().union(*behind) if behind else _NO_NODES
 
     def _behind_free(self, op: Operation) -> frozenset[Node]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,10 @@ from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse, dtype_name, element_bytes
 from fuseline.passes.schedule.place_loops import LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
+from fuseline.runtime.program import INDEX_TYPE
+
+Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
+"""What the module declares, by name."""
 
 HOST_EXECUTOR = "onnx"
 """Who runs host operators that name nobody else (`fuseline.runtime.host`)."""
@@ -68,8 +72,8 @@ def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
 class _Reader:
     """Reads one function into `graph`: `@main`, or the body of a loop."""
 
-    def __init__(self, ctx: CompilerContext, function: func.FuncOp, symbols: Mapping[str, func.FuncOp | ExecutableOp], graph: MainGraph) -> None:
-        self.ctx, self.main, self.symbols, self.graph = ctx, function, symbols, graph
+    def __init__(self, ctx: CompilerContext, function: func.FuncOp, symbols: Symbols, graph: MainGraph, *, is_body: bool = False) -> None:
+        self.ctx, self.main, self.symbols, self.graph, self.is_body = ctx, function, symbols, graph, is_body
         self.buffers: dict[SSAValue, Buffer] = {}
         self.resources: dict[str, int] = {}
         self.aliases: dict[SSAValue, SSAValue] = {}
@@ -84,6 +88,8 @@ class _Reader:
         for argument in block.args:
             if isinstance(argument.type, TensorType):
                 self._input(argument)
+            elif isinstance(argument.type, IndexType) and not self.is_body:  # a body shares the sizes of the loop's surroundings
+                self._index(argument)
             elif isinstance(argument.type, HostType):
                 slot = self._new_slot(argument)
                 self.graph.inputs.append(self._held(self.main.arg_attrs, argument.index, f"arg{argument.index}", slot))
@@ -101,11 +107,17 @@ class _Reader:
     # borders ---------------------------------------------------------------------------------------------------------------------------
 
     def _input(self, argument: BlockArgument) -> None:
-        index = len(self.graph.inputs)
-        name = _attribute(self.main.arg_attrs, argument.index, "fuseline.name") or argument.name_hint or f"arg{argument.index}"
+        index, name = len(self.graph.inputs), self._input_name(argument)
         dtype = dtype_name(_tensor(argument), _attribute(self.main.arg_attrs, argument.index, "fuseline.dtype"))
         self.graph.inputs.append(Boundary(name, dtype, self.graph.shapes.dims(argument)))
         self.buffers[argument] = Buffer("input", index, 0)
+
+    def _index(self, argument: BlockArgument) -> None:
+        """A number that sizes depend on: no memory, only what it is called."""
+        self.graph.inputs.append(Boundary(self._input_name(argument), "int64", (self.graph.shapes.index(argument),), type=INDEX_TYPE))
+
+    def _input_name(self, argument: BlockArgument) -> str:
+        return _attribute(self.main.arg_attrs, argument.index, "fuseline.name") or argument.name_hint or f"arg{argument.index}"
 
     def _find_aliases(self, block: Block) -> None:
         for op in block.ops:
@@ -222,7 +234,7 @@ class _Reader:
             self._host_call(op, callee)
             return
         body = MainGraph(constants=self.graph.constants, shapes=self.graph.shapes)
-        reader = _Reader(self.ctx, shape.step, self.symbols, body)
+        reader = _Reader(self.ctx, shape.step, self.symbols, body, is_body=True)
         reader.resources = self.resources
         reader.read()
         reads, writes = ([self._use(value) for value in side if isinstance(value.type, TensorType)] for side in (op.arguments, op.res))
@@ -246,6 +258,8 @@ class _Reader:
     def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
         if isinstance(value.type, HostType):
             return TensorUse(self._buffer(value), (), "object")
+        if isinstance(value.type, IndexType):  # a number that a host operator tells: from there on a size like any other
+            return TensorUse(self._new_slot(value), (self.graph.shapes.index(value),), "object")
         name = dtype_name(_tensor(value), dtype)
         offset = mul(add(self.starts.get(self._root(value), 0), self.offsets.get(value, 0)), element_bytes(name))
         return TensorUse(self._buffer(value), self.graph.shapes.dims(value), name, offset)

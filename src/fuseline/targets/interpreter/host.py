@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IndexType, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from fuseline.errors import FuselineError
@@ -15,7 +15,7 @@ from fuseline.ir.provenance import provenance
 from fuseline.runtime import host
 
 HOST_EXECUTOR = "onnx"
-"""Name under which a higher layer registers what runs ONNX nodes."""
+"""Who runs operators that name nobody else: what a higher layer registers for ONNX nodes."""
 
 
 def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
@@ -24,5 +24,7 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
     if not isinstance(node, StringAttr):
         raise FuselineError("E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data)
     label = ", ".join(provenance(declaration)) or declaration.sym_name.data
-    held = [isinstance(type_, HostType) for type_ in declaration.function_type.outputs]
-    return host.call(host.Call(HOST_EXECUTOR, base64.b64decode(node.data), label, held), operands, ())
+    held = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
+    name = declaration.attributes.get("fuseline.executor")
+    executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR
+    return host.call(host.Call(executor, base64.b64decode(node.data), label, held), operands, ())

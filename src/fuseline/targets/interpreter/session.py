@@ -18,9 +18,9 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.runtime import host
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.held import is_tensor_type, release
-from fuseline.runtime.learned_sizes import learn_sizes
+from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.ownership import Held, hand_out, lend
 from fuseline.runtime.program import Program, TensorSpec
 from fuseline.runtime.sizes import Size, size_from_json
@@ -65,7 +65,7 @@ class InterpretedSession:
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name for feeds by name; raises E0201 to E0204 for feeds that do not fit."""
         arrays = admit(self.inputs, feeds)
-        sizes = bind_sizes(self.artifact.program, [array.shape for array in arrays])
+        sizes = bind_sizes(self.artifact.program, shapes_of(self.inputs, arrays))
         memory = _Memory(self.artifact, arrays, sizes)
         for step in self.artifact.schedule.steps:
             self._step(step, memory)
@@ -132,8 +132,8 @@ class _Memory:
     def keep(self, step: HostStep, answers: Sequence[Any]) -> None:
         """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make known."""
         for operand, answer in zip(step.results, answers, strict=True):
-            if not _is_held(operand):
-                learn_sizes(self.program, step.label, _sizes(operand.dims), answer.shape, self.sizes)
+            if operand.dims or not _is_held(operand):
+                learn_sizes(self.program, step.label, _sizes(operand.dims), told_shape(answer), self.sizes)
         self._grow(step)
         for operand, answer in zip(step.results, answers, strict=True):
             if _is_held(operand):

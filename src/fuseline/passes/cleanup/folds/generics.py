@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, TensorType
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, TensorType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import Kind, input_count, is_permutation, iterators_in, kind, splat_value
 from fuseline.ir import attributes
-from fuseline.ir.build import element_of, shape_of
-from fuseline.ir.create import create_empty, create_fill, create_generic
+from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.create import create_fill, create_generic
 from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -206,24 +206,28 @@ def _drop_body(op: Generic, keep: Sequence[int]) -> None:
 
 
 def fold_unread_init(op: Generic, work: Worklist) -> bool:
-    """An init that an all-parallel body does not read is an empty tensor (static shapes)."""
+    """An init that an all-parallel body does not read is an empty tensor."""
     if not _is_parallel(op):
         return False
     args = body_of(op).args
     for i, value in enumerate(operands_of(op)[input_count(op) :], start=input_count(op)):
-        made_empty = type(value) is OpResult and type(value.op) is tensor.EmptyOp
-        if made_empty or args[i].first_use is not None or DYNAMIC_INDEX in shape_of(value) or not _writes_all(op, i):
-            continue
-        assert isinstance(value.type, TensorType)
-        empty = create_empty(value.type, location=op.location)
-        assert op.parent is not None
-        op.parent.insert_op_before(empty, op)
-        set_operand(op, i, empty.tensor)
-        work.touch(op)
-        if type(value) is OpResult:
-            work.touch(value.op)
-        return True
+        if args[i].first_use is None and not _is_made(value, tensor.EmptyOp) and _writes_all(op, i):
+            _set_empty(op, i, work)
+            return True
     return False
+
+
+def _is_made(value: SSAValue, kind_: type[Operation]) -> bool:
+    return type(value) is OpResult and type(value.op) is kind_
+
+
+def _set_empty(op: Operation, i: int, work: Worklist) -> None:
+    """Put an empty tensor of the same sizes in place of operand `i`."""
+    value = operand_of(op, i)
+    set_operand(op, i, Emitter.before(op).empty_like(value))
+    work.touch(op)
+    if type(value) is OpResult:
+        work.touch(value.op)
 
 
 def _writes_all(op: Generic, i: int) -> bool:
@@ -260,6 +264,14 @@ def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
     return True
 
 
+def fold_unread_fill_init(op: linalg.ops.FillOp, work: Worklist) -> bool:
+    """A fill overwrites whatever it is given: only the sizes of that matter."""
+    if _is_made(op.outputs[0], tensor.EmptyOp) or not isinstance(op.outputs[0].type, TensorType):
+        return False
+    _set_empty(op, 1, work)
+    return True
+
+
 def fold_identity_transpose(op: linalg.ops.TransposeOp, work: Worklist) -> bool:
     """A transpose that keeps the order."""
     order = attributes.values(op.permutation)
@@ -278,5 +290,5 @@ GENERIC: tuple[Fold, ...] = (
     fold_unread_init,
     fold_constant_body,
 )
-FILL: tuple[Fold, ...] = (fold_fill_of_fill,)
+FILL: tuple[Fold, ...] = (fold_fill_of_fill, fold_unread_fill_init)
 TRANSPOSE: tuple[Fold, ...] = (fold_identity_transpose,)

@@ -1,0 +1,80 @@
+// RUN: fuseline opt -p scalars-to-tensors --split-input-file %s | FileCheck %s
+
+// A number that the caller gives is a tensor, and an input of who reads it.
+// CHECK-LABEL: func.func @argument(%a: tensor<4xf32>, %s: tensor<f32>)
+// CHECK: linalg.generic
+// CHECK-SAME: affine_map<(d0) -> ()>
+// CHECK-SAME: ins(%a, %s : tensor<4xf32>, tensor<f32>)
+func.func @argument(%a: tensor<4xf32>, %s: f32) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %y = arith.addf %x, %s : f32
+    linalg.yield %y : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// An element at a constant place is a view; arithmetic on it an op without loops.
+// CHECK-LABEL: func.func @element
+// CHECK: tensor.extract_slice %a[3] [1] [1]
+// CHECK: tensor.collapse_shape
+// CHECK: linalg.generic
+// CHECK: arith.mulf
+// CHECK: func.return %{{.*}} : tensor<f32>
+func.func @element(%a: tensor<4xf32>) -> f32 {
+  %c3 = arith.constant 3 : index
+  %s = tensor.extract %a[%c3] : tensor<4xf32>
+  %t = arith.mulf %s, %s : f32
+  return %t : f32
+}
+
+// -----
+
+// A computed index that a size depends on is read on the host; arithmetic on it stays a size.
+// CHECK-LABEL: func.func @size
+// CHECK: %[[N:.*]] = func.call @host.index.0
+// CHECK: %[[M:.*]] = arith.addi %[[N]]
+// CHECK: tensor.empty(%[[M]])
+func.func @size(%a: tensor<i64>) -> tensor<?xf32> {
+  %c1 = arith.constant 1 : index
+  %v = tensor.extract %a[] : tensor<i64>
+  %n = arith.index_cast %v : i64 to index
+  %m = arith.addi %n, %c1 : index
+  %e = tensor.empty(%m) : tensor<?xf32>
+  return %e : tensor<?xf32>
+}
+
+// -----
+
+// Arithmetic on sizes and constants costs nothing, and stays.
+// CHECK-LABEL: func.func @count
+// CHECK: arith.sitofp
+// CHECK-NOT: tensor<f32>
+// CHECK: func.return
+func.func @count(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %i = arith.index_cast %n : index to i64
+  %f = arith.sitofp %i : i64 to f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %y = arith.divf %x, %f : f32
+    linalg.yield %y : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// A fill with a given number is a broadcast of it.
+// CHECK-LABEL: func.func @fill
+// CHECK-NOT: linalg.fill
+// CHECK: linalg.generic
+func.func @fill(%a: tensor<4xf32>, %s: f32) -> tensor<4xf32> {
+  %r = linalg.fill ins(%s : f32) outs(%a : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

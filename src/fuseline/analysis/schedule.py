@@ -147,9 +147,16 @@ def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield step
 
 
+INDEX_TYPE = "index"
+"""The `type` of an input that is a number which sizes depend on; `fuseline.runtime.program` calls it so too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes types)."""
+    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes types).
+
+    An input of type `index` is no tensor: the one size in `dims` is what it is.
+    """
 
     name: str
     dtype: str

@@ -1,9 +1,9 @@
 """`--report-bug FILE`: one archive with all that is needed to see a failure again: the model without its weights, options, versions.
 
-    report.json     the command, the error, versions, and whether the archive alone shows the same error
-    traceback.txt
-    model.*         every large weight replaced by seeded numbers, in weights-<dtype>.bin
-    ...             plans, rules and descriptions of targets that the command names
+report.json     the command, the error, versions, and whether the archive alone shows the same error
+traceback.txt
+model.*         every large weight replaced by seeded numbers, in weights-<dtype>.bin
+...             plans, rules and descriptions of targets that the command names
 """
 
 from __future__ import annotations

@@ -105,9 +105,7 @@ def _report(path: Path, words: Sequence[str], problem: Exception) -> None:
     note(f"report: {path} ({'shows the failure by itself' if same else 'does not show the failure by itself: say what more it takes'})")
 
 
-def guarded(
-    work: Callable[[], object], command: str, *, as_json: bool, debug: bool, after_failure: Callable[[Exception], None] | None = None
-) -> int:
+def guarded(work: Callable[[], object], command: str, *, as_json: bool, debug: bool, after_failure: Callable[[Exception], None] | None = None) -> int:
     """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under `as_json`.
 
     `after_failure` is called with what failed once it has been shown.

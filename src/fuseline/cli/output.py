@@ -23,8 +23,12 @@ def deliver(output: Path, content: bytes | str) -> None:
         write_bytes(output, data)
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # what stands in for it takes text only
+        sys.stdout.write(data.decode())
+        return
+    binary.write(data)
+    binary.flush()
 
 
 def refuse_two_documents(output: Path | None, as_json: bool) -> None:

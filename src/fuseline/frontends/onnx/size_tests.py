@@ -1,6 +1,6 @@
 """Conditions that only compare sizes: which sizes an `If` over them asks for, either way.
 
-    Shape(x) -> Gather(-1) -> Equal(1) -> If        true: x.dims[-1] must be 1        false: nothing that a requirement could say
+Shape(x) -> Gather(-1) -> Equal(1) -> If        true: x.dims[-1] must be 1        false: nothing that a requirement could say
 """
 
 from __future__ import annotations

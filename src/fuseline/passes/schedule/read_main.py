@@ -33,7 +33,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.concat_places import ConcatPlaces
 from fuseline.analysis.evaluation.constants import dense_array
-from fuseline.analysis.schedule import Boundary
+from fuseline.analysis.schedule import INDEX_TYPE, Boundary
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
@@ -45,7 +45,6 @@ from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse, dtype_name, element_bytes
 from fuseline.passes.schedule.place_loops import LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
-from fuseline.runtime.program import INDEX_TYPE
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
 """What the module declares, by name."""

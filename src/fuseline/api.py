@@ -22,6 +22,7 @@ from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX, artifact_bytes
 from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.host_calls import packages
 from fuseline.runtime.sizes import symbol_of
 
 if TYPE_CHECKING:
@@ -118,11 +119,16 @@ class CompiledModel:
 
     @property
     def record(self) -> CompileRecord:
-        """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it, too."""
+        """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it, too.
+
+        Which package runs the host ops is what holds here and now."""
         if self._record is None:
+            from fuseline.report.host_packages import add_packages
             from fuseline.report.records import CompileRecord, decode
 
             self._record = decode(self.session.records) if self.session.records else CompileRecord()
+            if self._record.host_ops:
+                add_packages(self._record, packages(self.session.artifact.program))
         return self._record
 
     @property

@@ -83,7 +83,8 @@ def _hint(code: str) -> list[str]:
 
 
 def _host_line(host: HostOpRecord) -> str:
-    return f"  host op {host.node} ({host.op_type}): {host.reason}"
+    where = f" in {host.executor}" if host.executor else ""
+    return f"  host op {host.node} ({host.op_type}){where}: {host.reason}"
 
 
 # one node or dispatch ------------------------------------------------------------------------------------------------------------------

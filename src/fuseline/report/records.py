@@ -108,11 +108,12 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator that has no native lowering and runs through onnx.reference, and why."""
+    """An operator that has no native lowering and runs on the host, and why. `executor` is the package that runs it, where that is asked."""
 
     node: str
     op_type: str
     reason: str
+    executor: str = ""
 
 
 class CompileRecord(msgspec.Struct, kw_only=True):

@@ -15,6 +15,8 @@ _ORDER = (
     "executables",
     "barriers",
     "host_ops",
+    "host_executors",
+    "host_op_executors",
     "fills",
     "copies",
     "standalone_transposes",

@@ -19,6 +19,7 @@ import numpy as np
 from fuseline.errors import FuselineError
 from fuseline.runtime import host
 from fuseline.runtime.artifact import Artifact, artifact_bytes, artifact_from_bytes
+from fuseline.runtime.program import Program
 from fuseline.runtime.session import Session
 
 EXECUTOR = "branches"
@@ -64,6 +65,10 @@ class _Choice:
             at += length
         self._sessions: dict[int, Session] = {}
 
+    def programs(self) -> list[Program]:
+        """Of the branches that are there."""
+        return [artifact_from_bytes(arm[1]).program for arm in self._arms if not isinstance(arm, dict)]
+
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """The outputs of the branch that the condition asks for; raises the FuselineError that an invalid branch is."""
         number = 0 if bool(np.asarray(operands[self.condition]).reshape(-1)[0]) else 1
@@ -88,4 +93,9 @@ def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:
     return _choice(node).run(operands)
 
 
-host.register(EXECUTOR, execute)
+def programs_of(node: bytes) -> list[Program]:
+    """The programs of the branches that a run can take."""
+    return _choice(node).programs()
+
+
+host.register(EXECUTOR, execute, lambda node: "fuseline")

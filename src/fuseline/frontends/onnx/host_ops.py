@@ -1,4 +1,4 @@
-"""Operators without a native lowering: calls that run through onnx.reference at run time, counted and named in the records.
+"""Operators without a native lowering: calls that run on the host at run time, counted and named in the records.
 
     func.call @host.<OpType>.<n>(tensors and held values) -> tensors and held values
 

@@ -2,7 +2,7 @@
 
 node ──lowering──> ops        the function in ops/ for this operator and version
      └─function──> nodes      the body that the model or the ONNX standard defines
-     └─host──────> call       onnx.reference at run time, counted and named in the records
+     └─host──────> call       on the host at run time, counted and named in the records
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,25 +12,19 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.schedule import Boundary, CopyStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step
+from fuseline.analysis.schedule import CopyStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.ir.dim import Dim
 from fuseline.runtime import host
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.ownership import Held, hand_out, lend
-from fuseline.runtime.program import Program, TensorSpec
-from fuseline.runtime.sizes import Size, size_from_json
+from fuseline.runtime.program import Program
+from fuseline.targets.null.borders import runtime_sizes
 
 Array = NDArray[Any]
-
-
-def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:
-    """Inputs or outputs as the runtime describes them."""
-    return tuple(TensorSpec(b.name, b.dtype, _sizes(b.dims), b.slot, b.type) for b in boundaries)
 
 
 @dataclass(frozen=True)
@@ -97,10 +91,6 @@ def _is_held(operand: Operand) -> bool:
     return operand.slot.segment == "held"
 
 
-def _sizes(dims: Iterable[Dim]) -> tuple[Size, ...]:
-    return tuple(size_from_json(d.to_json(dim)) for dim in dims)
-
-
 class _Memory:
     """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing shows."""
 
@@ -133,7 +123,7 @@ class _Memory:
         """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make known."""
         for operand, answer in zip(step.results, answers, strict=True):
             if operand.dims or not _is_held(operand):
-                learn_sizes(self.program, step.label, _sizes(operand.dims), told_shape(answer), self.sizes)
+                learn_sizes(self.program, step.label, runtime_sizes(operand.dims), told_shape(answer), self.sizes)
         self._grow(step)
         for operand, answer in zip(step.results, answers, strict=True):
             if _is_held(operand):

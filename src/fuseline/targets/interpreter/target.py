@@ -12,7 +12,8 @@ from fuseline.ir import dim as d
 from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import size_from_json
-from fuseline.targets.interpreter.session import InterpretedProgram, boundary_specs
+from fuseline.targets.interpreter.session import InterpretedProgram
+from fuseline.targets.null.borders import boundary_specs, host_calls
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription
 
@@ -38,7 +39,7 @@ class InterpreterTarget(Target):
         program = Program(
             inputs=boundary_specs(schedule.inputs),
             outputs=boundary_specs(schedule.outputs),
-            steps=(),
+            steps=host_calls(schedule),
             arena_bytes=size_from_json(d.to_json(schedule.arena_bytes)),
             symbols=dict(schedule.symbols),
             requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),

@@ -10,12 +10,11 @@ from typing import Any, NoReturn
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.arm_entries import split_arms
-from fuseline.analysis.schedule import Boundary, PackedConstants, Schedule
+from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
-from fuseline.ir import dim as d
 from fuseline.runtime.program import Program, TensorSpec
-from fuseline.runtime.sizes import size_from_json
+from fuseline.targets.null.borders import boundary_specs, host_calls
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
@@ -43,12 +42,8 @@ class NullTarget(Target):
     ) -> NullProgram:
         """The records and the program's boundary."""
         del kernels, constants
-        program = Program(inputs=_specs(schedule.inputs), outputs=_specs(schedule.outputs), steps=(), symbols=dict(schedule.symbols))
-        return NullProgram(program, records, metadata)
-
-
-def _specs(boundaries: Sequence[Boundary]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(b.name, b.dtype, tuple(size_from_json(d.to_json(dim)) for dim in b.dims), b.slot, b.type) for b in boundaries)
+        borders = boundary_specs(schedule.inputs), boundary_specs(schedule.outputs)
+        return NullProgram(Program(*borders, host_calls(schedule), symbols=dict(schedule.symbols)), records, metadata)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,35 @@
+"""The host operators of a program, and which package runs each of them in this installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fuseline.errors import FuselineError
+from fuseline.runtime import branches, host
+from fuseline.runtime.program import HostCall, Program
+
+MISSING = "not installed"
+
+
+def host_calls(program: Program) -> Iterator[HostCall]:
+    """The host calls of a program, those of the branches it chooses between included."""
+    for step in program.steps:
+        if isinstance(step, HostCall):
+            yield step
+            if step.executor == branches.EXECUTOR:
+                for inner in branches.programs_of(step.node):
+                    yield from host_calls(inner)
+
+
+def packages(program: Program) -> dict[str, str]:
+    """By the label of each host call what runs it: `onnxruntime`, `onnx.reference`, or `not installed`."""
+    return {call.label: _package(call) for call in host_calls(program)}
+
+
+def _package(call: HostCall) -> str:
+    try:
+        return host.package_of(call.executor, call.node)
+    except FuselineError as error:
+        if error.code != "E0503":
+            raise
+        return MISSING

@@ -1,4 +1,4 @@
-"""Operators of the ONNX standard that `onnx.reference` lacks."""
+"""Operators of the ONNX standard that `onnx.reference` lacks, or has for plain English only."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ class Multinomial(Node):
         return (np.stack(rows).astype(helper.tensor_dtype_to_np_dtype(dtype or TensorProto.INT32)),)
 
 
+class StringNormalizer(Node):
+    """Words without stop words, in one case; accents stay. onnx.reference drops them."""
+
+    def _run(self, x: Any, case_change_action: Any = None, is_case_sensitive: Any = None, stopwords: Any = None, **_: Any) -> tuple[Any, ...]:
+        stop, change = _given(stopwords), {"LOWER": str.lower, "UPPER": str.upper}.get(case_change_action or "NONE", str)
+        known = set(stop) if is_case_sensitive else {word.lower() for word in stop}
+        words = [str(word) for word in x.reshape(-1).tolist()]
+        kept = [change(word) for word in words if (word if is_case_sensitive else word.lower()) not in known] or [""]
+        return (np.array(kept, object).reshape((1, -1) if x.ndim == 2 else (-1,)),)
+
+
 class ZipMap(Node):
     """Each row as a map from labels to its elements."""
 
@@ -104,5 +115,5 @@ def _given(items: Any) -> list[Any]:
     return [] if items is None else [item.decode() if isinstance(item, bytes) else item for item in items]
 
 
-ADDITIONS: tuple[type[OpRun], ...] = (GlobalLpPool, MaxRoiPool, Multinomial, ZipMap, CastMap, CategoryMapper)
+ADDITIONS: tuple[type[OpRun], ...] = (GlobalLpPool, MaxRoiPool, Multinomial, StringNormalizer, ZipMap, CastMap, CategoryMapper)
 """What to give `ReferenceEvaluator` as `new_ops`."""

@@ -12,18 +12,58 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import TypeProto, helper
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
 
 SCAN_WITHOUT_BATCH = 9
 """Since this operator set Scan has no batch of its own."""
 
 
 class Node(OpRun):
-    """A node whose results may be None: an empty optional."""
+    """A node with the attributes that its operator has in the operator set in force (onnx.reference takes the newest ones for operators that it
+    is given), whose results may be None: an empty optional."""
+
+    def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
+        super().__init__(onnx_node, run_params, _schema_in_force(onnx_node, run_params) if schema is None else schema)
+
+    @property
+    def version(self) -> int:
+        """The operator set in force."""
+        return int(self.run_params["opsets"].get(self.onnx_node.domain, 1))
+
+    def wants(self, output: int) -> bool:
+        """Whether the node names the output."""
+        return output < len(self.onnx_node.output) and bool(self.onnx_node.output[output])
 
     def _check_and_fix_outputs(self, res: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(np.asarray(value) if isinstance(value, np.generic) else value for value in res)
+
+
+class Amended(Node):
+    """A node of onnx.reference that is right but for some inputs, or some attributes that are left out."""
+
+    def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
+        node = onnx.NodeProto()
+        node.CopyFrom(onnx_node)
+        given = {attribute.name for attribute in node.attribute}
+        missing = self.missing(node, int(run_params["opsets"].get(node.domain, 1)))
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in missing.items() if name not in given)
+        super().__init__(node, run_params, schema)
+
+    def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
+        """Attributes to complete a node with that does not give them."""
+        return {}
+
+    def original(self, *inputs: Any) -> tuple[Any, ...]:
+        """What onnx.reference answers."""
+        return tuple(load_op("", self.onnx_node.op_type, self.version)(self.onnx_node, self.run_params).run(*inputs))
+
+
+def _schema_in_force(node: onnx.NodeProto, run_params: dict[str, Any]) -> Any:
+    version = run_params["opsets"].get(node.domain, 1)
+    return onnx.defs.get_schema(node.op_type, version, node.domain) if onnx.defs.has(node.op_type, version, node.domain) else None
 
 
 class _WithBody(Node):

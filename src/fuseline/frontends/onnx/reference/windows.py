@@ -15,10 +15,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Sliding:
-    """One spatial axis: `places[o, k]` is where place k of window o stands in the image, `inside` whether there is an element."""
+    """One spatial axis: `places[o, k]` is where place k of window o stands in the image, `inside` whether there is an element, and `padded`
+    whether there is one or padding: a last window of `ceil_mode` may hang over both."""
 
     places: Array
     inside: Array
+    padded: Array
 
 
 def sliding(sizes: Sequence[int], options: Mapping[str, Any], kernel: Sequence[int]) -> list[Sliding]:
@@ -29,10 +31,10 @@ def sliding(sizes: Sequence[int], options: Mapping[str, Any], kernel: Sequence[i
     out: list[Sliding] = []
     for axis, size in enumerate(sizes):
         span = (kernel[axis] - 1) * dilations[axis] + 1
-        begin, end = (pads[axis], pads[rank + axis]) if auto == "NOTSET" else _automatic(auto, size, span, strides[axis])
+        begin, end = (pads[axis], pads[rank + axis]) if auto == "NOTSET" else automatic(auto, size, span, strides[axis])
         count = _count(size, span, strides[axis], (begin, end), bool(options.get("ceil_mode")) and auto == "NOTSET")
         places = np.arange(count)[:, None] * strides[axis] + np.arange(kernel[axis]) * dilations[axis] - begin
-        out.append(Sliding(places, (places >= 0) & (places < size)))
+        out.append(Sliding(places, (places >= 0) & (places < size), places < size + end))
     return out
 
 
@@ -41,7 +43,8 @@ def numbers(given: Any, default: list[int]) -> list[int]:
     return [int(value) for value in given] if given is not None and len(given) else default
 
 
-def _automatic(auto: str, size: int, span: int, stride: int) -> tuple[int, int]:
+def automatic(auto: str, size: int, span: int, stride: int) -> tuple[int, int]:
+    """The pads that `auto_pad` stands for."""
     if auto == "VALID":
         return 0, 0
     whole = max((-(-size // stride) - 1) * stride + span - size, 0)

@@ -1,0 +1,236 @@
+"""Element types and rounding as the ONNX standard, and where it is silent onnxruntime, define them.
+
+Cast, CastLike          strings: numbers as onnxruntime writes them
+QuantizeLinear and kin  operator sets 10 to 18
+Reduce.. of integers    logarithms of sums, sums of squares
+Det, Softsign           halves, and tensors without dimensions
+DeformConv and others   halves are added up in float32
+Sum, Mean               inputs that broadcast the first one
+RoiAlign                corners as operator set 10 means them
+TfIdfVectorizer         no weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+from onnx.reference.op_run import OpRun
+
+from fuseline.frontends.onnx.reference.corrections import Amended, Node
+
+MOVED_SINCE = 16
+"""Operator set since which RoiAlign says how its corners are meant."""
+
+BLOCKS_SINCE = 19
+"""Operator set since which onnx.reference has QuantizeLinear and DequantizeLinear."""
+
+
+class Cast(Amended):
+    """To another element type."""
+
+    def _run(self, x: Any, **options: Any) -> tuple[Any, ...]:
+        return (_as_text(x),) if options["to"] == TensorProto.STRING else self.original(x)
+
+
+class CastLike(Amended):
+    """To the element type of the second input."""
+
+    def _run(self, x: Any, like: Any, **_: Any) -> tuple[Any, ...]:
+        return (_as_text(x),) if like.dtype.kind in "OUST" else self.original(x, like)
+
+
+def _as_text(x: Any) -> Any:
+    out = np.empty(x.size, object)
+    out[:] = [_text(item, x.dtype) for item in x.reshape(-1)]
+    return out.reshape(x.shape)
+
+
+def _text(item: Any, dtype: Any) -> str:
+    if dtype.kind in "OUST":
+        return str(item)
+    if dtype.kind in "biu":
+        return str(int(item))
+    number = float(item)
+    if not np.isfinite(number):
+        return "NaN" if np.isnan(number) else "INF" if number > 0 else "-INF"
+    return f"{number:.8g}"
+
+
+class QuantizeLinear(Amended):
+    """round(x / scale) + zero point, cut to the type."""
+
+    def _run(self, x: Any, scale: Any, zero: Any = None, axis: Any = None, **_: Any) -> tuple[Any, ...]:
+        if self.version >= BLOCKS_SINCE:  # halves are divided in float32, as everything else is computed with them
+            return self.original(*(y.astype(np.float32) if y.dtype == np.float16 else y for y in (x, scale)), zero)
+        zero = np.uint8(0) if zero is None else zero
+        limits = np.iinfo(zero.dtype)
+        rounded = np.rint(x / _along(scale, x, axis)) + _along(zero, x, axis).astype(np.int64)
+        return (np.clip(rounded, limits.min, limits.max).astype(zero.dtype),)
+
+
+class DequantizeLinear(Amended):
+    """(x - zero point) * scale."""
+
+    def _run(self, x: Any, scale: Any, zero: Any = None, axis: Any = None, **_: Any) -> tuple[Any, ...]:
+        if self.version >= BLOCKS_SINCE:
+            return self.original(x, scale, zero)
+        shifted = x.astype(np.int64) - (0 if zero is None else _along(zero, x, axis).astype(np.int64))
+        return ((shifted.astype(scale.dtype) * _along(scale, x, axis)).astype(scale.dtype),)
+
+
+def _along(parameter: Any, x: Any, axis: int | None) -> Any:
+    """A parameter of the whole tensor, or of each slice along `axis`."""
+    if np.size(parameter) == 1:
+        return np.asarray(parameter).reshape(())
+    shape = [1] * x.ndim
+    shape[1 if axis is None else axis] = -1
+    return parameter.reshape(shape)
+
+
+class _Reduction(Node):
+    """Reductions of integers give the same integers; logarithms are cut to them."""
+
+    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
+        """The answer for elements that are not too narrow."""
+        raise NotImplementedError
+
+    def _run(self, x: Any, axes: Any = None, keepdims: Any = None, noop_with_empty_axes: Any = None, **_: Any) -> tuple[Any, ...]:
+        chosen = None if axes is None or np.size(axes) == 0 else tuple(int(axis) for axis in np.asarray(axes).reshape(-1))
+        if chosen is None and noop_with_empty_axes:
+            chosen = ()
+        wide = x.astype(np.float64 if x.dtype.kind in "iu" or x.dtype == np.float64 else np.float32)
+        return (np.asarray(self.reduced(wide if self.in_floats else x, chosen, bool(keepdims))).astype(x.dtype),)
+
+    in_floats = True
+
+
+class ReduceLogSum(_Reduction):
+    """log(sum)."""
+
+    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
+        return np.log(x.sum(axes, keepdims=keep))
+
+
+class ReduceLogSumExp(_Reduction):
+    """log(sum of exponentials), which no large element makes infinite."""
+
+    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
+        top = x.max(axes, keepdims=True, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0)
+        logs = np.log(np.exp(x - top).sum(axes, keepdims=True)) + top
+        return logs if keep else logs.reshape(x.sum(axes).shape)
+
+
+class ReduceSumSquare(_Reduction):
+    """Sum of squares; of integers with wrap-around."""
+
+    in_floats = False
+
+    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
+        if x.dtype.kind in "iu":
+            return (x * x).sum(axes, keepdims=keep, dtype=x.dtype)
+        wide = x.astype(np.float32 if x.dtype.itemsize < 4 else x.dtype)
+        return (wide * wide).sum(axes, keepdims=keep)
+
+
+class Det(Node):
+    """Determinants of the last two axes."""
+
+    def _run(self, x: Any, **_: Any) -> tuple[Any, ...]:
+        return (np.asarray(np.linalg.det(x.astype(np.float64))).astype(x.dtype),)
+
+
+class Softsign(Node):
+    """x / (1 + |x|)."""
+
+    def _run(self, x: Any, **_: Any) -> tuple[Any, ...]:
+        return (np.asarray(x / (1 + np.abs(x))).astype(x.dtype),)
+
+
+class RoiAlign(Amended):
+    """Averages or maxima of regions; before operator set 16 their corners are not moved by half an element."""
+
+    def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
+        return {"coordinate_transformation_mode": "output_half_pixel"} if version < MOVED_SINCE else {}
+
+    def _run(self, *inputs: Any, **_: Any) -> tuple[Any, ...]:
+        return self.original(*inputs)
+
+
+class TfIdfVectorizer(Amended):
+    """Counts of n-grams, weighted."""
+
+    def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
+        columns = next(max(attribute.ints) + 1 for attribute in node.attribute if attribute.name == "ngram_indexes")
+        return {"weights": [1.0] * columns}
+
+    def _run(self, *inputs: Any, **_: Any) -> tuple[Any, ...]:
+        return self.original(*inputs)
+
+
+class _InFloat32(Amended):
+    """What adds up halves in float32; results are halves again where the first input is one."""
+
+    def _run(self, *inputs: Any, **_: Any) -> tuple[Any, ...]:
+        wide = [x.astype(np.float32) if x is not None and x.dtype == np.float16 else x for x in inputs]
+        return tuple(out.astype(np.float16) if inputs[0].dtype == np.float16 else out for out in self.original(*wide))
+
+
+class MelWeightMatrix(_InFloat32):
+    """Weights from frequencies to bins."""
+
+
+class DeformConv(_InFloat32):
+    """A convolution of places that lie between the elements."""
+
+
+class InstanceNormalization(_InFloat32):
+    """Each channel of each image by its own mean and variance."""
+
+
+class QLinearMatMul(_InFloat32):
+    """A product of quantised matrices."""
+
+
+class Sum(Node):
+    """Of all inputs, which broadcast."""
+
+    def _run(self, *inputs: Any) -> tuple[Any, ...]:
+        return (np.asarray(_total(inputs)).astype(inputs[0].dtype),)
+
+
+class Mean(Node):
+    """Of all inputs, which broadcast."""
+
+    def _run(self, *inputs: Any) -> tuple[Any, ...]:
+        return (np.asarray(_total(inputs) / len(inputs)).astype(inputs[0].dtype),)
+
+
+def _total(inputs: Sequence[Any]) -> Any:
+    return sum(x.astype(np.float32 if x.dtype == np.float16 else x.dtype) for x in inputs)
+
+
+ELEMENTWISE: tuple[type[OpRun], ...] = (
+    Cast,
+    CastLike,
+    QuantizeLinear,
+    DequantizeLinear,
+    ReduceLogSum,
+    ReduceLogSumExp,
+    ReduceSumSquare,
+    Det,
+    Softsign,
+    RoiAlign,
+    TfIdfVectorizer,
+    MelWeightMatrix,
+    DeformConv,
+    InstanceNormalization,
+    QLinearMatMul,
+    Sum,
+    Mean,
+)
+"""What to give `ReferenceEvaluator` as `new_ops`."""

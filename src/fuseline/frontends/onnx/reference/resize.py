@@ -113,19 +113,19 @@ def _stored(x: Any, dtype: Any) -> Any:
 
 
 def _places(axis: _Axis, options: dict[str, Any]) -> Any:
-    """Where each element of the output lies among those of the input."""
+    """Where each element of the output lies among those of the input; the standard counts with the scaled size before it is rounded."""
     at, scale, size = np.arange(axis.out), axis.scale, axis.size
     whole = scale * size
     mode = options.get("coordinate_transformation_mode") or "half_pixel"
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
-        return at * 0.0 if axis.out == 1 else at * (size - 1) / (axis.out - 1)
+        return at * 0.0 if whole == 1 or axis.out == 1 else at * (size - 1) / (whole - 1)
     if mode == "tf_crop_and_resize":
         start, end = axis.roi
         if axis.out == 1:
             return 0.5 * (start + end) * (size - 1) + at * 0.0
-        return start * (size - 1) + at * (end - start) * (size - 1) / (axis.out - 1)
+        return start * (size - 1) + at * (end - start) * (size - 1) / (whole - 1)
     if mode == "tf_half_pixel_for_nn":
         return (at + 0.5) / scale
     if mode == "pytorch_half_pixel" and axis.out == 1:

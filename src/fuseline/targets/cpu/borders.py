@@ -1,4 +1,4 @@
-"""Values with borders: pads, concats and inserted slices, read without ever leaving their buffers.
+"""Values with borders: pads and inserted slices, read without ever leaving their buffers.
 
 A coordinate that all lanes share is clamped into the source and the result chosen by a scalar condition. Where the border runs across the
 lanes, a branch takes the fast way (all lanes inside one part) or the slow one (clamped per lane, then selected).
@@ -6,18 +6,17 @@ lanes, a branch takes the fast way (all lanes inside one part) or the slow one (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import BlockArgument, OpResult
 
 from fuseline.ir.dim import lower_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.inside import both, decided, run_inside
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-from fuseline.targets.cpu.known_range import known_range
 
 if TYPE_CHECKING:
     from fuseline.targets.cpu.evaluator import Evaluator
@@ -75,96 +74,6 @@ def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes
     return window.read(shifted, source, lambda: e.pull(op.dest, index, lanes, active))
 
 
-def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    """`tensor.concat`: the part that the coordinate along the axis falls into, found by halving nothing: parts are few.
-
-    A run of lanes along the axis asks one part after another whether it holds all of them; only a run across a border is put together.
-    """
-    op = value.op
-    assert isinstance(op, tensor.ConcatOp)
-    axis = op.dim.value.data
-    coordinate = e.frame.resolve(index[axis], lanes)
-    at = [*index[:axis], coordinate, *index[axis + 1 :]]
-    if coordinate.uniform or coordinate.vector is not None or coordinate.stride < 0:
-        return _concat_from(e, op, axis, 0, at, lanes, active)
-    return _concat_run(e, op, axis, at, lanes, active)
-
-
-def _concat_run(e: Evaluator, op: tensor.ConcatOp, axis: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    """Of a run of lanes along the axis: where it may lie wholly in one part, that part."""
-    kernel, live = e.kernel, lanes if active is None else active
-    parts = list(_possible_parts(e, op, axis, index, lanes, live))
-
-    def ask(i: int) -> Value:
-        if i == len(parts):
-            return _concat_from(e, op, axis, 0, index, lanes, active)
-        source, inner, size = parts[i]
-        here = [*index[:axis], inner, *index[axis + 1 :]]
-        if len(parts) == 1:
-            return e.pull(source, here, lanes, active)
-        inside = _both(kernel, *_run_inside(kernel, inner, size, live))
-        return kernel.when(inside, lambda: (kernel.splat(e.pull(source, here, lanes, active), lanes),), lambda: (kernel.splat(ask(i + 1), lanes),))[0]
-
-    return ask(0)
-
-
-def _possible_parts(
-    e: Evaluator, op: tensor.ConcatOp, axis: int, index: Sequence[AnyIndex], lanes: int, live: Operand
-) -> Iterator[tuple[SSAValue, Index, Operand]]:
-    """The parts that a run of lanes may touch, with the run's coordinate in each and the part's size; one where it is known to lie in that."""
-    inner = e.frame.resolve(index[axis], lanes)
-    for source in op.inputs:
-        size = e.frame.operand(e.frame.dims(source)[axis])
-        if _decided(inner, size, live) is not False:
-            yield source, inner, size
-        inner = e.frame.plus(inner, Index(e.kernel.sub(0, size)), lanes)
-
-
-def _concat_from(e: Evaluator, op: tensor.ConcatOp, axis: int, part: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    source = op.inputs[part]
-    if part == len(op.inputs) - 1:
-        return e.pull(source, index, lanes, active)
-    size = e.frame.operand(e.frame.dims(source)[axis])
-    coordinate = e.frame.resolve(index[axis], lanes)
-
-    beyond = _decided(coordinate, size, lanes if active is None else active) is False
-
-    def later() -> Value:
-        rest = e.frame.plus(coordinate, Index(e.kernel.sub(0, size)), lanes)
-        if not rest.uniform and not beyond:  # some lanes may lie in an earlier part
-            rest = Index(0, 0, e.kernel.max(e.frame.vector(rest, lanes), 0))
-        return _concat_from(e, op, axis, part + 1, [*index[:axis], rest, *index[axis + 1 :]], lanes, active)
-
-    window = _Window(e, op.results[0], lanes, active)
-    window.bound(axis, coordinate, size, possibly_empty=not isinstance(size, int) or size == 0, lower=False)
-    return window.read([*index[:axis], coordinate, *index[axis + 1 :]], lambda at: e.pull(source, at, lanes, active), later, branch=True)
-
-
-def _decided(inner: Index, size: Operand, live: Operand) -> bool | None:
-    """Whether all live lanes of a coordinate lie in `[0, size)` (True), none does (False), or that is only known at run time."""
-    base = known_range(inner.base) if inner.vector is None and inner.stride >= 0 else None
-    if base is None or not isinstance(size, int) or not isinstance(live, int):
-        return None
-    low, high = base[0], base[1] + (live - 1) * inner.stride
-    if low >= 0 and high < size:
-        return True
-    return False if high < 0 or low >= size else None
-
-
-def _run_inside(kernel: KernelBuilder, inner: Index, size: Operand, live: Operand) -> list[Value]:
-    """Conditions under which the `live` lanes of a run lie in `[0, size)`."""
-    last = kernel.add(inner.base, kernel.mul(kernel.sub(live, 1), inner.stride))
-    return [kernel.compare("ge", inner.base, 0), kernel.compare("lt", last, size)]
-
-
-def _both(kernel: KernelBuilder, a: Value, b: Value) -> Value:
-    if a.op == "const":
-        return b if a.attr else a
-    if b.op == "const":
-        return a if b.attr else b
-    return kernel.bitand(a, b)
-
-
 class _Window:
     """A box in which a source is defined; `read` gives the source inside it and something else outside."""
 
@@ -174,21 +83,19 @@ class _Window:
         self.shared: list[tuple[int, Index, Operand]] = []
         self.across: list[tuple[int, Index, Operand]] = []
         self.possibly_empty = False
-        self.lower = True
         self.never = False
 
-    def bound(self, axis: int, inner: Index, size: Operand, *, possibly_empty: bool, lower: bool = True) -> None:
-        """Limit `axis` to `0 <= inner < size`; `lower` False where it cannot be negative. A limit known to hold, or never to, needs no code."""
-        holds = _decided(inner, size, self.lanes if self.active is None else self.active)
+    def bound(self, axis: int, inner: Index, size: Operand, *, possibly_empty: bool) -> None:
+        """Limit `axis` to `0 <= inner < size`. A limit known to hold, or never to, needs no code."""
+        holds = decided(inner, size, self.lanes if self.active is None else self.active)
         if holds is not None:
             self.never = self.never or not holds
             return
         self.possibly_empty = self.possibly_empty or possibly_empty
-        self.lower = self.lower and lower
         (self.shared if inner.uniform else self.across).append((axis, inner, size))
 
-    def read(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value], *, branch: bool = False) -> Value:
-        """`source` at `index` where it is inside, else `outside`; `branch`: evaluate only the side that is needed."""
+    def read(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
+        """`source` at `index` where it is inside, else `outside`."""
         if self.never:
             return outside()
         if self.across:
@@ -199,7 +106,7 @@ class _Window:
             return source(index)
         if inside.op == "const":
             return source(index) if inside.attr else outside()
-        if branch or self.possibly_empty:
+        if self.possibly_empty:
             return kernel.when(inside, lambda: (self._wide(source(index)),), lambda: (self._wide(outside()),))[0]
         return kernel.select(inside, source(self._clamped(index, self.shared)), outside())
 
@@ -209,15 +116,14 @@ class _Window:
     def _all(self, conditions: object) -> Value | None:
         total: Value | None = None
         for condition in conditions:  # pyright: ignore[reportGeneralTypeIssues]
-            total = condition if total is None else _both(self.e.kernel, total, condition)
+            total = condition if total is None else both(self.e.kernel, total, condition)
         return total
 
     def _clamped(self, index: Sequence[AnyIndex], axes: Sequence[tuple[int, Index, Operand]]) -> list[AnyIndex]:
         kernel, out = self.e.kernel, list(index)
         for axis, inner, size in axes:
             whole = inner.base if inner.uniform else self.e.frame.vector(inner, self.lanes)
-            low = kernel.max(whole, 0) if self.lower else whole
-            held = kernel.min(low, kernel.sub(size, 1))
+            held = kernel.min(kernel.max(whole, 0), kernel.sub(size, 1))
             out[axis] = Index(held) if inner.uniform else Index(0, 0, held)
         return out
 
@@ -240,20 +146,21 @@ class _Window:
         """Conditions under which no lane leaves `[0, size)`; a coordinate that is no run of lanes never takes the fast way."""
         if inner.vector is not None or inner.stride < 0:
             return [self.e.kernel.const(0, "i1")]
-        return _run_inside(self.e.kernel, inner, size, self.lanes if self.active is None else self.active)
+        return run_inside(self.e.kernel, inner, size, self.lanes if self.active is None else self.active)
 
     def _slow(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
-        if self.possibly_empty:
-            empty = self._all(kernel_compare for kernel_compare in self._nonempty())
-            assert empty is not None
-            chosen = self.e.kernel.when(empty, lambda: (self._slow_nonempty(index, source, outside),), lambda: (self._wide(outside()),))
-            return chosen[0]
-        return self._slow_nonempty(index, source, outside)
+        """Lane by lane. What lies outside is made once, whether or not the source has elements."""
+        rest = self._wide(outside())
+        if not self.possibly_empty:
+            return self._slow_nonempty(index, source, rest)
+        nonempty = self._all(self._nonempty())
+        assert nonempty is not None
+        return self.e.kernel.when(nonempty, lambda: (self._slow_nonempty(index, source, rest),), lambda: (rest,))[0]
 
     def _nonempty(self) -> list[Value]:
         return [self.e.kernel.compare("gt", size, 0) for _, _, size in (*self.shared, *self.across)]
 
-    def _slow_nonempty(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
+    def _slow_nonempty(self, index: Sequence[AnyIndex], source: Pull, outside: Value) -> Value:
         kernel = self.e.kernel
         held = self._clamped(index, [*self.shared, *self.across])
         conditions = [kernel.splat(kernel.compare("ult", inner.base, size), self.lanes) for _, inner, size in self.shared]
@@ -261,4 +168,4 @@ class _Window:
         inside = conditions[0]
         for condition in conditions[1:]:
             inside = kernel.bitand(inside, condition)
-        return kernel.select(inside, self._wide(source(held)), self._wide(outside()))
+        return kernel.select(inside, self._wide(source(held)), outside)

@@ -19,7 +19,7 @@ from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu import borders
+from fuseline.targets.cpu import borders, concats
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_of
 from fuseline.targets.cpu.body_ops import emit_scalar_op
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -415,6 +415,6 @@ _RULES: dict[type[Operation], Callable[[Evaluator, OpResult, Sequence[AnyIndex],
     tensor.CastOp: _cast,
     tensor.ExtractSliceOp: _extract_slice,
     tensor.PadOp: borders.pad,
-    tensor.ConcatOp: borders.concat,
+    tensor.ConcatOp: concats.concat,
     tensor.InsertSliceOp: borders.insert_slice,
 }

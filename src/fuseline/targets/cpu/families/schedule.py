@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
+from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.interleaving import interleaved_channels
 from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.schedule_grid import grid_of, out_of_grid, unaffordable
@@ -69,12 +70,7 @@ class Schedule:
 
 def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way."""
-    while True:
-        grid = grid_of(staging)
-        lost = out_of_grid(staging) or unaffordable(staging, grid)
-        if lost is None:
-            break
-        staging.unstore(lost)
+    grid = _settled_grid(staging)
     weights = contiguous_traffic(staging)
     lane = max(weights, key=lambda axis: weights[axis], default=None)
     chunked = lane if lane in grid else None
@@ -88,6 +84,18 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     _choose_tiles(schedule)
     schedule.chunk = _chunk(schedule, machine)
     return schedule
+
+
+def _settled_grid(staging: Staging) -> list[Node]:
+    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round stores one value less."""
+    grid: list[Node] = []
+    for _ in rounds("the grid of a schedule", most=len(staging.stored)):
+        grid = grid_of(staging)
+        lost = out_of_grid(staging) or unaffordable(staging, grid)
+        if lost is None:
+            break
+        staging.unstore(lost)
+    return grid
 
 
 def _choose_tiles(schedule: Schedule) -> None:

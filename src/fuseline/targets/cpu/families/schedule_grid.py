@@ -55,10 +55,13 @@ def _forbidden(staging: Staging, stored: set[SSAValue]) -> set[Node]:
 
 
 def unaffordable(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
-    """A stored value that is no result and needs too much scratch beside this grid."""
+    """A stored value that is no result and needs too much scratch beside this grid.
+
+    A reduction makes all its results together; those that are not stored, or that nobody reads, take no room.
+    """
     for stage in staging.stages:
         for value in stage.values:
-            if stage.destinations.get(value) or value in staging.hosts:
+            if stage.destinations.get(value) or value in staging.hosts or value not in staging.stored:
                 continue
             if scratch_elements(staging, value, grid) * BYTES[dtype_of(value.type)] > SCRATCH_LIMIT_BYTES:
                 return value

@@ -18,6 +18,7 @@ from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import Place, place_of
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
 from fuseline.ir.dim import Dim, add
+from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.access import dtype_of, static_upper_bound
 from fuseline.targets.cpu.families.iteration import Axes, Node, is_internal, loose_dimensions
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -115,7 +116,18 @@ class Staging:
     # values in the place of results ----------------------------------------------------------------------------------------------------
 
     def _find_hosts(self) -> None:
-        """Give dear values that do not fit scratch the place of a result, or have them recomputed where there is none."""
+        """Give dear values that do not fit scratch the place of a result, or have them recomputed where there is none.
+
+        Each round stores one value less.
+        """
+        for _ in rounds("the places of stored values", most=len(self.stored)):
+            homeless = self._placed_hosts()
+            if homeless is None:
+                return
+            self._recompute(homeless)
+
+    def _placed_hosts(self) -> SSAValue | None:
+        """Places for what does not fit scratch; the first value that finds none."""
         self.hosts = {}
         for stage in self.stages:
             value = stage.values[0]
@@ -123,9 +135,9 @@ class Staging:
                 continue
             host = self._host(value)
             if host is None:
-                self.unstore(value)
-                return
+                return value
             self.hosts[value] = host
+        return None
 
     def _host(self, value: SSAValue) -> Destination | None:
         """The place of the one result that is made of `value` point by point, after every reduction that reads it; None where there is none."""
@@ -156,10 +168,13 @@ class Staging:
 
     def unstore(self, value: SSAValue) -> None:
         """Recompute `value` where it is read."""
-        self.stored.discard(value)
+        self._recompute(value)
+        self._find_hosts()
+
+    def _recompute(self, value: SSAValue) -> None:
+        self.stored.remove(value)
         self.loose = loose_dimensions(self.axes, self.stored)
         self.stages = self._stages()
-        self._find_hosts()
 
     # stages --------------------------------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.ir import attributes
 from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
-from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol
+from fuseline.ir.dim import Atom, Dim, Quotient, Symbol
 from fuseline.ir.direct import append, insert_before, result_of
 from fuseline.ir.identity import by_identity
 from fuseline.ir.parts import block_with, region_with
@@ -177,14 +177,15 @@ class Emitter:
 
     def size(self, dim: Dim, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
         """`dim` as an index value; `symbols` supplies the index value of a symbol."""
+        return self._size(dim, symbols, {})
+
+    def _size(self, dim: Dim, symbols: Callable[[Symbol], SSAValue], made: dict[Atom, SSAValue]) -> SSAValue:
+        """`size`; what occurs in `dim` several times is made once."""
         if isinstance(dim, int):
             return self.index(dim)
-        return self._expression(dim, symbols)
-
-    def _expression(self, dim: Expr, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
         total: SSAValue | None = None
         for monomial, coefficient in dim.terms:
-            factors = [self._atom(atom, symbols) for atom in monomial]
+            factors = [self._atom(atom, symbols, made) for atom in monomial]
             if coefficient != 1 or not factors:
                 factors.append(self.index(coefficient))
             term = factors[0]
@@ -193,13 +194,15 @@ class Emitter:
             total = term if total is None else self.add(arith.AddiOp(total, term)).result
         return total if total is not None else self.index(0)
 
-    def _atom(self, atom: Symbol | Quotient | Extreme, symbols: Callable[[Symbol], SSAValue]) -> SSAValue:
+    def _atom(self, atom: Atom, symbols: Callable[[Symbol], SSAValue], made: dict[Atom, SSAValue]) -> SSAValue:
         if isinstance(atom, Symbol):
             return symbols(atom)
-        if isinstance(atom, Quotient):
-            return self.add(arith.FloorDivSIOp(self.size(atom.numerator, symbols), self.size(atom.denominator, symbols))).result
-        kind = arith.MaxSIOp if atom.kind == "max" else arith.MinSIOp
-        return self.add(kind(self.size(atom.lhs, symbols), self.size(atom.rhs, symbols))).result
+        found = made.get(atom)
+        if found is None:
+            kind = arith.FloorDivSIOp if isinstance(atom, Quotient) else arith.MaxSIOp if atom.kind == "max" else arith.MinSIOp
+            first, second = (atom.numerator, atom.denominator) if isinstance(atom, Quotient) else (atom.lhs, atom.rhs)
+            found = made[atom] = self.add(kind(self._size(first, symbols, made), self._size(second, symbols, made))).result
+        return found
 
     def empty(self, element: Attribute, dims: Sequence[Dim], sizes: Callable[[int], SSAValue] | None = None) -> SSAValue:
         """`tensor.empty`; `sizes(axis)` supplies the index value of each size that is not a number."""

@@ -13,57 +13,90 @@ True
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from fuseline.ir.polynomial import exact_quotient
 
+LONGEST_KEY = 512
+"""A key longer than this is a digest of itself: sizes made of sizes would have keys that double with each step."""
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Keyed:
+    """What is told apart, ordered and hashed by its key, made once: a size that is made of sizes is not walked again and again."""
+
+    key: str = field(init=False, default="")
+
+    def _set_key(self, *parts: str) -> None:
+        text = f"{type(self).__name__}({', '.join(parts)})"
+        if len(text) > LONGEST_KEY:
+            text = f"{type(self).__name__}({hashlib.blake2b(text.encode(), digest_size=16).hexdigest()})"
+        object.__setattr__(self, "key", text)
+
+    def __repr__(self) -> str:
+        return self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Keyed) and self.key == other.key)
+
+    def __lt__(self, other: object) -> bool:
+        return self.key < repr(other)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Symbol(_Keyed):
     """A named unknown size; `lo` and `hi` bound it inclusively (`hi` None: unbounded)."""
 
     name: str
     lo: int = 1
     hi: int | None = None
 
-    def __lt__(self, other: object) -> bool:
-        return repr(self) < repr(other)
+    def __post_init__(self) -> None:
+        self._set_key(f"name={self.name!r}", f"lo={self.lo}", f"hi={self.hi}")
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Quotient(_Keyed):
     """`floor(numerator / denominator)` that does not simplify further."""
 
     numerator: Dim
     denominator: Dim
 
-    def __lt__(self, other: object) -> bool:
-        return repr(self) < repr(other)
+    def __post_init__(self) -> None:
+        self._set_key(f"numerator={self.numerator!r}", f"denominator={self.denominator!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Extreme(_Keyed):
     """`max` or `min` of two sizes that cannot be ordered by their bounds."""
 
     kind: str
     lhs: Dim
     rhs: Dim
 
-    def __lt__(self, other: object) -> bool:
-        return repr(self) < repr(other)
+    def __post_init__(self) -> None:
+        self._set_key(f"kind={self.kind!r}", f"lhs={self.lhs!r}", f"rhs={self.rhs!r}")
 
 
 Atom: TypeAlias = Symbol | Quotient | Extreme
 
 
-@dataclass(frozen=True, slots=True)
-class Expr:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expr(_Keyed):
     """A polynomial: sorted `(monomial, coefficient)` terms; a monomial is a sorted tuple of atoms, `()` the constant."""
 
     terms: tuple[tuple[tuple[Atom, ...], int], ...]
+
+    def __post_init__(self) -> None:
+        self._set_key(f"terms={self.terms!r}")
 
     def __str__(self) -> str:
         return to_text(self)
@@ -210,6 +243,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     return out
 
 
+@lru_cache(maxsize=1 << 14)
 def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     if isinstance(atom, Symbol):
         return atom.lo, atom.hi
@@ -280,34 +314,44 @@ def symbols(dim: Dim) -> set[Symbol]:
         return found
     for monomial, _ in _terms(dim).items():
         for atom in monomial:
-            if isinstance(atom, Symbol):
-                found.add(atom)
-            elif isinstance(atom, Quotient):
-                found |= symbols(atom.numerator) | symbols(atom.denominator)
-            else:
-                found |= symbols(atom.lhs) | symbols(atom.rhs)
+            found |= _atom_symbols(atom)
     return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _atom_symbols(atom: Atom) -> frozenset[Symbol]:
+    if isinstance(atom, Symbol):
+        return frozenset((atom,))
+    parts = (atom.numerator, atom.denominator) if isinstance(atom, Quotient) else (atom.lhs, atom.rhs)
+    return frozenset(symbols(parts[0]) | symbols(parts[1]))
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """`dim` with every symbol whose name is in `values` replaced. A quotient by what turns out to be 0, as by the rows that are left of too short a
     signal, is 0: nothing is there to be shared out."""
+    return _substitute(dim, values, {})
+
+
+def _substitute(dim: Dim, values: Mapping[str, Dim], known: dict[Atom, Dim]) -> Dim:
     total: Dim = 0
     for monomial, coefficient in _terms(dim).items():
         term: Dim = coefficient
         for atom in monomial:
-            term = mul(term, _substitute_atom(atom, values))
+            new = known.get(atom)
+            if new is None:
+                new = known[atom] = _substitute_atom(atom, values, known)
+            term = mul(term, new)
         total = add(total, term)
     return total
 
 
-def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
+def _substitute_atom(atom: Atom, values: Mapping[str, Dim], known: dict[Atom, Dim]) -> Dim:
     if isinstance(atom, Symbol):
         return values.get(atom.name, Expr((((atom,), 1),)))
     if isinstance(atom, Quotient):
-        denominator = substitute(atom.denominator, values)
-        return floor_div(substitute(atom.numerator, values), denominator) if denominator != 0 else 0
-    return _extreme(atom.kind, substitute(atom.lhs, values), substitute(atom.rhs, values))
+        denominator = _substitute(atom.denominator, values, known)
+        return floor_div(_substitute(atom.numerator, values, known), denominator) if denominator != 0 else 0
+    return _extreme(atom.kind, _substitute(atom.lhs, values, known), _substitute(atom.rhs, values, known))
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:

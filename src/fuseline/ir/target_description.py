@@ -19,7 +19,8 @@ class TargetDescription:
 
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
     `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
-    over scratch: each is code of its own in the kernel. `tile_multiples` are loop lengths that the matrix unit takes, by role
+    over scratch: each is code of its own in the kernel. `code_limit` bounds what a dispatch of several ops may have of code, in operations of
+    about 20 bytes; 0: any. `tile_multiples` are loop lengths that the matrix unit takes, by role
     (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets so many points of their
@@ -32,6 +33,7 @@ class TargetDescription:
     binding_limit: int = 32
     arms_limit: int = 16
     roots_limit: int = 8
+    code_limit: int = 10_000
     streamed_points: int = 0
     vector_bytes: int = 32
     cache_bytes: int = 512 * 1024

@@ -6,6 +6,7 @@ ADVICE: dict[str, str] = {
     "arms-limit": "split the concat into smaller ones in the model, or compile for a target that takes more arms",
     "binding-limit": "forbid part of the group in a plan so that fewer buffers meet, or compile for a target that binds more",
     "broadcast": "expand the small operand after the elementwise op in the model, so that both run over one space",
+    "code-limit": "nothing is lost but a store and a load; fewer slices and concats of the same values in the model would be less code",
     "consumer-reduces": "let the consumer reduce along rows that both share (as softmax and norms do), or put it behind an elementwise op",
     "cycle": "fuse the op between them first: `explain` it against either end, or force all three together in a plan",
     "forbidden": "take the pair out of `forbid`, or put both into one group of the plan",

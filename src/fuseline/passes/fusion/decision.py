@@ -9,6 +9,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "arms-limit": "the dispatch would have more independent parts than the target allows",
     "binding-limit": "the merged dispatch would bind more buffers than the target allows",
     "broadcast": "the consumer's space is larger than the root's: each root value would be written many times",
+    "code-limit": "the merged dispatch would be more code than the target takes",
     "consumer-reduces": "an epilogue must be all-parallel",
     "cycle": "a path from the producer to the consumer leaves the merged group",
     "forbidden": "the plan forbids this merge",

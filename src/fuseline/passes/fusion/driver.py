@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
+from fuseline.passes.fusion.code_size import over_limit
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph, Node
@@ -146,7 +147,7 @@ class Driver:
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
-        refusal = self._too_many_bindings(group) or self._costs_time(group, merge, saved, answer)
+        refusal = self._too_many_bindings(group) or over_limit(group, self.target) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
@@ -225,7 +226,8 @@ class Driver:
         if between is not None:
             return Outcome("structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name))
         saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
-        refusal = illegal(candidate, self.target) or self._too_many_bindings(group) or self._stream_costs_time(candidate, saved)
+        limits = illegal(candidate, self.target) or self._too_many_bindings(group) or over_limit(group, self.target)
+        refusal = limits or self._stream_costs_time(candidate, saved)
         if refusal is not None:
             return Outcome(STREAMED_SOFTMAX, refusal)
         return Outcome(

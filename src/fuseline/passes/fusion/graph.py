@@ -18,12 +18,13 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
+from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
 from fuseline.analysis.walks import walk_of
 from fuseline.ir import attributes
-from fuseline.ir.dim import Dim, product
+from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.identity import by_identity
 from fuseline.ir.provenance import provenance
@@ -121,6 +122,23 @@ class Node:
     def moves(self) -> bool:
         """Whether the op only moves data."""
         return self.kind in MOVEMENT
+
+    @lazily
+    def points(self) -> int | None:
+        """How many points the loops have at most; None without a bound."""
+        return upper_bound(product(self.loops))
+
+    @lazily
+    def operations(self) -> int:
+        """Operations of one evaluation of the body, 0 without one."""
+        return body_operations(self.structured.op) if self.structured is not None else 0
+
+    @lazily
+    def picks(self) -> int:
+        """How many elements the body picks of each captured tensor, about."""
+        tensors = sum(isinstance(value.type, TensorType) for value in self.captured)
+        picked = sum(isinstance(op, tensor.ExtractOp) for op in ops_of(self.structured.body)) if self.structured is not None else 0
+        return -(-picked // max(1, tensors))
 
     @lazily
     def fusable(self) -> bool:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import Kind, is_constant
-from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import HEAVY, Node, Read
@@ -188,5 +187,5 @@ def _space(group: Group) -> list[Hashable]:
 
 
 def _small(group: Group) -> list[Hashable]:
-    sizes = [upper_bound(product(node.loops)) for node in group.members]
+    sizes = [node.points for node in group.members]
     return ["small"] if all(size is not None and size <= SMALL_ELEMENTS for size in sizes) else []

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node, Read
@@ -127,7 +126,7 @@ def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescri
 
 def _work(group: Group) -> int:
     """Points of the largest member, or of all roots together: they run one after the other."""
-    sizes = {node: upper_bound(product(node.loops)) or 0 for node in group.members}
+    sizes = {node: node.points or 0 for node in group.members}
     return max(*sizes.values(), sum(size for node, size in sizes.items() if node.heavy), 0)
 
 

@@ -8,7 +8,7 @@ holds already (accumulators, a row in scratch). A point is evaluated once per bl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
@@ -23,11 +23,25 @@ from fuseline.targets.cpu import borders, concats
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_of
 from fuseline.targets.cpu.body_ops import emit_scalar_op
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Block as KernelBlock
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.cpu.shortcuts import shortcuts
 
 Supplier = Callable[[Sequence[AnyIndex], int, "Operand | None"], Value]
 """Gives a value the family holds: `(index, lanes, active) -> vector` (a scalar where all lanes agree)."""
+
+_Wanted: TypeAlias = "tuple[SSAValue, Sequence[AnyIndex], int, Operand | None]"
+
+NESTED_PULLS = 20
+"""Pulls inside each other in one block of a kernel; behind that they are made one by one, so that chains do not exhaust Python's stack."""
+
+
+class _FirstError(Exception):
+    """A value that has to be made before the pull that needs it goes on."""
+
+    def __init__(self, wanted: _Wanted) -> None:
+        super().__init__()
+        self.wanted = wanted
 
 
 class Evaluator:
@@ -44,6 +58,8 @@ class Evaluator:
         self.frame = Frame(kernel, view)
         self.known: dict[SSAValue, Supplier] = dict(known or {})
         self.shortcuts = shortcuts(view)
+        self._home: KernelBlock | None = None
+        self._nested = 0
 
     def scalar_op(self, op: Operation, operands: Sequence[Value]) -> Value:
         """The result of one op of a body."""
@@ -63,11 +79,42 @@ class Evaluator:
 
     def pull(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         """`value_at`, but a scalar where all lanes are known to agree."""
-        key = point_key(value, index, lanes, active)
-        found = self.kernel.recall(key)
-        if found is None:
-            found = self._compute(value, index, lanes, active)
-            self.kernel.remember(key, found)
+        found = self.kernel.recall(point_key(value, index, lanes, active))
+        if found is not None:
+            return found
+        if self._home is not self.kernel.block:
+            return self._from_here((value, index, lanes, active))
+        if self._nested >= NESTED_PULLS:
+            raise _FirstError((value, index, lanes, active))
+        self._nested += 1
+        found = self._made(value, index, lanes, active)
+        self._nested -= 1
+        return found
+
+    def _made(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        """Compute what nobody has asked for yet in this block, and remember it."""
+        found = self._compute(value, index, lanes, active)
+        self.kernel.remember(point_key(value, index, lanes, active), found)
+        return found
+
+    def _from_here(self, wanted: _Wanted) -> Value:
+        """Pull the first value of a block: chains of any length, by making first what lies `NESTED_PULLS` behind.
+
+        What was made before a pull gave up is remembered, so that the second attempt goes on from there.
+        """
+        outer = self._home, self._nested
+        self._home = self.kernel.block
+        waiting = [wanted]
+        found: Value | None = None
+        while waiting:
+            self._nested = 0
+            try:
+                found = self._made(*waiting[-1])
+                waiting.pop()
+            except _FirstError as first:
+                waiting.append(first.wanted)
+        self._home, self._nested = outer
+        assert found is not None
         return found
 
     def _compute(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -166,6 +213,7 @@ class BodyPoint:
         self.inputs = inputs or {}
         self.wide = wide
         self._values: dict[SSAValue, Value | Index] = {}
+        self._nested = 0
 
     def yields(self) -> list[Value]:
         """What the body yields, one per output."""
@@ -182,11 +230,30 @@ class BodyPoint:
     def _get(self, value: SSAValue) -> Value | Index:
         found = self._values.get(value)
         if found is None:
+            if self._nested >= NESTED_PULLS:
+                self._prepare(value)
+            self._nested += 1
             found = self._compute(value)
+            self._nested -= 1
             if self.wide and isinstance(found, Value):
                 found = widened(self.evaluator.kernel, found)
             self._values[value] = found
         return found
+
+    def _prepare(self, value: SSAValue) -> None:
+        """Compute what `value` needs of the body in the body's order, so that none of it has to wait for another."""
+        needed: set[Operation] = set()
+        pending = [value]
+        while pending:
+            one = pending.pop()
+            if isinstance(one, OpResult) and _inside(one.op, self.view.body) and one.op not in needed and one not in self._values:
+                needed.add(one.op)
+                pending += one.op.operands
+        outer, self._nested = self._nested, 0
+        for op in self.view.body.ops:
+            if op in needed and value not in op.results:
+                self._get(op.results[0])
+        self._nested = outer
 
     def _compute(self, value: SSAValue) -> Value | Index:
         if isinstance(value, BlockArgument) and value.owner is self.view.body:

@@ -30,6 +30,11 @@ class Emitter:
         """Nesting of the current block; 0 is the kernel's body."""
         return len(self._blocks) - 1
 
+    @property
+    def block(self) -> Block:
+        """The current block."""
+        return self._blocks[-1]
+
     def _fresh(self, op: str, type: Type, args: tuple[Any, ...] = (), attr: Any = None, depth: int = 0) -> Value:
         self._count += 1
         return Value(op, type, args, attr, self._count, depth)

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto
 
 import fuseline
 from fuseline.report.explain import explain_model

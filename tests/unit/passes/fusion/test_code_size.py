@@ -1,0 +1,54 @@
+"""The budget of code: what is counted, and what is refused for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.code_size import operations
+
+from .programs import TARGET, Program
+
+
+def chain(length: int) -> Program:
+    p = Program((8, 8))
+    y = p.x[0]
+    for _ in range(length):
+        y = p.unary(y)
+    return p.done(y)
+
+
+def groups(p: Program, target: TargetDescription) -> list[int]:
+    """The operations of each group of the partition."""
+    return [operations(group, limit=1 << 30) for group in p.partition(target).groups]
+
+
+def test_a_chain_is_cut_where_it_would_be_too_much():
+    whole = sum(groups(chain(12), TARGET))
+    assert len(groups(chain(12), TARGET)) == 1
+    limit = whole // 3
+    cut = groups(chain(12), replace(TARGET, code_limit=limit))
+    assert len(cut) >= 3
+    assert max(cut) <= limit
+    assert ("missed", "code-limit") in {(d.verdict, d.code) for d in chain(12).partition(replace(TARGET, code_limit=limit)).decisions}
+
+
+def test_no_limit():
+    assert len(groups(chain(12), replace(TARGET, code_limit=0))) == 1
+
+
+def test_an_op_alone_is_never_refused():
+    assert len(groups(chain(5), replace(TARGET, code_limit=1))) == 5
+
+
+@pytest.mark.parametrize("length", [3, 6])
+def test_readers_at_one_point_share_an_evaluation(length: int):
+    """Diamonds of elementwise ops are linear: both sides ask for the same element."""
+    p = Program((8, 8))
+    y = p.x[0]
+    for _ in range(length):
+        y = p.binary(p.unary(y), p.unary(y))
+    (count,) = groups(p.done(y), TARGET)
+    assert count <= 3 * 21 * length

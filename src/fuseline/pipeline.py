@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
         "generalize-named-ops",
+        "generalize-tensor-ops",
         "scalars-to-tensors",
         "require-equal-sizes",
         "require-readable-places",

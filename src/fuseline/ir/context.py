@@ -8,21 +8,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
+from xdsl.dialects.affine import Affine
+from xdsl.dialects.arith import ArithConstantMaterializationInterface
 from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.cf import Cf
 from xdsl.dialects.func import Func
 from xdsl.dialects.scf import Scf
-from xdsl.dialects.tensor import Tensor
-from xdsl.ir import SSAValue
+from xdsl.ir import Dialect, SSAValue
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
 from fuseline.ir.linalg_named import Linalg
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.tensor_casts import ON_TENSORS
+from fuseline.ir.tensor_ext import TensorExt
+from fuseline.ir.tensor_ops import Tensor
 from fuseline.ir.util import Util
 from fuseline.report.records import CompileRecord
 
-DIALECTS = (Builtin, Arith, Func, Linalg, Math, Scf, Tensor, Flow, Util)
+_BY_NAME = {op.name: op for op in ON_TENSORS}
+
+DIALECTS = (
+    Builtin,
+    Affine,
+    Dialect("arith", [_BY_NAME.get(op.name, op) for op in Arith.operations], list(Arith.attributes), [ArithConstantMaterializationInterface()]),
+    Cf,
+    Func,
+    Linalg,
+    Math,
+    Scf,
+    Tensor,
+    TensorExt,
+    Flow,
+    Util,
+)
 
 
 class SizeRequirement(NamedTuple):

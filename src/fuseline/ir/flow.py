@@ -46,7 +46,8 @@ def dynamic_count(type_: Attribute) -> int:
     return sum(size == DYNAMIC_INDEX for size in type_.get_shape()) if isinstance(type_, TensorType) else 0
 
 
-def _print_shaped_types(printer: Printer, types: Sequence[Attribute], dims: Sequence[SSAValue]) -> None:
+def print_shaped_types(printer: Printer, types: Sequence[Attribute], dims: Sequence[SSAValue]) -> None:
+    """Print types in parentheses, each tensor with its unknown sizes: `(tensor<4x?xf32>{%n})`."""
     rest = list(dims)
 
     def one(type_: Attribute) -> None:
@@ -62,7 +63,8 @@ def _print_shaped_types(printer: Printer, types: Sequence[Attribute], dims: Sequ
         printer.print_list(types, one)
 
 
-def _parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand]]:
+def parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand]]:
+    """A type, and the operands that are its unknown sizes: `tensor<4x?xf32>{%n}`."""
     type_ = parser.parse_type()
     if not dynamic_count(type_):
         return type_, []
@@ -71,10 +73,10 @@ def _parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperan
 
 def _parse_shaped_types(parser: Parser) -> tuple[list[Attribute], Sequence[SSAValue]]:
     if parser.parse_optional_punctuation("("):
-        parsed = parser.parse_optional_undelimited_comma_separated_list(lambda: _optional_shaped(parser), lambda: _parse_shaped_type(parser)) or []
+        parsed = parser.parse_optional_undelimited_comma_separated_list(lambda: _optional_shaped(parser), lambda: parse_shaped_type(parser)) or []
         parser.parse_punctuation(")")
     else:
-        parsed = [_parse_shaped_type(parser)]
+        parsed = [parse_shaped_type(parser)]
     dims = [parser.resolve_operand(dim, IndexType()) for _, names in parsed for dim in names]
     return [type_ for type_, _ in parsed], dims
 
@@ -91,6 +93,14 @@ def _optional_shaped(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand]
 def _parse_workload(parser: Parser) -> list[SSAValue]:
     names = parser.parse_optional_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
     return [parser.resolve_operand(name, IndexType()) for name in names or ()]
+
+
+def _parse_count(parser: Parser) -> Region:
+    """How many workgroups there are, of a workload: `(%w: index) -> (index, index, index) { ... }`."""
+    arguments = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_argument)
+    parser.parse_punctuation("->")
+    parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_type)
+    return parser.parse_region(arguments)
 
 
 @irdl_op_definition
@@ -128,10 +138,16 @@ class DispatchRegionOp(IRDLOperation):
             with printer.in_square_brackets():
                 printer.print_list(self.workload, printer.print_ssa_value)
         printer.print_string(" -> ")
-        _print_shaped_types(printer, list(self.res.types), self.result_dims)
+        print_shaped_types(printer, list(self.res.types), self.result_dims)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body)
+        for count in self.workgroup_count:
+            printer.print_string(" count")
+            with printer.in_parens():
+                printer.print_list(count.block.args, printer.print_block_argument)
+            printer.print_string(" -> (index, index, index) ")
+            printer.print_region(count, print_entry_block_args=False)
 
     @classmethod
     def parse(cls, parser: Parser) -> DispatchRegionOp:
@@ -140,6 +156,8 @@ class DispatchRegionOp(IRDLOperation):
         types, dims = _parse_shaped_types(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         op = cls(types, dims, parser.parse_region(), workload)
+        if parser.parse_optional_keyword("count") is not None:
+            op.add_region(_parse_count(parser))
         if attributes is not None:
             op.attributes |= attributes.data
         return op
@@ -300,9 +318,9 @@ class DispatchOp(IRDLOperation):
             printer.print_list(self.arguments, printer.print_ssa_value)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
-        _print_shaped_types(printer, list(self.arguments.types), self.argument_dims)
+        print_shaped_types(printer, list(self.arguments.types), self.argument_dims)
         printer.print_string(" -> ")
-        _print_shaped_types(printer, list(self.res.types), self.result_dims)
+        print_shaped_types(printer, list(self.res.types), self.result_dims)
 
     @classmethod
     def parse(cls, parser: Parser) -> DispatchOp:

@@ -100,9 +100,12 @@ class _SourceParser(Parser):
         return op
 
     def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
-        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without.
+        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its scf.if wants parentheses
+        # around one, which iree-opt leaves out.
         if delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute and self._current_token.kind is MLIRTokenKind.L_PAREN:
             delimiter = Parser.Delimiter.PAREN
+        elif delimiter is Parser.Delimiter.PAREN and parse == self.parse_type and self._current_token.kind is not MLIRTokenKind.L_PAREN:
+            return [parse()]
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
@@ -150,7 +153,7 @@ def _parsed(text: str, ctx: CompilerContext, name: str, first_line: int) -> Modu
         parser = _SourceParser(ctx, text, name, places)
         return parser.parse_module()
     except ParseError as error:
-        raise _parse_error(places, name, error.span.start, error.msg) from error
+        raise _parse_error(places, name, error.span.start, error.msg, _code_of(error.msg)) from error
     except _FAILURES as error:
         raise _parse_error(places, name, parser.pos if parser else 0, str(error) or type(error).__name__) from error
 
@@ -195,11 +198,16 @@ def _first_line(message: str) -> str:
     return next((line for line in reversed(lines) if not line.startswith(("^", "-"))), message) if len(lines) > 1 else message
 
 
-def _parse_error(places: _Places, source: str, position: int, message: str) -> FuselineError:
+def _code_of(message: str) -> str:
+    """E0306 where the text is well-formed as far as can be told, but names what is unknown here."""
+    return "E0306" if "is not registered" in message else "E0301"
+
+
+def _parse_error(places: _Places, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:
     line, column = places.place(_last_read(places.text, position))
     shown = places.shown(line)
     at = f": `{shown}`" if shown else ""
-    return FuselineError("E0301", f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
+    return FuselineError(code, f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
 
 
 def _check_strings(places: _Places, source: str) -> None:

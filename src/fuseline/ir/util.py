@@ -1,11 +1,32 @@
-"""IREE's `util.func` and `util.return`, read as `func.func` and `func.return`: IREE's own test programs are written with them."""
+"""IREE's `util` dialect, as far as programs that IREE prints contain it.
+
+`util.func`, `util.return` and `util.call` are read as those of `func`; barriers, constants and globals stay until a frontend has resolved them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func
-from xdsl.ir import Dialect, Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, region_def, var_operand_def
-from xdsl.parser import Parser
+from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, UnitAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    param_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import SymbolOpInterface
 
 
 @irdl_op_definition
@@ -32,4 +53,227 @@ class UtilReturnOp(IRDLOperation):
         return func.ReturnOp.parse(parser)
 
 
-Util = Dialect("util", [UtilFuncOp, UtilReturnOp], [])
+@irdl_op_definition
+class UtilCallOp(IRDLOperation):
+    """`util.call @name(%a) : (type) -> type`; parsing it makes a `func.call`."""
+
+    name = "util.call"
+    arguments = var_operand_def()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return func.CallOp.parse(parser)
+
+
+@irdl_op_definition
+class OptimizationBarrierOp(IRDLOperation):
+    """Hands its operands on, and keeps IREE's compiler from looking through."""
+
+    name = "util.optimization_barrier"
+    values = var_operand_def()
+    res = var_result_def()
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values], result_types=[[value.type for value in values]])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> OptimizationBarrierOp:
+        position = parser.pos
+        names = parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type) if parser.parse_optional_punctuation(":") else []
+        op = cls(parser.resolve_operands(names or [], types, position))
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.values, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list(self.values.types, printer.print_attribute)
+
+
+@irdl_op_definition
+class UnfoldableConstantOp(IRDLOperation):
+    """A constant that IREE's compiler does not look into."""
+
+    name = "util.unfoldable_constant"
+    value = prop_def()
+    res = result_def()
+
+    def __init__(self, value: Attribute, type_: Attribute) -> None:
+        super().__init__(properties={"value": value}, result_types=[type_])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> UnfoldableConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        value = parser.parse_attribute()
+        type_ = getattr(value, "type", None)
+        if not isinstance(type_, Attribute):
+            parser.raise_error("expected a constant with a type")
+        op = cls(value, type_)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """`!util.ptr<type>`: where a global lies."""
+
+    name = "util.ptr"
+    target: Attribute = param_def()
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return [parser.parse_type()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.target)
+
+
+@irdl_op_definition
+class GlobalOp(IRDLOperation):
+    """A value of the module, `mutable` where a run may change it; without `value` it is given from outside."""
+
+    name = "util.global"
+    sym_name = prop_def(SymbolNameConstraint())
+    type = prop_def()
+    value = opt_prop_def()
+    mutable = opt_prop_def(UnitAttr)
+    sym_visibility = opt_prop_def(StringAttr)
+    traits = traits_def(SymbolOpInterface())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GlobalOp:
+        visibility = parser.parse_optional_visibility_keyword()
+        mutable = parser.parse_optional_keyword("mutable") is not None
+        properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
+        attributes = parser.parse_optional_attr_dict()
+        value = parser.parse_attribute() if parser.parse_optional_punctuation("=") else None
+        properties["type"] = _type_after(parser, value)
+        properties |= {"mutable": UnitAttr()} if mutable else {}
+        properties |= {"value": value} if value is not None else {}
+        properties |= {"sym_visibility": visibility} if isinstance(visibility, StringAttr) else {}
+        return cls.create(properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        words = [self.sym_visibility.data if self.sym_visibility is not None else "", "mutable" if self.mutable is not None else ""]
+        printer.print_string("".join(f" {word}" for word in words if word) + " ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_op_attributes(self.attributes)
+        if self.value is not None:
+            printer.print_string(" = ")
+            printer.print_attribute(self.value)
+        if getattr(self.value, "type", None) is None:
+            printer.print_string(" : ")
+            printer.print_attribute(self.type)
+
+
+def _type_after(parser: Parser, value: Attribute | None) -> Attribute:
+    """The type of a global: behind a colon, or that of its value."""
+    if parser.parse_optional_punctuation(":"):
+        return parser.parse_type()
+    type_ = getattr(value, "type", None)
+    return type_ if isinstance(type_, Attribute) else parser.raise_error("expected the type of the global")
+
+
+def _parse_global(parser: Parser) -> SymbolRefAttr:
+    parser.parse_optional_keyword("immutable")
+    symbol = parser.parse_attribute()
+    return symbol if isinstance(symbol, SymbolRefAttr) else parser.raise_error("expected @global")
+
+
+@irdl_op_definition
+class GlobalLoadOp(IRDLOperation):
+    """The value of a global."""
+
+    name = "util.global.load"
+    target = prop_def(SymbolRefAttr, prop_name="global")
+    res = result_def()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GlobalLoadOp:
+        symbol = _parse_global(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.create(properties={"global": symbol}, attributes=attributes, result_types=[parser.parse_type()])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.target)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.res.type)
+
+
+@irdl_op_definition
+class GlobalAddressOp(IRDLOperation):
+    """Where a global lies."""
+
+    name = "util.global.address"
+    target = prop_def(SymbolRefAttr, prop_name="global")
+    res = result_def(PointerType)
+    assembly_format = "$global attr-dict `:` type($res)"
+
+
+@irdl_op_definition
+class GlobalStoreOp(IRDLOperation):
+    """Changes a global."""
+
+    name = "util.global.store"
+    value = operand_def()
+    target = prop_def(SymbolRefAttr, prop_name="global")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GlobalStoreOp:
+        name = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        symbol = _parse_global(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.create(operands=[parser.resolve_operand(name, parser.parse_type())], properties={"global": symbol}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        printer.print_attribute(self.target)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+
+@irdl_op_definition
+class GlobalLoadIndirectOp(IRDLOperation):
+    """The value of the global at an address."""
+
+    name = "util.global.load.indirect"
+    address = operand_def(PointerType)
+    res = result_def()
+    assembly_format = "$address attr-dict `:` type($address) `->` type($res)"
+
+
+Util = Dialect(
+    "util",
+    [
+        UtilFuncOp,
+        UtilReturnOp,
+        UtilCallOp,
+        OptimizationBarrierOp,
+        UnfoldableConstantOp,
+        GlobalOp,
+        GlobalLoadOp,
+        GlobalAddressOp,
+        GlobalStoreOp,
+        GlobalLoadIndirectOp,
+    ],
+    [PointerType],
+)

@@ -148,16 +148,12 @@ def test_a_fill_over_an_argument_starts_a_product_anew(tmp_path: Path):
 
 
 def test_a_scalar_where_no_op_takes_one_is_refused(tmp_path: Path):
-    text = """func.func @main(%a: tensor<5xf32>, %k: i1) -> tensor<5xf32> {
-  %r = scf.if %k -> (tensor<5xf32>) {
-    scf.yield %a : tensor<5xf32>
-  } else {
-    %e = tensor.empty() : tensor<5xf32>
-    %x = linalg.exp ins(%a : tensor<5xf32>) outs(%e : tensor<5xf32>) -> tensor<5xf32>
-    scf.yield %x : tensor<5xf32>
-  }
+    text = """func.func @main(%a: tensor<5xf32>, %k: f32) -> tensor<5xf32> {
+  %r = func.call @other(%a, %k) : (tensor<5xf32>, f32) -> tensor<5xf32>
   return %r : tensor<5xf32>
-}"""
+}
+func.func private @other(tensor<5xf32>, f32) -> tensor<5xf32>
+"""
     with pytest.raises(FuselineError, match="E0305"):
         _program(text, tmp_path)
 

@@ -10,6 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.mlir.affine import expand_affine
+from fuseline.frontends.mlir.control import flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import symbol
 from fuseline.ir.text import parse_module
@@ -18,7 +21,8 @@ from fuseline.ir.text import parse_module
 def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     """The program in a file of MLIR text. Its arguments keep their names as feeds; unknown extents become symbols `<name>_<axis>`.
 
-    Raises FuselineError: E0101 unreadable, E0301 and E0302 not valid IR, E0305 no function that could be the program.
+    Raises FuselineError: E0101 unreadable, E0301 and E0302 not valid IR, E0305 no function that could be the program,
+    E0306 what has no form as tensor ops.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -27,10 +31,22 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     module = parse_module(text, ctx, path.name)
     main = _entry(module, path)
     main.sym_name = StringAttr("main")
+    _take_apart(module, main)
     if main.arg_attrs is None:
         names = _names(main, ctx)
         main.arg_attrs = ArrayAttr([_described(argument, name, ctx, names) for argument, name in zip(main.args, names, strict=True)])
     return module
+
+
+def _take_apart(module: ModuleOp, main: FuncOp) -> None:
+    """Leave of `main` one block of tensor ops. Raises FuselineError: E0306 for what has no such form."""
+    join_blocks(main)
+    inline_calls(module, main)
+    inline_foreign_regions(module)
+    unwrap(module)
+    expand_affine(module)
+    flatten_branches(main)
+    main.update_function_type()
 
 
 def _entry(module: ModuleOp, path: Path) -> FuncOp:

@@ -1,0 +1,90 @@
+"""What stands around values and computes nothing: barriers, constants that are not to be folded, globals, regions that somebody else formed."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE
+from fuseline.errors import FuselineError
+from fuseline.ir import flow, util
+from fuseline.ir.create import create_constant
+from fuseline.ir.provenance import provenance, replace
+from fuseline.ir.tensor_ext import ComputeBarrierOp
+
+_CONSTANTS = (DenseIntOrFPElementsAttr, DenseResourceAttr, IntegerAttr, FloatAttr)
+
+
+def unsupported(op: Operation, why: str, hint: str | None = None) -> FuselineError:
+    """E0306 that names `op` and its place."""
+    return FuselineError("E0306", f"{op.name}: {why}", node=", ".join(provenance(op)) or None, hint=hint)
+
+
+def unwrap(module: ModuleOp) -> None:
+    """Put values in place of what only names or guards them. Raises FuselineError: E0306 for a global that a run may change or nobody gives."""
+    globals_ = {op.sym_name.data: op for op in module.ops if isinstance(op, util.GlobalOp)}
+    for op in list(module.walk()):
+        if isinstance(op, util.OptimizationBarrierOp | ComputeBarrierOp):
+            Rewriter.replace_op(op, [], list(op.operands)[: len(op.results)])
+        elif isinstance(op, util.UnfoldableConstantOp):
+            replace(op, [_constant(op, op.value, op.res)])
+        elif isinstance(op, util.GlobalLoadOp):
+            replace(op, [_loaded(op, op.target.root_reference.data, globals_)])
+        elif isinstance(op, util.GlobalLoadIndirectOp):
+            replace(op, [_loaded(op, _addressed(op.address), globals_)])
+        elif isinstance(op, util.GlobalStoreOp):
+            raise unsupported(op, "a run may not change a global", "give the value as an argument and return the new one")
+    _erase_unused(module)
+
+
+def _erase_unused(module: ModuleOp) -> None:
+    for op in list(module.walk()):
+        if isinstance(op, util.GlobalAddressOp | util.GlobalOp):
+            op.detach()
+            op.erase()
+
+
+def _addressed(address: SSAValue) -> str:
+    maker = address.op if isinstance(address, OpResult) else None
+    return maker.target.root_reference.data if isinstance(maker, util.GlobalAddressOp) else ""
+
+
+def _loaded(op: Operation, name: str, globals_: dict[str, util.GlobalOp]) -> Operation:
+    """The value of global `name`, as a constant of the program."""
+    source = globals_.get(name)
+    if source is None:
+        raise FuselineError("E0302", f"{op.name}: no global is called {name!r}", node=", ".join(provenance(op)) or None)
+    if source.mutable is not None:
+        raise unsupported(op, f"@{name} may change between runs", "give it as an argument")
+    if source.value is None or op.results[0].type != source.type:
+        raise unsupported(op, f"@{name} has no value of type {op.results[0].type}", "give it as an argument, or its value in the text")
+    return _constant(op, source.value, op.results[0])
+
+
+def _constant(op: Operation, value: Attribute, result: SSAValue) -> Operation:
+    if not isinstance(value, _CONSTANTS):
+        raise unsupported(op, f"{value.name} is no constant that is read", "write the value as dense<...>")
+    return create_constant(value, result.type)
+
+
+def inline_foreign_regions(module: ModuleOp) -> None:
+    """Dispatch regions that another compiler formed go: fuseline forms its own. Those with `fuseline.members` are its own, and stay."""
+    for op in list(module.walk()):
+        if isinstance(op, flow.DispatchRegionOp) and MEMBERS_ATTRIBUTE not in op.attributes:
+            _inline(op)
+
+
+def _inline(region: flow.DispatchRegionOp) -> None:
+    block = region.body.block
+    end = block.last_op
+    if not isinstance(end, flow.ReturnOp) or len(end.values) != len(region.results):
+        raise unsupported(region, "its body does not end with flow.return of its results")
+    values = list(end.values)
+    end.detach()
+    end.erase()
+    assert region.parent is not None
+    for op in list(block.ops):
+        op.detach()
+        region.parent.insert_op_before(op, region)
+    Rewriter.replace_op(region, [], values)

@@ -1,0 +1,58 @@
+"""generalize-tensor-ops: ops of other dialects that compute with tensors become structured ops.
+
+    arith.addf %a, %b : tensor<4xf32>      =>   linalg.generic ins(%a, %b) { addf }
+    tensor.generate { .. %i .. }           =>   linalg.generic { linalg.index 0 .. }
+    tensor.insert %s into %t[%i]           =>   linalg.generic ins(%t) { select (index == %i), %s, %in }
+
+What is a structured op everything else knows how to fuse. Pads with a constant, slices and reshapes stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from fuseline.ir.direct import ops_of
+from fuseline.ir.tensor_ops import GenerateOp
+from fuseline.passes.cleanup.tensor_ops.elements import expand_from_elements, expand_generate, expand_insert, expand_splat
+from fuseline.passes.cleanup.tensor_ops.elementwise import expand_elementwise, is_elementwise
+from fuseline.passes.cleanup.tensor_ops.pads import expand_pad, pads_with_a_constant
+
+
+@dataclass(frozen=True)
+class GeneralizeTensorOpsPass(ModulePass):
+    """Has no options."""
+
+    name = "generalize-tensor-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        del ctx
+        for function in op.ops:
+            for block in function.body.blocks if isinstance(function, FuncOp) else ():
+                for inner in ops_of(block):
+                    _generalize(inner)
+
+
+def _generalize(op: Operation) -> None:
+    if isinstance(op, tensor.SplatOp):
+        expand_splat(op)
+    elif isinstance(op, tensor.FromElementsOp):
+        expand_from_elements(op)
+    elif isinstance(op, tensor.InsertOp):
+        expand_insert(op)
+    elif isinstance(op, GenerateOp):
+        expand_generate(op)
+    elif isinstance(op, tensor.PadOp):
+        if not pads_with_a_constant(op):
+            expand_pad(op)
+    elif is_elementwise(op):
+        expand_elementwise(op)
+
+
+EXPORT = GeneralizeTensorOpsPass

@@ -1,0 +1,1 @@
+"""How each `tensor` op that computes is written as a structured op."""

@@ -1,0 +1,255 @@
+"""Forms that MLIR programs have besides structured ops: what is read, and gives the numbers that it says; what is refused, and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fuseline
+from fuseline.errors import FuselineError
+
+RNG = np.random.default_rng(11)
+A, B = RNG.standard_normal((3, 5), dtype=np.float32), RNG.standard_normal((3, 5), dtype=np.float32)
+N = RNG.integers(-9, 9, (3, 5)).astype(np.int32)
+
+
+def _result(text: str, feeds: dict[str, Any], tmp_path: Path) -> Any:
+    """The one result, on which native code and the interpreter agree."""
+    path = tmp_path / "p.mlir"
+    path.write_text(text)
+    native, reference = (list(fuseline.compile(path, target=target, threads=1).run(feeds).values()) for target in ("cpu", "interpreter"))
+    for got, want in zip(native, reference, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    return native[0]
+
+
+FORMS: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "arithmetic on tensors": (
+        """func.func @main(%a: tensor<3x?xf32>, %b: tensor<3x?xf32>) -> tensor<3x?xf32> {
+  %s = arith.subf %a, %b : tensor<3x?xf32>
+  %m = arith.maximumf %s, %b : tensor<3x?xf32>
+  %r = math.tanh %m : tensor<3x?xf32>
+  return %r : tensor<3x?xf32>
+}""",
+        {"a": A, "b": B},
+        np.tanh(np.maximum(A - B, B)),
+    ),
+    "casts and comparisons of tensors": (
+        """func.func @main(%a: tensor<3x5xf32>, %n: tensor<3x5xi32>, %k: i1) -> tensor<3x5xf32> {
+  %f = arith.sitofp %n : tensor<3x5xi32> to tensor<3x5xf32>
+  %c = arith.select %k, %a, %f : tensor<3x5xf32>
+  %z = arith.constant dense<0> : tensor<3x5xi32>
+  %p = arith.cmpi sgt, %n, %z : tensor<3x5xi32>
+  %q = arith.cmpf olt, %c, %a : tensor<3x5xf32>
+  %pq = arith.andi %p, %q : tensor<3x5xi1>
+  %w = arith.extui %pq : tensor<3x5xi1> to tensor<3x5xi32>
+  %v = arith.uitofp %w : tensor<3x5xi32> to tensor<3x5xf32>
+  %r = arith.addf %v, %c : tensor<3x5xf32>
+  return %r : tensor<3x5xf32>
+}""",
+        {"a": A, "n": N, "k": False},
+        N + ((N > 0) & (N < A)).astype(np.float32),
+    ),
+    "a tensor made of where its elements are": (
+        """func.func @main(%n: index, %t: tensor<4xf32>) -> tensor<?x4xf32> {
+  %r = tensor.generate %n {
+  ^bb0(%i: index, %j: index):
+    %s = arith.addi %i, %j : index
+    %w = arith.index_cast %s : index to i32
+    %f = arith.sitofp %w : i32 to f32
+    %e = tensor.extract %t[%j] : tensor<4xf32>
+    %g = arith.mulf %f, %e : f32
+    tensor.yield %g : f32
+  } : tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}""",
+        {"n": 3, "t": A[0, :4]},
+        np.add.outer(np.arange(3), np.arange(4)).astype(np.float32) * A[0, :4],
+    ),
+    "an element replaced": (
+        """func.func @main(%a: tensor<3x5xf32>, %s: f32, %i: index) -> tensor<3x5xf32> {
+  %c1 = arith.constant 1 : index
+  %r = tensor.insert %s into %a[%c1, %i] : tensor<3x5xf32>
+  return %r : tensor<3x5xf32>
+}""",
+        {"a": A, "s": 7.5, "i": 3},
+        np.where((np.arange(3) == 1)[:, None] & (np.arange(5) == 3), np.float32(7.5), A),
+    ),
+    "elements side by side": (
+        """func.func @main(%a: tensor<3x5xf32>, %s: f32) -> tensor<2x2xf32> {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %z = arith.constant 0.5 : f32
+  %e = tensor.extract %a[%c1, %c4] : tensor<3x5xf32>
+  %p = arith.mulf %e, %s : f32
+  %r = tensor.from_elements %e, %p, %z, %s : tensor<2x2xf32>
+  return %r : tensor<2x2xf32>
+}""",
+        {"a": A, "s": 2.0},
+        np.array([[A[1, 4], 2 * A[1, 4]], [0.5, 2]], np.float32),
+    ),
+    "one number everywhere": (
+        """func.func @main(%s: f32, %n: index, %a: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %e = tensor.splat %s[%n] : tensor<?x2xf32>
+  %r = arith.addf %e, %a : tensor<?x2xf32>
+  return %r : tensor<?x2xf32>
+}""",
+        {"s": 1.25, "n": 3, "a": A[:, :2]},
+        A[:, :2] + np.float32(1.25),
+    ),
+    "a pad with a given number and widths": (
+        """func.func @main(%a: tensor<3x5xf32>, %s: f32, %n: index) -> tensor<?x6xf32> {
+  %r = tensor.pad %a low[%n, 0] high[1, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %s : f32
+  } : tensor<3x5xf32> to tensor<?x6xf32>
+  return %r : tensor<?x6xf32>
+}""",
+        {"a": A, "s": -1.5, "n": 2},
+        np.pad(A, ((2, 1), (0, 1)), constant_values=-1.5),
+    ),
+    "a pad with another number in each place": (
+        """func.func @main(%a: tensor<3x5xf32>) -> tensor<4x7xf32> {
+  %r = tensor.pad %a low[1, 0] high[0, 2] {
+  ^bb0(%i: index, %j: index):
+    %w = arith.index_cast %j : index to i32
+    %f = arith.sitofp %w : i32 to f32
+    tensor.yield %f : f32
+  } : tensor<3x5xf32> to tensor<4x7xf32>
+  return %r : tensor<4x7xf32>
+}""",
+        {"a": A},
+        np.concatenate([np.arange(7, dtype=np.float32)[None], np.concatenate([A, np.tile(np.array([5, 6], np.float32), (3, 1))], 1)]),
+    ),
+    "an affine map of sizes": (
+        """#map = affine_map<(d0)[s0] -> (d0 floordiv 2 + s0 mod 2)>
+func.func @main(%a: tensor<?x5xf32>, %n: index) -> tensor<?x5xf32> {
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %a, %c0 : tensor<?x5xf32>
+  %k = affine.apply #map(%d)[%n]
+  %f = tensor.extract_slice %a[%n, 0] [%k, 5] [1, 1] : tensor<?x5xf32> to tensor<?x5xf32>
+  %r = arith.negf %f : tensor<?x5xf32>
+  return %r : tensor<?x5xf32>
+}""",
+        {"a": A, "n": 1},
+        -A[1:3],
+    ),
+    "blocks in a row, calls and barriers": (
+        """util.func public @main(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %0 = util.optimization_barrier %a : tensor<3x5xf32>
+  cf.br ^bb1(%0 : tensor<3x5xf32>)
+^bb1(%x: tensor<3x5xf32>):
+  %1 = util.call @twice(%x) : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  %2 = util.call @twice(%1) : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  %3 = iree_tensor_ext.compute_barrier.end %2 : tensor<3x5xf32> -> tensor<3x5xf32>
+  util.return %3 : tensor<3x5xf32>
+}
+util.func private @twice(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %r = arith.addf %a, %a : tensor<3x5xf32>
+  util.return %r : tensor<3x5xf32>
+}""",
+        {"a": A},
+        4 * A,
+    ),
+    "globals and constants": (
+        """util.global private @w = dense<2.0> : tensor<3x5xf32>
+util.global private @v {noinline} = dense<3.0> : tensor<3x5xf32>
+util.func public @main(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %w = util.global.load @w : tensor<3x5xf32>
+  %p = util.global.address @v : !util.ptr<tensor<3x5xf32>>
+  %v = util.global.load.indirect %p : !util.ptr<tensor<3x5xf32>> -> tensor<3x5xf32>
+  %c = util.unfoldable_constant dense<5.0> : tensor<3x5xf32>
+  %0 = arith.mulf %a, %w : tensor<3x5xf32>
+  %1 = arith.addf %0, %v : tensor<3x5xf32>
+  %2 = arith.addf %1, %c : tensor<3x5xf32>
+  util.return %2 : tensor<3x5xf32>
+}""",
+        {"a": A},
+        A * 2 + 8,
+    ),
+    "regions that somebody formed": (
+        """util.func public @main(%a: tensor<3x?xf32>) -> tensor<3x?xf32> {
+  %c1 = arith.constant 1 : index
+  %d = tensor.dim %a, %c1 : tensor<3x?xf32>
+  %0 = flow.dispatch.region[%d] -> (tensor<3x?xf32>{%d}) {
+    %1 = math.exp %a : tensor<3x?xf32>
+    flow.return %1 : tensor<3x?xf32>
+  } count(%w: index) -> (index, index, index) {
+    %c2 = arith.constant 2 : index
+    flow.return %w, %c2, %c2 : index, index, index
+  }
+  util.return %0 : tensor<3x?xf32>
+}""",
+        {"a": A},
+        np.exp(A),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_gives_the_numbers_that_it_says(name: str, tmp_path: Path):
+    text, feeds, expected = FORMS[name]
+    np.testing.assert_allclose(_result(text, feeds, tmp_path), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_either_side_of_a_branch(taken: bool, tmp_path: Path):
+    text = """func.func @main(%a: tensor<3x5xf32>, %k: i1) -> (tensor<3x5xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %r:2 = scf.if %k -> (tensor<3x5xf32>, f32) {
+    %e = tensor.extract %a[%c0, %c0] : tensor<3x5xf32>
+    scf.yield %a, %e : tensor<3x5xf32>, f32
+  } else {
+    %x = math.exp %a : tensor<3x5xf32>
+    %y = scf.if %k -> tensor<3x5xf32> {
+      scf.yield %a : tensor<3x5xf32>
+    } else {
+      scf.yield %x : tensor<3x5xf32>
+    }
+    %e = tensor.extract %x[%c0, %c0] : tensor<3x5xf32>
+    scf.yield %y, %e : tensor<3x5xf32>, f32
+  }
+  return %r#0, %r#1 : tensor<3x5xf32>, f32
+}"""
+    np.testing.assert_allclose(_result(text, {"a": A, "k": taken}, tmp_path), A if taken else np.exp(A), rtol=1e-5)
+
+
+REFUSED = {
+    "unknown op": ("  %0 = hal.tensor.import %a : tensor<4xf32>", "hal.tensor.import"),
+    "unknown attribute": ("  %0 = arith.addf %a, %a {x = #iree_encoding.testing<>} : tensor<4xf32>", "iree_encoding.testing"),
+    "unknown type": ("  %0 = arith.addf %a, %a : !hal.buffer_view", "hal.buffer_view"),
+    "global that changes": ("  %0 = util.global.load @m : tensor<4xf32>", "@m"),
+    "global without a value": ("  %0 = util.global.load @g : tensor<4xf32>", "@g"),
+    "store": ("  util.global.store %a, @m : tensor<4xf32>", "util.global.store"),
+    "loop of blocks": ("  cf.br ^bb1\n^bb1:\n  cf.br ^bb1\n^bb2:", "cf.br"),
+    "choice of blocks": ("  %k = arith.constant true\n  cf.cond_br %k, ^bb1, ^bb1\n^bb1:", "cf.cond_br"),
+    "call of itself": ("  %0 = func.call @main(%a) : (tensor<4xf32>) -> tensor<4xf32>", "calls itself"),
+    "division on one side": (
+        """  %c = arith.constant 0 : index
+  %d = tensor.dim %a, %c : tensor<4xf32>
+  %k = arith.cmpi eq, %d, %c : index
+  %q = scf.if %k -> index {
+    %s = arith.divsi %c, %d : index
+    scf.yield %s : index
+  } else {
+    scf.yield %c : index
+  }""",
+        "arith.divsi",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_supported_is_refused_by_name_and_line(name: str, tmp_path: Path):
+    lines, told = REFUSED[name]
+    path = tmp_path / "p.mlir"
+    globals_ = "util.global private mutable @m = dense<1.0> : tensor<4xf32>\nutil.global private @g : tensor<4xf32>\n"
+    path.write_text(f"{globals_}func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{lines}\n  return %a : tensor<4xf32>\n}}\n")
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(path, target="null")
+    assert caught.value.code == "E0306", caught.value
+    assert told in str(caught.value)
+    assert "p.mlir:" in str(caught.value.node)

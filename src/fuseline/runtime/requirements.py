@@ -28,7 +28,7 @@ class Requirement(NamedTuple):
         given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols_of(self.left) | symbols_of(self.right)))
         if self.at_least:
             message = f"size {left} must be at least {right} here; it follows from {given}"
-            return FuselineError("E0203", message, node=self.node, hint="feed a larger input")
+            return FuselineError("E0203", message, node=self.node, hint="feed a larger input, or compile for these very sizes (shapes=, --shape)")
         hint = "feed sizes for which they are equal, or compile for these very sizes (shapes=, --shape), where a size of 1 broadcasts"
         return FuselineError("E0203", f"sizes {left} and {right} must be equal here; they follow from {given}", node=self.node, hint=hint)
 

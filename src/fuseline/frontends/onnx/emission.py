@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.rewriter import Rewriter
 
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
@@ -127,6 +129,8 @@ def reduce(
         [REDUCTION if axis in axes else PARALLEL for axis in loops],
         lambda b: [body(b, *collected.elements(b), b.args[-1])],
     )
+    if len(loops) < len(dims):
+        _renumber_indices(op, loops)
     small = result(op.results[0], [dims[axis] for axis in kept], dtype)
     return with_units(small, axes, len(dims)) if keep else small
 
@@ -145,6 +149,14 @@ def _followed(map_: AffineMap) -> list[int | None]:
 def _renumbered(map_: AffineMap, loops: Sequence[int]) -> AffineMap:
     """The map over `loops` alone, numbered from 0."""
     return dims_map(len(loops), [None if loop is None else loops.index(loop) for loop in _followed(map_)])
+
+
+def _renumber_indices(op: linalg.ops.GenericOp, loops: Sequence[int]) -> None:
+    """Let the body count the loops that are left; one that is not stays at 0."""
+    for index in [inner for inner in op.body.block.walk() if isinstance(inner, linalg.ops.IndexOp)]:
+        loop = index.dim.value.data
+        new = linalg.ops.IndexOp(loops.index(loop)) if loop in loops else arith.ConstantOp(IntegerAttr(0, IndexType()))
+        Rewriter.replace_op(index, new)
 
 
 def with_units(t: Tensor, axes: Sequence[int], rank: int) -> Tensor:

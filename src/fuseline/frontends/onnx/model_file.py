@@ -78,6 +78,7 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
         readable, types = plain_model(in_standard_operators(proto, opsets))
         check_graphs(readable, opsets)
         model = ir.from_proto(readable)
+        _declare_inputs(model.graph, readable.graph.input)
         split.put_back(model)
         _put_in_order(model.graph)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ir.serde.SerdeError) as error:
@@ -85,6 +86,14 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     if folder is not None:
         _look_beside(model, folder)
     return LoadedModel(model, opsets, name, types)
+
+
+def _declare_inputs(graph: ir.Graph, declared: Iterable[onnx.ValueInfoProto]) -> None:
+    """Inputs that are outputs too are what they were declared as inputs; onnx-ir keeps the output's declaration, which may say less."""
+    outputs = set(graph.outputs)
+    for value, info in zip(graph.inputs, declared, strict=True):
+        if value in outputs:
+            ir.serde.deserialize_value_info_proto(info, value)
 
 
 def _check_texts(proto: onnx.ModelProto) -> None:

@@ -170,18 +170,20 @@ class Program:
         return value
 
     def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
-        """The known sizes in `t` as a tensor; those that a model counts in floats are converted where they run."""
+        """The known sizes in `t` as a tensor of int64; what a model counts in another type is converted where it runs."""
         assert t.array is not None
         element = mlir_element(t.dtype)
-        if isinstance(element, AnyFloat):
-            whole = self._symbolic(Tensor(np.dtype(np.int64), t.dims, array=t.array), emit)
-            maps, loops = [identity_map(t.rank)] * 2, [PARALLEL] * t.rank
-            return emit.generic(
-                [whole], [self.empty(t.dims, t.dtype, emit)], maps, loops, lambda b: [b.op(arith.SIToFPOp, b.args[0], element)]
-            ).results[0]
-        type_ = tensor_type(element, t.dims)
+        if element != i64:
+            return self._converted(Tensor(np.dtype(np.int64), t.dims, array=t.array), t.dtype, emit)
         scalars = [self.integer(dim, element, emit) for dim in t.sizes()]
-        return emit.add(tensor.FromElementsOp(*scalars, result_type=type_)).result
+        return emit.add(tensor.FromElementsOp(*scalars, result_type=tensor_type(element, t.dims))).result
+
+    def _converted(self, sizes: Tensor, dtype: np.dtype[Any], emit: Emitter) -> SSAValue:
+        element = mlir_element(dtype)
+        cast = arith.SIToFPOp if isinstance(element, AnyFloat) else arith.TruncIOp
+        maps, loops = [identity_map(sizes.rank)] * 2, [PARALLEL] * sizes.rank
+        whole, out = self._symbolic(sizes, emit), self.empty(sizes.dims, dtype, emit)
+        return emit.generic([whole], [out], maps, loops, lambda b: [b.op(cast, b.args[0], element)]).results[0]
 
     def read(self, t: Tensor, loops: Sequence[int | None], rank: int, emit: Emitter) -> tuple[SSAValue, AffineMap]:
         """The tensor behind `t` and the map from `rank` loops to its coordinates, when axis k of `t` follows `loops[k]` (None: stays at 0).

@@ -6,10 +6,13 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType, StringAttr
+import numpy as np
+from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
 from fuseline.errors import FuselineError
+from fuseline.ir.build import numpy_dtype
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import provenance
 from fuseline.runtime import host
@@ -23,8 +26,16 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
     node = declaration.attributes.get("fuseline.onnx_node")
     if not isinstance(node, StringAttr):
         raise FuselineError("E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data)
+    operands = [_declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)]
     label = ", ".join(provenance(declaration)) or declaration.sym_name.data
     held = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
     executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR
     return host.call(host.Call(executor, base64.b64decode(node.data), label, held), operands, ())
+
+
+def _declared(operand: Any, type_: Attribute) -> Any:
+    """An operand in the type that the operator was declared for: a program interpreted in float64 has others."""
+    if not isinstance(type_, TensorType) or not isinstance(operand, np.ndarray) or operand.dtype.kind != "f":
+        return operand
+    return operand.astype(numpy_dtype(type_.get_element_type()), copy=False)

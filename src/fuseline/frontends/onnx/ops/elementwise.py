@@ -79,8 +79,14 @@ def sigmoid(b: Body, t: DType, x: SSAValue) -> SSAValue:
 def softplus(b: Body, t: DType, x: SSAValue) -> SSAValue:
     """`log(1 + exp(x))`, as max(x, 0) + log(1 + exp(-|x|)) so that it does not overflow."""
     tail = b.op(math.ExpOp, b.op(arith.NegfOp, b.op(math.AbsFOp, x)))
-    log = b.op(math.LogOp, b.op(arith.AddfOp, constant(b, t, 1.0), tail))
-    return b.op(arith.AddfOp, b.op(arith.MaximumfOp, x, constant(b, t, 0.0)), log)
+    return b.op(arith.AddfOp, b.op(arith.MaximumfOp, x, constant(b, t, 0.0)), _log_of_one_and(b, t, tail))
+
+
+def _log_of_one_and(b: Body, t: DType, x: SSAValue) -> SSAValue:
+    """`log(1 + x)` for x in 0..1, as good for small x, too: what 1 + x loses of x is added to first order."""
+    whole = b.op(arith.AddfOp, constant(b, t, 1.0), x)
+    lost = b.op(arith.SubfOp, x, b.op(arith.SubfOp, whole, constant(b, t, 1.0)))
+    return b.op(arith.AddfOp, b.op(math.LogOp, whole), b.op(arith.DivfOp, lost, whole))
 
 
 def hard_sigmoid(b: Body, t: DType, x: SSAValue, alpha: float, beta: float) -> SSAValue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import onnx_ir as ir
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -12,7 +13,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.counts import inverse_count
-from fuseline.frontends.onnx.dtypes import accumulator, is_float, lowest, mlir_element
+from fuseline.frontends.onnx.dtypes import accumulator, from_onnx, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, require_rank, reshape, result, with_units
 from fuseline.frontends.onnx.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
@@ -128,7 +129,10 @@ def layer_norm(node: OnnxNode) -> Tensor | Sequence[Tensor | None]:
         return b.op(arith.AddfOp, out, rest[1]) if len(rest) > 1 else out
 
     out = cast(node, elementwise(node, [wide, mean, inverse, *weights], dtype, body), x.dtype)
-    return [out, mean, inverse] if node.output_count > 1 else out
+    if node.output_count == 1:
+        return out
+    stash = from_onnx(ir.DataType(node.integer("stash_type", 1)))
+    return [out, cast(node, mean, stash), cast(node, inverse, stash)]
 
 
 @onnx_op("RMSNormalization", since=23)

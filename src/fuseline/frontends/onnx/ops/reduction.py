@@ -12,11 +12,12 @@ from xdsl.ir import SSAValue
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.counts import count_divided
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, is_float, is_half, lowest, mlir_element
-from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, result, with_units
+from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
+from fuseline.ir.dim import product
 
 Prologue = Callable[[Body, SSAValue, DType], SSAValue]
 
@@ -198,8 +199,19 @@ def arg_extreme(node: OnnxNode) -> Tensor:
 @onnx_op("Hardmax", since=13)
 def hardmax(node: OnnxNode) -> Tensor:
     """1 at the first maximum along an axis, else 0."""
+    return _hardmax(node, node[0], node.axis("axis", -1, node[0].rank))
+
+
+@onnx_op("Hardmax", since=1)
+def hardmax_flat(node: OnnxNode) -> Tensor:
+    """Before version 13: over all axes from `axis` on, together."""
     x = node[0]
-    axis = node.axis("axis", -1, x.rank)
+    axis = node.axis("axis", 1, x.rank)
+    matrix = reshape(node, x, (product(x.dims[:axis]), product(x.dims[axis:])))
+    return reshape(node, _hardmax(node, matrix, 1), x.dims)
+
+
+def _hardmax(node: OnnxNode, x: Tensor, axis: int) -> Tensor:
     best = with_units(arg_of(node, x, axis, largest=True, last=False), [axis], x.rank)
     element = mlir_element(x.dtype)
 

@@ -28,6 +28,8 @@ def reshape_op(node: OnnxNode) -> Tensor:
     dims: list[Dim] = [x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)]
     if sum(size == -1 for size in dims) > 1 or any(isinstance(size, int) and size < -1 for size in dims):
         raise FuselineError("E0107", f"the shape {wanted} has more than one -1, or sizes below")
+    if not node.integer("allowzero"):
+        _require_not_copied(node, x, wanted)
     if -1 in dims:
         at = dims.index(-1)
         rest = product(dims[:at] + dims[at + 1 :])
@@ -38,6 +40,13 @@ def reshape_op(node: OnnxNode) -> Tensor:
     if total != count and isinstance(total, int) and isinstance(count, int):
         raise FuselineError("E0107", f"{total} elements cannot have the shape {wanted}")
     return reshape(node, x, dims)
+
+
+def _require_not_copied(node: OnnxNode, x: Tensor, wanted: Sequence[Dim]) -> None:
+    """A size that only the run tells must not be 0, which would copy another one, unless that is the same."""
+    for axis, size in enumerate(wanted):
+        if not isinstance(size, int) and (axis >= x.rank or x.dims[axis] != size):
+            node.program.require_at_least(size, 1, node.label)
 
 
 @onnx_op("Flatten")
@@ -51,9 +60,12 @@ def flatten(node: OnnxNode) -> Tensor:
 
 @onnx_op("Squeeze")
 def squeeze(node: OnnxNode) -> Tensor:
-    """Without the given axes, which must have size 1 (default: all that have)."""
+    """Without the given axes, which must have size 1. By default all that have: one that only the run tells must not be 1 then."""
     x, given = node[0], node.ints_or_input("axes", 1)
     axes = [normal_axis(a, x.rank) for a in given] if given is not None else [i for i, size in enumerate(x.dims) if size == 1]
+    for size in x.dims if given is None else ():
+        if not isinstance(size, int):
+            node.program.require_at_least(size, 2, node.label)
     return reshape(node, _with_unit_axes(node, x, axes), [size for i, size in enumerate(x.dims) if i not in axes])
 
 
@@ -122,8 +134,8 @@ def concat(node: OnnxNode) -> Tensor:
     for t in parts:
         total = add(total, t.dims[axis])
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
-    values = [node.ssa(t) for t in parts if 0 not in t.dims]
-    op = create_concat(values, axis, tensor_type(mlir_element(parts[0].dtype), dims))
+    filled = [t for t in parts if t.dims[axis] != 0] or parts[:1]
+    op = create_concat([node.ssa(t) for t in filled], axis, tensor_type(mlir_element(parts[0].dtype), dims))
     return result(node.emit.add(op).result, dims, parts[0].dtype)
 
 

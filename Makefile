@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 WORKERS ?= 2
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance lint types bench replay clean
+.PHONY: help setup demo test test-all conformance fuzz lint types bench replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +39,9 @@ test-all: $(VENV)/.dev ## run the slow tests too
 
 conformance: $(VENV)/.test ## run every official ONNX node test, on the interpreter and on the CPU target
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
+
+fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; findings in .fuzz)
+	$(BIN)/python -m tests.fuzz --folder .fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT),--seconds $(SECONDS))
 
 lint: $(VENV)/.dev ## ruff (with C901) and the import layers
 	$(BIN)/ruff check .

@@ -1,0 +1,80 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.fuzz.evaluate import Rejected
+from tests.fuzz.graph import Graph
+from tests.fuzz.recipe import recipe
+from tests.fuzz.recipes.convolution import image
+from tests.fuzz.tensors import FLOATS, Value
+
+
+def _positive(g: Graph, x: Value, count: int) -> Value:
+    return g.constant(g.rng.uniform(0.5, 2, count).astype(x.dtype))
+
+
+@recipe("BatchNormalization", since=9)
+def batch_normalization(g: Graph, op: str) -> None:
+    """In inference."""
+    x = image(g) if g.chance(0.7) else g.pick(FLOATS, lambda v: v.rank >= 2 and v.fixed(1))
+    count = x.shape[1]
+    vectors = [_positive(g, x, count), *(g.constant(g.contents(x.dtype, (count,))) for _ in range(2)), _positive(g, x, count)]
+    g.add(op, x, *vectors, **({"epsilon": 0.01} if g.chance(0.5) else {}))
+
+
+@recipe("InstanceNormalization", weight=0.6)
+def instance_normalization(g: Graph, op: str) -> None:
+    """Over the pixels of each channel, of which there are several: one alone is normalised to noise."""
+    x = image(g)
+    _require_many(x, range(2, x.rank))
+    g.add(op, x, _positive(g, x, x.shape[1]), g.constant(g.contents(x.dtype, (x.shape[1],))), epsilon=0.01)
+
+
+def _require_many(x: Value, axes: range) -> None:
+    if any(int(np.prod([shape[a] for a in axes])) < 2 for shape in x.shapes):
+        raise Rejected("too little to normalise")
+
+
+@recipe("LayerNormalization", since=17)
+def layer_normalization(g: Graph, op: str) -> None:
+    """From any axis on whose sizes are fixed; mean and deviation at times."""
+    x = g.pick(FLOATS, lambda v: v.rank > 0 and v.fixed(-1) and v.shape[-1] > 1)
+    axis = x.rank - 1
+    while axis > 0 and x.fixed(axis - 1) and g.chance(0.3):
+        axis -= 1
+    shape = x.shape[axis:]
+    bias = [g.constant(g.contents(x.dtype, shape))] if g.chance(0.6) else []
+    scale = g.constant(g.contents(x.dtype, shape))
+    g.add_all(op, x, scale, *bias, outputs=g.choose([1, 1, 1, 2, 3]), axis=g.choose([axis, axis - x.rank]), epsilon=0.01)
+
+
+@recipe("RMSNormalization", since=23)
+def rms_normalization(g: Graph, op: str) -> None:
+    """Along the last axis."""
+    x = g.pick(FLOATS, lambda v: v.rank > 0 and v.fixed(-1) and v.shape[-1] > 1)
+    g.add(op, x, g.constant(g.contents(x.dtype, x.shape[-1:])), epsilon=0.01)
+
+
+@recipe("GroupNormalization", since=21, weight=0.6)
+def group_normalization(g: Graph, op: str) -> None:
+    """Groups that divide the channels."""
+    x = image(g)
+    groups = g.choose([d for d in (1, 2, 3, 4, x.shape[1]) if x.shape[1] % d == 0])
+    _require_many(x, range(2, x.rank))
+    g.add(op, x, _positive(g, x, x.shape[1]), g.constant(g.contents(x.dtype, (x.shape[1],))), num_groups=groups, epsilon=0.01)
+
+
+@recipe("MeanVarianceNormalization", since=9, weight=0.3)
+def mean_variance(g: Graph, op: str) -> None:
+    """Over batch and pixels."""
+    x = image(g)
+    _require_many(x, range(2, x.rank))
+    g.add(op, x, **({"axes": [0, 2, 3]} if x.rank == 4 and g.chance(0.5) else {"axes": [1, 2]}))
+
+
+@recipe("LRN", weight=0.4)
+def lrn(g: Graph, op: str) -> None:
+    """Over neighbouring channels."""
+    g.add(op, image(g), size=g.choose([1, 3, 5]), alpha=0.1, beta=0.75, bias=1.5)

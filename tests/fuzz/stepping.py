@@ -1,0 +1,113 @@
+"""A model run node by node, with noise of a rounding or two on what each node reads and makes: how far results depend on rounding.
+
+This is Monte Carlo arithmetic: sums that cancel, ties, values next to a step of Floor or next to half an integer all show as a spread of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from tests.fuzz.evaluate import NodeRunner, Rejected
+from tests.fuzz.tensors import BF16, F16, F32, F64, STRING, Array, Value, is_float
+
+EXACT = frozenset(
+    "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip Compress Concat "
+    "ConcatFromSequence Constant ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND "
+    "GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsInf IsNaN LabelEncoder Less LessOrEqual Max MaxPool Min Neg NonZero Not "
+    "OneHot Optional OptionalGetElement OptionalHasElement Or Pad QuantizeLinear Range ReduceMax ReduceMin Relu Reshape ReverseSequence "
+    "Round SequenceAt SequenceConstruct SequenceErase SequenceInsert SequenceLength Shape Sign Size Slice SpaceToDepth Split "
+    "SplitToSequence Squeeze StringConcat StringNormalizer StringSplit TopK Tile Transpose Trilu Unique Unsqueeze Where Xor".split()
+)
+"""Operators that round nothing: what they make is as exact as what they read. (A division stands in QuantizeLinear: see DIVIDED.)"""
+
+DIVIDED = frozenset({"QuantizeLinear"})
+"""Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs are not."""
+
+COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu LogSoftmax Mish Selu Sinh Softplus Swish Tan".split())
+"""Operators that subtract inside, where they are written out as others: results have an error relative to the operands, or to 1."""
+
+EPSILON = {F64: 2.0**-50, F32: 2.0**-22, F16: 2.0**-10, BF16: 2.0**-7}
+"""Relative noise: about two roundings."""
+
+
+class Stepper:
+    """Runs a model node by node; `by_reference` says whether ONNX's reference had to run any of them."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model = model
+        self.weights = {weight.name: _array(weight) for weight in model.graph.initializer}
+        self.runners: dict[int, tuple[NodeRunner, list[str]]] = {}
+
+    @property
+    def by_reference(self) -> bool:
+        """Whether a node ran on ONNX's reference, which is slower and less tried than onnxruntime."""
+        return any(runner.by_reference for runner, _ in self.runners.values())
+
+    def run(self, feeds: Mapping[str, Array], rng: np.random.Generator | None = None, scale: float = 1.0) -> dict[str, Any]:
+        """All values by name; with noise where `rng` is given. Raises Rejected for a node that cannot be run."""
+        values: dict[str, Any] = {**self.weights, **feeds}
+        for index, node in enumerate(self.model.graph.node):
+            names = [name for name in dict.fromkeys(reads(node)) if name in values]
+            noisy = rng is not None and node.op_type not in EXACT
+            given = [values[name] for name in names]
+            if rng is not None and (noisy or node.op_type in DIVIDED):
+                given = [_noisy(array, rng, scale) for array in given]
+            results = self._runner(index, node, names, given).run(given)
+            for name, result in zip([name for name in node.output if name], results, strict=True):
+                values[name] = _noisy(result, rng, scale, _size(node, given)) if rng is not None and noisy else result
+        return values
+
+    def _runner(self, index: int, node: onnx.NodeProto, names: list[str], given: list[Any]) -> NodeRunner:
+        """Made when the node is first run, from the types that it meets; weights that must be known stay weights."""
+        if index not in self.runners:
+            inputs = [_value(name, array) for name, array in zip(names, given, strict=True)]
+            self.runners[index] = (NodeRunner(node, inputs, self.model.opset_import), names)
+        return self.runners[index][0]
+
+
+def _value(name: str, array: Any) -> Value:
+    if isinstance(array, list):
+        return Value(name, array[0].dtype if array else F32, (array,), kind="seq")
+    if array is None:
+        return Value(name, F32, (array,), kind="optional")
+    return Value(name, array.dtype, (array,))
+
+
+def _array(weight: onnx.TensorProto) -> Array:
+    if weight.data_type == onnx.TensorProto.STRING:
+        return np.array([item.decode() for item in weight.string_data], object).reshape(tuple(weight.dims))
+    return numpy_helper.to_array(weight)
+
+
+def reads(node: onnx.NodeProto) -> list[str]:
+    """The names that a node reads, those of its subgraphs included."""
+    found = [name for name in node.input if name]
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            found += [name for child in attribute.g.node for name in reads(child)]
+    return found
+
+
+def _size(node: onnx.NodeProto, given: list[Any]) -> float:
+    """How large an error inside a composite operator is, in roundings of 1; 0 for others."""
+    if node.op_type not in COMPOSITE or not given[0].size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.nan_to_num(np.max(np.abs(given[0].astype(np.float64))), nan=1.0, posinf=1.0)) + 1.0
+
+
+def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0) -> Any:
+    if not isinstance(array, np.ndarray) or array.dtype == STRING or not is_float(array.dtype) or not array.size:
+        return array
+    wide = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        noise = scale * EPSILON[array.dtype] * rng.uniform(-1, 1, array.shape)
+        return np.asarray(wide + noise * (np.abs(wide) + size / 4)).astype(array.dtype)
+
+
+__all__ = ["EXACT", "Rejected", "Stepper", "reads"]

@@ -1,0 +1,75 @@
+"""Random graphs agree with onnxruntime and the interpreter. `make fuzz` runs more of them; test_found.py has what they showed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import fuseline
+from tests.fuzz.campaign import Campaign
+from tests.fuzz.case import Case
+from tests.fuzz.check import check
+from tests.fuzz.generate import make_case
+from tests.fuzz.isolate import run_isolated
+from tests.fuzz.recipe import RECIPES
+from tests.fuzz.shrink import shrink
+
+GRAPHS, PARTS = 300, 6
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_graphs(part: int):
+    each = GRAPHS // PARTS
+    state = Campaign(None, lambda _: None, shrinks=False).run(part * each, each)
+    assert not state.severe, [(finding["seed"], finding["kind"], finding["detail"]) for finding in state.findings if finding["severe"]]
+    assert state.outcomes["right"] >= 0.9 * each, state.outcomes
+
+
+def test_at_least_80_operators_are_drawn():
+    assert len({entry.op_type for entry in RECIPES}) >= 150
+    assert len({name for seed in range(60) for name in make_case(seed).op_types()}) >= 80
+
+
+def _model() -> Case:
+    """Three nodes, two outputs."""
+    nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Neg", ["e"], ["y"]), helper.make_node("Abs", ["x"], ["z"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("y", "z")]
+    model = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return Case(model, [{"x": np.array([0.5, -1, 2], np.float32)}])
+
+
+def test_a_wrong_number_is_found(monkeypatch: pytest.MonkeyPatch):
+    case, run = _model(), fuseline.CompiledModel.run
+    assert check(case) is None
+
+    def slightly_wrong(self: fuseline.CompiledModel, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value * np.float32(1.001) for name, value in run(self, feeds).items()}
+
+    monkeypatch.setattr(fuseline.CompiledModel, "run", slightly_wrong)
+    finding = check(case)
+    assert finding is not None and finding.kind == "wrong" and finding.severe
+
+
+def test_what_dies_or_hangs_is_found():
+    def work(item: str, stage: object) -> str:
+        if item == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60 if item == "hang" else 0)
+        return item
+
+    answers = list(run_isolated(["one", "die", "hang", "two"], work, seconds=2))
+    assert [(answer.value, answer.failure) for answer in answers] == [("one", ""), (None, "crash"), (None, "hang"), ("two", "")]
+
+
+def test_shrinking_keeps_what_matters():
+    case = _model()
+    small = shrink(case, lambda smaller: "Neg" in smaller.op_types())
+    assert small.op_types() == ["Neg"] and [output.name for output in small.model.graph.output] == ["y"]

@@ -36,6 +36,7 @@ EMBED_LIMIT_BYTES = 1 << 20
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
 _RESOURCES = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
+_UNKNOWN = re.compile(r"^'[\w.]+' is not registered|^Operation \w[\w$]*\.[\w.$]+ is not registered")
 _STRING_OR_COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*("?)')
 _BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')
 
@@ -200,7 +201,7 @@ def _first_line(message: str) -> str:
 
 def _code_of(message: str) -> str:
     """E0306 where the text is well-formed as far as can be told, but names what is unknown here."""
-    return "E0306" if "is not registered" in message else "E0301"
+    return "E0306" if _UNKNOWN.search(message) else "E0301"
 
 
 def _parse_error(places: _Places, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:

@@ -221,6 +221,13 @@ REFUSED = {
     "unknown op": ("  %0 = hal.tensor.import %a : tensor<4xf32>", "hal.tensor.import"),
     "unknown attribute": ("  %0 = arith.addf %a, %a {x = #iree_encoding.testing<>} : tensor<4xf32>", "iree_encoding.testing"),
     "unknown type": ("  %0 = arith.addf %a, %a : !hal.buffer_view", "hal.buffer_view"),
+    "float of 8 bits": ("  %0 = tensor.empty() : tensor<4xf8E4M3FNUZ>", "f8E4M3FNUZ"),
+    "integer of 4 bits": ("  %0 = arith.constant dense<1> : tensor<4xi4>", "i4"),
+    "signed integer": ("  %0 = tensor.empty() : tensor<4xsi8>", "si8"),
+    "complex number": ("  %0 = tensor.empty() : tensor<4xcomplex<f32>>", "complex<f32>"),
+    "vector": ("  %0 = arith.constant dense<1.0> : vector<4xf32>", "vector<4xf32>"),
+    "encoding": ("  %0 = tensor.empty() : tensor<4xf32, 1 : i32>", "encoding"),
+    "tensor of unknown rank": ("  %0 = tensor.cast %a : tensor<4xf32> to tensor<*xf32>", "tensor<*xf32>"),
     "global that changes": ("  %0 = util.global.load @m : tensor<4xf32>", "@m"),
     "global without a value": ("  %0 = util.global.load @g : tensor<4xf32>", "@g"),
     "store": ("  util.global.store %a, @m : tensor<4xf32>", "util.global.store"),
@@ -240,6 +247,21 @@ REFUSED = {
         "arith.divsi",
     ),
 }
+
+
+def test_a_parallel_loop_that_writes_nowhere_is_refused(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text("""func.func @main(%a: tensor<4x3xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<4x3xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}""")
+    with pytest.raises(FuselineError, match=r"E0302.*parallel loop d1"):
+        fuseline.compile(path, target="null")
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -109,7 +109,7 @@ def test_a_weight_without_data_cannot_be_evaluated():
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("func.func @f() {\n  %a = test.nothing : f32\n}", 2, 21, "not registered"),
+        ("func.func @f() {\n  %a = nothing : f32\n}", 2, 0, "not registered"),
         ("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}", 3, 2, "not defined"),
         ("func.func @f(", 1, 14, ""),
         ("", 1, 1, "entire input"),
@@ -133,6 +133,11 @@ def test_what_does_not_parse_names_line_and_column(text: str, line: int, column:
     assert error.code == "E0301" and message in error.message
     assert error.node is not None and error.node.startswith(f"bad.mlir:{line}:")
     assert not column or error.node == f"bad.mlir:{line}:{column}"
+
+
+def test_an_operation_of_another_dialect_is_not_supported():
+    with pytest.raises(FuselineError, match=r"E0306 \[bad.mlir:2:21\].*test.nothing is not registered"):
+        parse_module("func.func @f() {\n  %a = test.nothing : f32\n}", new_context(), "bad.mlir")
 
 
 def test_what_does_not_verify_names_the_op_and_its_place():

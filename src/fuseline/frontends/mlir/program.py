@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, BlockArgument
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.control import flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import symbol
@@ -47,6 +48,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     expand_affine(module)
     flatten_branches(main)
     main.update_function_type()
+    check_supported(main)
 
 
 def _entry(module: ModuleOp, path: Path) -> FuncOp:

@@ -1,0 +1,73 @@
+"""What a program may hold: element types that memory and kernels have, ops that have a form here. Anything else is refused by name and line."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    NoneAttr,
+    Signedness,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.evaluation.program import is_evaluable
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.errors import FuselineError
+from fuseline.frontends.mlir.wrappers import unsupported
+from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
+from fuseline.ir.flow import ReturnOp as FlowReturnOp
+from fuseline.ir.provenance import provenance
+from fuseline.ir.tensor_ops import GenerateOp
+
+_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+_WIDTHS = (1, 8, 16, 32, 64)
+_STRUCTURE = (ModuleOp, func.FuncOp, func.ReturnOp, func.CallOp, DispatchRegionOp, DispatchOp, ExecutableOp, FlowReturnOp, GenerateOp)
+_ENDS = (linalg.ops.YieldOp, tensor.YieldOp)
+
+
+def check_supported(main: func.FuncOp) -> None:
+    """Look at every op of the program.
+
+    Raises FuselineError: E0306 for a type or an op that has no form here, E0302 for a structured op that leaves elements of its result unwritten.
+    """
+    for argument in main.body.block.args:
+        _check_type(main, argument.type)
+    for op in main.walk():
+        for value in (*op.operands, *op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)):
+            _check_type(op, value.type)
+        if not isinstance(op, (*_STRUCTURE, *_ENDS)) and not op.name.startswith(("flow.", "scf.")) and not is_evaluable(op):
+            raise unsupported(op, "there is no such operation here")
+        if is_generic(op):
+            _check_places(op)
+
+
+def _check_type(op: Operation, type_: Attribute) -> None:
+    if isinstance(type_, TensorType):
+        if not isinstance(type_.encoding, NoneAttr):
+            raise unsupported(op, f"{type_} has an encoding", "hand over the program before encodings were set")
+        type_ = type_.element_type
+    if isinstance(type_, IntegerType):
+        if type_.width.data in _WIDTHS and type_.signedness.data is Signedness.SIGNLESS:
+            return
+    elif isinstance(type_, IndexType | HostType) or isinstance(type_, _FLOATS):
+        return
+    raise unsupported(op, f"values of type {type_} are not supported", "integers of 1, 8, 16, 32 and 64 bits, f16, bf16, f32, f64 and index are")
+
+
+def _check_places(op: linalg.ops.GenericOp) -> None:
+    """Each parallel loop says where in every result an iteration writes: else several would write one element."""
+    view = StructuredOp(op)
+    for map_ in view.output_maps:
+        named = {expression.position for expression in map_.results if type(expression) is AffineDimExpr}
+        loose = [loop for loop in view.parallel if loop not in named]
+        if loose:
+            message = f"{op.name}: parallel loop d{loose[0]} does not say where a result is written"
+            raise FuselineError("E0302", message, node=", ".join(provenance(op)) or None, hint="a loop that results do not name is a reduction")

@@ -88,7 +88,7 @@ def test_a_cut_artifact(keep: int, model: fuseline.CompiledModel, tmp_path: Path
 def test_a_place_that_cannot_be_written(model: fuseline.CompiledModel, tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(fuseline.FuselineError) as caught:
-        model.save(tmp_path / "missing" / "m.fuse")
+        model.save(tmp_path / "file" / "m.fuse")
     assert caught.value.code == "E0502"
 
 

@@ -4,10 +4,11 @@ File layout (little-endian):
 
     0    magic "FUSELINE", u32 format version, u32 0, u64 header bytes, u64 file bytes
     32   SHA-256 of bytes 0..31 and of the header
-    64   header: JSON (program, entries, fixups, machine, CPU features, and offset, length, digest of each section)
-         sections, each on a page boundary: image, records, constants
+    64   header: JSON (program, machine, CPU features, and offset, length, digest of each section)
+         sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records, constants
 
-Header, image and records are always verified; each constant carries its own digest, verified on request.
+Header, image and records are always verified; each constant carries its own digest, verified on request. Every number of the header is checked
+against the file: it was signed by nobody.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from fuseline.errors import FuselineError
+from fuseline.runtime import strict
 from fuseline.runtime.abi import FORMAT_VERSION
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.files import write_file
 from fuseline.runtime.memory import Bytes
 from fuseline.runtime.program import Program, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
+from fuseline.runtime.signatures import CodeTable, Signature, split_table, with_table
 
 MAGIC = b"FUSELINE"
 ARTIFACT_SUFFIX = ".fuse"
@@ -45,7 +48,8 @@ class Artifact(NamedTuple):
     """A compiled model.
 
     `code` is a position-independent image; `fixups` are `(offset, target)` pairs of words that must hold addresses in it; `entries` names
-    offsets in it (`run`, `worker`). `constants` are byte arrays, 64-byte aligned. `records` is opaque here: the compiler's reports read it.
+    offsets in it (`run`, `worker`), `kernels` what the kernel at an offset takes (None: nobody knows). `constants` are byte arrays, 64-byte
+    aligned. `records` is opaque here: the compiler's reports read it.
     """
 
     program: Program
@@ -58,6 +62,7 @@ class Artifact(NamedTuple):
     records: bytes = b""
     producer: str = "fuseline"
     metadata: Mapping[str, Any] = MappingProxyType({})
+    kernels: Mapping[int, Sequence[Signature]] | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file at once: beside `path` under a temporary name, then renamed. Raises FuselineError (E0502)."""
@@ -88,8 +93,10 @@ def _aligned(data: bytes) -> Bytes:
 
 def _write(artifact: Artifact, file: BinaryIO) -> None:
     """Sections first, so that digests are known when the header goes in front of them; each byte passes memory once."""
-    blocks: list[bytes | Bytes] = [artifact.code, artifact.records, *artifact.constants]
-    header_bytes = len(_header(artifact, [(0, len(b), "0" * 64) for b in blocks], wide=True))
+    program = program_to_json(artifact.program)
+    image = with_table(artifact.code, CodeTable(artifact.entries, artifact.fixups, artifact.kernels, program_digest(program)))
+    blocks: list[bytes | Bytes] = [image, artifact.records, *artifact.constants]
+    header_bytes = len(_header(artifact, program, [(0, len(b), "0" * 64) for b in blocks], wide=True))
     position = _HEADER_AT + header_bytes
     sections: list[tuple[int, int, str]] = []
     for block in blocks:
@@ -98,10 +105,15 @@ def _write(artifact: Artifact, file: BinaryIO) -> None:
         sections.append((position, len(block), _write_block(file, block)))
         position += len(block)
     file.truncate(position)
-    header = _header(artifact, sections).ljust(header_bytes)
+    header = _header(artifact, program, sections).ljust(header_bytes)
     preamble = _PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, header_bytes, position)
     file.seek(0)
     file.write(preamble + hashlib.sha256(preamble + header).digest() + header)
+
+
+def program_digest(program: Mapping[str, Any]) -> str:
+    """The digest of a program in its JSON form: the image carries it, so that code and program of two artifacts are never taken for one."""
+    return hashlib.sha256(json.dumps(program, separators=(",", ":")).encode()).hexdigest()
 
 
 def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
@@ -115,7 +127,7 @@ def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
 _WIDEST_OFFSET = 10**15
 
 
-def _header(artifact: Artifact, sections: Sequence[tuple[int, int, str]], *, wide: bool = False) -> bytes:
+def _header(artifact: Artifact, program: Mapping[str, Any], sections: Sequence[tuple[int, int, str]], *, wide: bool = False) -> bytes:
     """The header's JSON; `wide` writes offsets at their greatest width, to know how much room the header may need."""
     rows = [[_WIDEST_OFFSET if wide else offset, length, digest] for offset, length, digest in sections]
     return json.dumps(
@@ -123,9 +135,7 @@ def _header(artifact: Artifact, sections: Sequence[tuple[int, int, str]], *, wid
             "producer": artifact.producer,
             "machine": artifact.machine,
             "cpu_features": list(artifact.cpu_features),
-            "entries": dict(artifact.entries),
-            "fixups": [list(fixup) for fixup in artifact.fixups],
-            "program": program_to_json(artifact.program),
+            "program": program,
             "metadata": dict(artifact.metadata),
             "image": rows[0],
             "records": rows[1],
@@ -156,14 +166,14 @@ def read_artifact(path: str | os.PathLike[str], *, verify: bool = False) -> Arti
     return _decoded(name, header, whole, verify)
 
 
-def _decoded(name: str, header: Mapping[str, Any], whole: Bytes, verify: bool) -> Artifact:
+def _decoded(name: str, text: bytes, whole: Bytes, verify: bool) -> Artifact:
     try:
-        return _decode(name, header, whole, verify)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _damaged(name, f"header is malformed: {error!r}") from error
+        return _decode(name, strict.mapping(json.loads(text)), len(text), whole, verify)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+        raise _damaged(name, f"header is malformed: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> dict[str, Any]:
+def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
     if len(start) < _HEADER_AT or start[:8] != MAGIC:
         raise _damaged(name, "not a fuseline artifact")
     _, version, _, header_bytes, file_bytes = _PREAMBLE.unpack_from(start)
@@ -174,35 +184,56 @@ def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> dict[str
     header = file.read(header_bytes)
     if hashlib.sha256(start[: _PREAMBLE.size] + header).digest() != start[_PREAMBLE.size :]:
         raise _damaged(name, "checksum of the header differs")
-    return json.loads(header)
+    return header
 
 
-def _decode(name: str, header: Mapping[str, Any], whole: Bytes, verify: bool) -> Artifact:
-    machine, features = str(header["machine"]), tuple(str(f) for f in header["cpu_features"])
+def _decode(name: str, header: Mapping[str, Any], header_bytes: int, whole: Bytes, verify: bool) -> Artifact:
+    machine, features = strict.text(header["machine"]), tuple(strict.text(feature) for feature in header["cpu_features"])
     check_machine(machine, features)
-    code, records = (_section(name, key, header[key], whole, verify=True).tobytes() for key in ("image", "records"))
-    constants = [_section(name, f"constant {i}", row, whole, verify=verify) for i, row in enumerate(header["constants"])]
+    labels = ["image", "records", *(f"constant {i}" for i in range(len(header["constants"])))]
+    rows = [_row(*row) for row in (header["image"], header["records"], *header["constants"])]
+    _check_layout(rows, _HEADER_AT + header_bytes, len(whole))
+    always = ("image", "records")
+    sections = (_section(name, label, row, whole, verify=verify or label in always) for label, row in zip(labels, rows, strict=True))
+    image, records, *constants = sections
     program = program_from_json(header["program"])
-    entries = {str(key): int(value) for key, value in header["entries"].items()}
-    check_references(program, len(code), entries, [len(constant) for constant in constants])
+    code, table = split_table(image.tobytes())
+    if table.program != program_digest(header["program"]):
+        raise _damaged(name, "the program is not the one that the code was linked for")
+    check_references(program, len(code), table.entries, [len(constant) for constant in constants], table.kernels)
     return Artifact(
         program=program,
         code=code,
-        entries=entries,
+        entries=table.entries,
         machine=machine,
-        fixups=tuple((int(offset), int(target)) for offset, target in header["fixups"]),
+        fixups=table.fixups,
         cpu_features=features,
         constants=tuple(constants),
-        records=records,
-        producer=str(header["producer"]),
-        metadata=header["metadata"],
+        records=records.tobytes(),
+        producer=strict.text(header["producer"]),
+        metadata=strict.mapping(header["metadata"]),
+        kernels=table.kernels,
     )
 
 
-def _section(name: str, label: str, row: Sequence[Any], whole: Bytes, *, verify: bool) -> Bytes:
-    offset, length, digest = int(row[0]), int(row[1]), str(row[2])
-    if offset < 0 or length < 0 or offset + length > len(whole):
-        raise _damaged(name, f"{label} lies outside the file")
+def _row(offset: Any, length: Any, digest: Any) -> tuple[int, int, str]:
+    return strict.whole(offset), strict.within(length, 0, strict.LARGEST), strict.text(digest)
+
+
+def _check_layout(rows: Sequence[tuple[int, int, str]], begin: int, end: int) -> None:
+    """Raise ValueError unless the sections lie one behind the other, as they are written: each byte of the file belongs to one of them."""
+    position = begin
+    for offset, length, _ in rows:
+        position += -position % _PAGE
+        if offset != position or offset + length > end:
+            raise ValueError(f"a section of {length} bytes at {offset}, where {position} of {end} is next")
+        position += length
+    if position != end:
+        raise ValueError(f"the sections end at {position}, the file at {end}")
+
+
+def _section(name: str, label: str, row: tuple[int, int, str], whole: Bytes, *, verify: bool) -> Bytes:
+    offset, length, digest = row
     body = whole[offset : offset + length]
     if verify and _digest(body) != digest:
         raise _damaged(name, f"checksum of {label} differs")

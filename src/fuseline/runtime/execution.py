@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.runtime import abi, host
+from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.command_table import Addresses, CommandTable, LoopRow, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.ownership import Held
 from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec, is_held
 from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
+from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
 
 Array = NDArray[Any]
@@ -30,11 +32,12 @@ _MISALIGNED = abi.ALIGNMENT - 1
 
 
 class LoadedCode(NamedTuple):
-    """An image ready to run, its constants (64-byte aligned byte arrays), and the scheduler's run entry."""
+    """An image ready to run, its constants (64-byte aligned byte arrays), the scheduler's run entry, and what its kernels take."""
 
     pages: CodePages
     constants: tuple[Bytes, ...]
     run: NativeRun
+    kernels: Mapping[int, Sequence[Signature]] | None = None
 
 
 def native_run(pages: CodePages, offset: int) -> NativeRun:
@@ -98,12 +101,15 @@ class Execution:
     ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
+        self._bounds = Bounds(program, code.kernels, [len(constant) for constant in code.constants], values)
+        self._bounds.check(program, whole=not stage)
         native = [step for step in program.steps if not isinstance(step, HostCall)]
         grids = [_grids(step, evaluate) for step in native]
         self.threads = 1 if sum(step.cost_ns for step in grids) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena = workspace.arena
+        self._arena_at, self._constants_at = address_of(workspace.arena), [address_of(constant) for constant in code.constants]
         self._table = CommandTable(
             [row for step in native for row in _rows(step, evaluate)],
             list(row_workgroups(grids)),
@@ -162,8 +168,8 @@ class Execution:
     # places ----------------------------------------------------------------------------------------------------------------------------
 
     def _address(self, place: Place) -> int:
-        memory = self._arena if place.segment == "arena" else self._code.constants[place.number]
-        return address_of(memory) + self._evaluate(place.offset)
+        segment, number, offset = place
+        return (self._arena_at if segment == "arena" else self._constants_at[number]) + self._evaluate(offset)
 
     def _segment(self, place: Place) -> int:
         return place.number if place.segment == "input" else self._inputs + place.number
@@ -198,6 +204,7 @@ class Execution:
     def _view(self, tensor: HostTensor, values: Values) -> Array:
         """The memory of a host call's operand or result as an array."""
         shape = tuple(self._evaluate(size) for size in tensor.dims)
+        self._bounds.check_tensor(tensor, shape)
         return np.ndarray(shape, dtype_named(tensor.dtype), self._memory(tensor.place, values), self._evaluate(tensor.place.offset))
 
     def _memory(self, place: Place, values: Values) -> Any:
@@ -212,8 +219,11 @@ class Execution:
 
 
 def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Shape and dtype of an output, and the bytes it takes with room for its alignment; raises FuselineError (E0405) beyond all memory."""
+    """Shape and dtype of an output, and the bytes it takes with room for its alignment; raises FuselineError (E0405)
+    beyond all memory, ValueError for negative sizes."""
     shape, element = tuple(evaluate(size) for size in spec.dims), dtype_named(spec.dtype)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"output {spec.name} has the shape {shape}")
     room = prod(shape) * element.itemsize + abi.ALIGNMENT
     if room >= 1 << 62:
         raise no_memory(room)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from fuseline.runtime.abi import ALIGNMENT
+from fuseline.runtime.abi import ALIGNMENT, MAX_THREADS
 from fuseline.runtime.requirements import Requirement, requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
+from fuseline.runtime.strict import LARGEST, flag, mapping, text, whole, within
 
 Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
 SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
@@ -19,6 +20,9 @@ SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
 
 INDEX_TYPE = "index"
 """The `type` of an input that is a number which sizes depend on."""
+
+MOST_SLOTS = 1 << 20
+"""Values that a program may hold."""
 
 
 class Place(NamedTuple):
@@ -180,21 +184,33 @@ def program_to_json(program: Program) -> dict[str, Any]:
 
 
 def program_from_json(data: Mapping[str, Any]) -> Program:
-    """The program behind `data`; raises KeyError, TypeError or ValueError where it is not one."""
+    """The program behind `data`; raises KeyError, TypeError, IndexError or ValueError where it is not one."""
     return Program(
         inputs=tuple(_spec_from_json(spec) for spec in data["inputs"]),
         outputs=tuple(_spec_from_json(spec) for spec in data["outputs"]),
         steps=tuple(_step_from_json(step) for step in data["steps"]),
         arena_bytes=size_from_json(data["arena_bytes"]),
-        scratch_bytes=int(data["scratch_bytes"]),
-        threads=int(data["threads"]),
-        symbols={str(name): (int(low), None if high is None else int(high)) for name, (low, high) in data["symbols"].items()},
+        scratch_bytes=within(data["scratch_bytes"], 0, LARGEST),
+        threads=within(data["threads"], 1, MAX_THREADS),
+        symbols={name: _bounds(*bounds) for name, bounds in mapping(data["symbols"]).items()},
         requirements=requirements_from_json(data["requirements"]),
-        serial_below_ns=int(data["serial_below_ns"]),
-        split_above_ns=int(data["split_above_ns"]),
-        input_alignment=int(data["input_alignment"]),
-        slots=int(data["slots"]),
+        serial_below_ns=whole(data["serial_below_ns"]),
+        split_above_ns=whole(data["split_above_ns"]),
+        input_alignment=_alignment(data["input_alignment"]),
+        slots=within(data["slots"], 0, MOST_SLOTS),
     )
+
+
+def _bounds(low: Any, high: Any) -> tuple[int, int | None]:
+    low = within(low, 0, LARGEST)
+    return low, None if high is None else within(high, low, LARGEST)
+
+
+def _alignment(data: Any) -> int:
+    number = within(data, 1, 4096)
+    if number & (number - 1):
+        raise ValueError(f"{number} is no power of two")
+    return number
 
 
 def _spec_to_json(spec: TensorSpec) -> list[Any]:
@@ -203,7 +219,7 @@ def _spec_to_json(spec: TensorSpec) -> list[Any]:
 
 def _spec_from_json(data: list[Any]) -> TensorSpec:
     name, dtype, dims, slot, type_ = data
-    return TensorSpec(str(name), str(dtype), _sizes(dims), None if slot is None else int(slot), str(type_))
+    return TensorSpec(text(name), text(dtype), _sizes(dims), None if slot is None else whole(slot), text(type_))
 
 
 def _place_to_json(place: Place) -> list[Any]:
@@ -212,7 +228,7 @@ def _place_to_json(place: Place) -> list[Any]:
 
 def _place_from_json(data: list[Any]) -> Place:
     segment, number, offset = data
-    return Place(SEGMENTS[segment], int(number), size_from_json(offset))
+    return Place(SEGMENTS[within(segment, 0, len(SEGMENTS) - 1)], whole(number), size_from_json(offset))
 
 
 def _step_to_json(step: Step) -> list[Any]:
@@ -234,7 +250,7 @@ def _arm_from_json(data: list[Any]) -> Arm:
     kernel, places, sizes, workgroups, cost, walks = data
     bindings = tuple(_place_from_json(place) for place in places)
     moves = tuple(_walk_from_json(walk) for walk in walks)
-    return Arm(int(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost), moves)
+    return Arm(whole(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost), moves)
 
 
 def _walk_to_json(walk: Walk) -> list[Any]:
@@ -244,7 +260,7 @@ def _walk_to_json(walk: Walk) -> list[Any]:
 def _walk_from_json(data: list[Any]) -> Walk:
     stride, lag, alternates, special, at = data
     place = None if special is None else _place_from_json(special)
-    return Walk(size_from_json(stride), int(lag), bool(alternates), place, size_from_json(at))
+    return Walk(size_from_json(stride), whole(lag), flag(alternates), place, size_from_json(at))
 
 
 def _host_to_json(step: HostCall) -> list[Any]:
@@ -260,7 +276,7 @@ def _operand_from_json(data: list[Any] | None) -> HostTensor | None:
     if data is None:
         return None
     place, dtype, dims = data
-    return HostTensor(_place_from_json(place), str(dtype), _sizes(dims))
+    return HostTensor(_place_from_json(place), text(dtype), _sizes(dims))
 
 
 def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
@@ -272,10 +288,10 @@ def _step_from_json(data: list[Any]) -> Step:
     if kind == "host":
         _, executor, node, inputs, outputs, label, arena_bytes = data
         operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
-        return HostCall(str(executor), bytes.fromhex(node), *operands, str(label), size_from_json(arena_bytes))
+        return HostCall(text(executor), bytes.fromhex(node), *operands, text(label), size_from_json(arena_bytes))
     if kind == "loop":
         _, trips, commands, barrier, label = data
-        return Loop(size_from_json(trips), tuple(_command_from_json(command) for command in commands), bool(barrier), str(label))
+        return Loop(size_from_json(trips), tuple(_command_from_json(command) for command in commands), flag(barrier), text(label))
     return _command_from_json(data)
 
 
@@ -285,4 +301,4 @@ def _command_from_json(data: list[Any]) -> Command:
     _, arms, barrier, threads, label = data
     if not arms:
         raise ValueError("a launch without arms")
-    return Command(tuple(_arm_from_json(arm) for arm in arms), bool(barrier), int(threads), str(label))
+    return Command(tuple(_arm_from_json(arm) for arm in arms), flag(barrier), within(threads, 0, LARGEST), text(label))

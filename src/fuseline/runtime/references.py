@@ -1,40 +1,51 @@
-"""References inside an artifact: entries, kernels and places must point at something that is there."""
+"""References inside an artifact: entries, kernels, places, sizes and dtypes must be of something that is there.
+
+What depends on sizes that only a run knows is checked then, by `fuseline.runtime.bounds`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from fuseline.runtime.program import Arm, HostCall, Loop, Place, Program, Step, Walk
+import numpy as np
+
+from fuseline.errors import FuselineError
+from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec, Walk
+from fuseline.runtime.sizes import Size, symbol_of, symbols_of
 
 ENTRIES = ("run", "worker")
 """Offsets that every image must give: the scheduler's run entry and the workers' main function."""
 
 
-def check_references(program: Program, code_bytes: int, entries: Mapping[str, int], constant_bytes: Sequence[int]) -> None:
-    """Raise ValueError for an entry or kernel outside the code, or a place in a segment that does not exist."""
-    for name in ENTRIES:
-        if name not in entries:
-            raise ValueError(f"no entry {name!r}")
-    kernels = [arm.kernel for step in program.steps for arm in _arms(step)]
-    for offset in (*entries.values(), *kernels):
-        if not 0 <= offset < code_bytes:
-            raise ValueError(f"entry at {offset} lies outside the code")
+def check_references(
+    program: Program,
+    code_bytes: int,
+    entries: Mapping[str, int],
+    constant_bytes: Sequence[int],
+    kernels: Collection[int] | None = None,
+) -> None:
+    """Raise ValueError for an entry or kernel that the code does not have, a place in a segment that does not exist, a size that nothing
+    determines, or an element type that cannot lie in memory. `kernels`: the offsets at which one begins, where they are known."""
+    _check_code(program, code_bytes, entries, kernels)
+    for spec in (*program.inputs, *program.outputs):
+        _check_spec(program, spec)
+    for side in (program.inputs, program.outputs):
+        if len({spec.name for spec in side}) < len(side):
+            raise ValueError("two inputs or outputs of one name")
     counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs), "held": program.slots}
-    _check_specs(program)
     for place in (place for step in program.steps for place in _places(step)):
         if not 0 <= place.number < counts[place.segment]:
             raise ValueError(f"{place.segment} {place.number} does not exist")
         limit = _limit(program, place, constant_bytes)
         if isinstance(place.offset, int) and (place.offset < 0 or (limit is not None and place.offset > limit)):
             raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.number}")
-
-
-def _check_specs(program: Program) -> None:
-    for spec in (*program.inputs, *program.outputs):
-        if spec.slot is not None and not 0 <= spec.slot < program.slots:
-            raise ValueError(f"slot {spec.slot} of {spec.name} does not exist")
-        if spec.is_index and len(spec.dims) != 1:
-            raise ValueError(f"the index {spec.name} does not stand for one size")
+    for step in program.steps:
+        if isinstance(step, HostCall):
+            _check_call(step)
+        elif any(place.segment == "held" for place in _places(step)):
+            raise ValueError("a kernel bound to a held value")
+    _check_symbols(program)
 
 
 def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int | None:
@@ -45,37 +56,120 @@ def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int
     return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
 
 
-def _arms(step: Step) -> Sequence[Arm]:
+def _check_code(program: Program, code_bytes: int, entries: Mapping[str, int], kernels: Collection[int] | None) -> None:
+    for name in ENTRIES:
+        if name not in entries:
+            raise ValueError(f"no entry {name!r}")
+    launched = [arm.kernel for step in program.steps for arm in arms_of(step)]
+    for offset in (*entries.values(), *launched):
+        if not 0 <= offset < code_bytes:
+            raise ValueError(f"entry at {offset} lies outside the code")
+    for offset in launched:
+        if kernels is not None and offset not in kernels:
+            raise ValueError(f"no kernel begins at {offset}")
+
+
+def _check_spec(program: Program, spec: TensorSpec) -> None:
+    if spec.slot is None:
+        _check_dtype(spec.dtype)
+    elif not 0 <= spec.slot < program.slots:
+        raise ValueError(f"slot {spec.slot} of {spec.name} does not exist")
+    if spec.is_index and len(spec.dims) != 1:
+        raise ValueError(f"the index {spec.name} does not stand for one size")
+    if any(isinstance(size, int) and size < 0 for size in spec.dims):
+        raise ValueError(f"a negative size of {spec.name}")
+
+
+def _check_call(call: HostCall) -> None:
+    for tensor in (*call.inputs, *call.outputs):
+        if tensor is not None and tensor.place.segment != "held":
+            _check_dtype(tensor.dtype)
+    for tensor in call.outputs:
+        if tensor is not None and tensor.place.segment in ("constant", "input"):
+            raise ValueError(f"a result in {tensor.place.segment} {tensor.place.number}")
+
+
+def _check_dtype(name: str) -> None:
+    """Only numbers of a fixed size lie in a program's memory."""
+    try:
+        dtype = dtype_named(name)
+    except FuselineError as error:
+        if error.code == "E0503":
+            return  # known, but not on this machine: said when it runs
+        raise
+    if dtype.name != name or dtype.hasobject or not (dtype.kind in "biuf" or dtype.isbuiltin == _OF_A_PACKAGE) or np.dtype(dtype).itemsize == 0:
+        raise ValueError(f"{name!r} is no type of numbers in memory")
+
+
+_OF_A_PACKAGE = 2
+
+
+def _check_symbols(program: Program) -> None:
+    """Every size that is used must be one of an input, or of what an earlier host call answers."""
+    known = {symbol_of(size) for spec in program.inputs for size in spec.dims}
+    _require_known([program.arena_bytes], known)
+    for step in program.steps:
+        if isinstance(step, HostCall):
+            _require_known(_tensor_sizes(step.inputs), known)
+            known |= {symbol_of(size) for tensor in step.outputs if tensor is not None for size in tensor.dims}
+            _require_known([*_tensor_sizes(step.outputs), step.arena_bytes], known)
+        else:
+            _require_known(_sizes(step), known)
+    _require_known((size for spec in program.outputs if spec.slot is None for size in spec.dims), known)
+
+
+def _require_known(sizes: Iterable[Size], known: Collection[str | None]) -> None:
+    for size in sizes:
+        missing = symbols_of(size).difference(known)
+        if missing:
+            raise ValueError(f"nothing determines the size {min(missing)}")
+
+
+def _tensor_sizes(tensors: Sequence[HostTensor | None]) -> Iterator[Size]:
+    """Every size of the tensors that lie in memory."""
+    for tensor in tensors:
+        if tensor is not None and tensor.place.segment != "held":
+            yield from (tensor.place.offset, *tensor.dims)
+
+
+def _sizes(step: Command | Loop) -> Iterator[Size]:
+    """Every size that binding a step to memory evaluates."""
+    yield from (place.offset for place in _places(step))
+    if isinstance(step, Loop):
+        yield step.trips
+    for arm in arms_of(step):
+        yield from (*arm.sizes, arm.workgroups, arm.cost_ns)
+        yield from (size for walk in arm.walks for size in (walk.stride, walk.at))
+
+
+def arms_of(step: Step) -> Sequence[Arm]:
+    """The grids that a step launches."""
     if isinstance(step, HostCall):
         return ()
     return [arm for command in step.commands for arm in command.arms] if isinstance(step, Loop) else step.arms
 
 
 def _places(step: Step) -> Iterator[Place]:
-    for arm in _arms(step):
+    for arm in arms_of(step):
         yield from arm.bindings
         if isinstance(step, Loop):
-            yield from _walked_places(step, arm)
+            yield from _special_places(arm)
+        elif arm.walks:
+            raise ValueError("a walk outside of a loop")
     if isinstance(step, HostCall):
         yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)
 
 
-def _walked_places(loop: Loop, arm: Arm) -> Iterator[Place]:
-    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do not fit their bindings."""
+def _special_places(arm: Arm) -> Iterator[Place]:
+    """Where bindings are in single iterations of a loop; raises ValueError for walks that do not fit their bindings."""
     if len(arm.walks) != len(arm.bindings):
         raise ValueError("a binding inside a loop without a walk")
-    for place, walk in zip(arm.bindings, arm.walks, strict=True):
-        if walk.lag not in (0, 1) or (walk.lag and (walk.special is None or walk.at != 0)):
-            raise ValueError(f"a walk that lags {walk.lag} iterations begins nowhere")
+    for walk in arm.walks:
+        _check_walk(walk)
         if walk.special is not None:
             yield walk.special
-        steps = _steps(loop, walk)
-        if isinstance(place.offset, int) and isinstance(walk.stride, int) and steps is not None:
-            yield place._replace(offset=place.offset + steps * walk.stride)
 
 
-def _steps(loop: Loop, walk: Walk) -> int | None:
-    """How many strides a walk goes at most, where that is known."""
-    if walk.alternates:
-        return 1
-    return max(loop.trips - 1 - walk.lag, 0) if isinstance(loop.trips, int) else None
+def _check_walk(walk: Walk) -> None:
+    if walk.lag not in (0, 1) or (walk.lag and (walk.special is None or walk.at != 0)):
+        raise ValueError(f"a walk that lags {walk.lag} iterations begins nowhere")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.sizes import Size, SizeEvaluator, size_from_json, symbols_of
+from fuseline.runtime.strict import flag, text
 
 
 class Requirement(NamedTuple):
@@ -35,7 +36,7 @@ class Requirement(NamedTuple):
 
 def requirements_from_json(data: Iterable[Any]) -> tuple[Requirement, ...]:
     """Requirements from `[left, right, node, at_least]` each, the sizes in their JSON form; raises ValueError for anything else."""
-    return tuple(Requirement(size_from_json(left), size_from_json(right), str(node), bool(at_least)) for left, right, node, at_least in data)
+    return tuple(Requirement(size_from_json(left), size_from_json(right), text(node), flag(at_least)) for left, right, node, at_least in data)
 
 
 def check_requirements(requirements: Iterable[Requirement], values: Mapping[str, int], *, new: str | None = None) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from fuseline.errors import FuselineError
 from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
+from fuseline.runtime.bounds import numbers_that_fit
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, Shapes, Workspace, native_run
@@ -139,7 +140,7 @@ class Session:
     def _code(self) -> LoadedCode:
         check_machine(self._artifact.machine, self._artifact.cpu_features)
         pages = CodePages(self._artifact.code, self._artifact.fixups)
-        return LoadedCode(pages, tuple(self._artifact.constants), native_run(pages, self._artifact.entries["run"]))
+        return LoadedCode(pages, tuple(self._artifact.constants), native_run(pages, self._artifact.entries["run"]), self._artifact.kernels)
 
     @cached_property
     def _launch_alone(self) -> Callable[[int], None]:
@@ -154,10 +155,11 @@ class Session:
     def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Runnable:
         values = bind_sizes(self._program, shapes)
         code = self.open()._code
-        if len(self._stages) == 1 and not self._program.slots:
-            execution: Runnable = Execution(self._program, code, workspace, values, self.threads)
-        else:
-            execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)
+        with numbers_that_fit():
+            if len(self._stages) == 1 and not self._program.slots:
+                execution: Runnable = Execution(self._program, code, workspace, values, self.threads)
+            else:
+                execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)
         while len(workspace.executions) >= EXECUTIONS_KEPT:
             workspace.executions.popitem(last=False)
         workspace.executions[shapes] = execution

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from fuseline.runtime.strict import whole
+
 Size: TypeAlias = int | tuple[Any, ...]
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {"div": lambda a, b: a // b if b else 0, "max": max, "min": min}
@@ -20,16 +22,16 @@ def size_from_json(data: Any) -> Size:
     ('sum', ((4, 'n'), (1,)))
     """
     if isinstance(data, int) and not isinstance(data, bool):
-        return data
+        return whole(data)
     if isinstance(data, list) and len(data) == 2 and data[0] == "sum" and isinstance(data[1], list):  # pyright: ignore[reportUnknownArgumentType]
         return "sum", tuple(_term(term) for term in data[1])  # pyright: ignore[reportUnknownVariableType]
     raise ValueError(f"not a size: {data!r}")
 
 
 def _term(data: Any) -> tuple[Any, ...]:
-    if not isinstance(data, list) or not data or not isinstance(data[0], int):
+    if not isinstance(data, list) or not data or type(data[0]) is not int:
         raise ValueError(f"not a term of a size: {data!r}")
-    return data[0], *(_atom(atom) for atom in data[1:])  # pyright: ignore[reportUnknownVariableType]
+    return whole(data[0]), *(_atom(atom) for atom in data[1:])  # pyright: ignore[reportUnknownVariableType]
 
 
 def _atom(data: Any) -> Any:

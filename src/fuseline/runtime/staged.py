@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseline.runtime.bounds import numbers_that_fit
 from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
@@ -104,7 +105,8 @@ class StagedExecution:
         if found is None:
             steps = () if stage == _NO_STAGE else self._stages[stage][0]
             part = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
-            found = Execution(part, self._code, self._workspace, values, self.threads, stage=True)
+            with numbers_that_fit():
+                found = Execution(part, self._code, self._workspace, values, self.threads, stage=True)
             if nothing_learned:
                 self._bound[stage] = found
         return found
@@ -113,7 +115,8 @@ class StagedExecution:
         evaluate = SizeEvaluator(values)
         for number, spec in enumerate(self._program.outputs):
             if outputs[number] is None and spec.slot is None and all(symbols_of(size) <= values.keys() for size in spec.dims):
-                shape, dtype, _ = output_room(spec, evaluate)
+                with numbers_that_fit():
+                    shape, dtype, _ = output_room(spec, evaluate)
                 outputs[number] = aligned_empty(shape, dtype)
 
     def _call(self, call: HostCall, before: Execution, arena: Size, sizes: dict[str, int], values: Values) -> None:

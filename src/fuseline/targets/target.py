@@ -56,6 +56,7 @@ class CompiledKernel:
 
     `workgroups` counts the grid in terms of the executable's size names; `constant_layouts` maps the position of a constant tensor operand to
     the layout its bytes must have; `extra_constants` are further read-only bindings after the results (bytes); `scratch_bytes` per thread.
+    `signature` is what the target's runtime checks launches against.
     An executable of several `arms` has no code of its own: each arm is launched on its part of the operands and results (`launches`).
     """
 
@@ -71,6 +72,7 @@ class CompiledKernel:
     bytes_written: Dim = 0
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     arms: Sequence[KernelArm] = ()
+    signature: Any = None
 
     @property
     def bodies(self) -> Sequence[CompiledKernel]:

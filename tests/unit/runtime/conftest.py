@@ -14,11 +14,13 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.program import Arm, Command, Program, Step
+from fuseline.runtime.signatures import Buffer, Signature, SizeBounds
 from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL
 from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.detection import machine
 from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.signature import BUILT_IN
 
 MACHINE = machine("baseline" if machine_name() == "x86_64" else "neon")
 ROW = 16
@@ -96,10 +98,24 @@ class Kit:
     def artifact(self, inputs: Sequence[Any], outputs: Sequence[Any], steps: Sequence[Step], constants: Sequence[Any] = (), **more: Any) -> Artifact:
         image = _image()
         entries = {"run": image.symbols[0][RUN_SYMBOL], "worker": image.symbols[0][WORKER_SYMBOL]}
-        records = more.pop("records", b"")
+        records, kernels = more.pop("records", b""), more.pop("kernels", None)
         program = Program(tuple(inputs), tuple(outputs), tuple(steps), **more)
         fixups = tuple((f.offset, f.target) for f in image.fixups)
-        return Artifact(program, image.code, entries, machine_name(), fixups, (), tuple(as_bytes(c) for c in constants), records)
+        constants = tuple(as_bytes(constant) for constant in constants)
+        return Artifact(program, image.code, entries, machine_name(), fixups, (), constants, records, kernels=kernels)
+
+    def signatures(self) -> dict[int, list[Signature]]:
+        """What the kernels take: `n` elements of every buffer, the last one written."""
+        n, four = ("sum", ((1, "n"),)), ("sum", ((4, "n"),))
+        grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (ROW - 1,))), ROW)),))
+        buffers = {"add": 3, "double": 2, "increment": 2, "mirror": 2}
+        known = {
+            self.kernel(name): [Signature((SizeBounds("n"),), tuple(Buffer(four, i == count - 1, 4) for i in range(count)), grid)]
+            for name, count in buffers.items()
+        }
+        known[self.kernel("copy")] = [BUILT_IN[COPY_SYMBOL]]
+        known[self.kernel("nothing")] = [Signature((SizeBounds("n"),), (), w) for w in (n, *range(200))]
+        return known
 
 
 def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

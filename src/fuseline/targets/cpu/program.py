@@ -26,11 +26,13 @@ from fuseline.ir.dim import Dim
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.requirements import requirements_from_json
+from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
 from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.signature import BUILT_IN
 from fuseline.targets.target import CompiledKernel, Launch, launches
 
 FLOPS_PER_NS = 32
@@ -97,6 +99,7 @@ def assemble(
         records=records,
         producer=producer,
         metadata=dict(metadata or {}),
+        kernels=_signatures(kernels, places, image.symbols[0]),
     )
 
 
@@ -114,6 +117,20 @@ def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Imag
             raise FuselineError("E0404", f"the object of @{executable} does not define {body.symbol}")
         places[body.object_code, body.symbol] = symbols[body.symbol]
     return image, places
+
+
+def _signatures(
+    kernels: Mapping[str, CompiledKernel], places: Mapping[tuple[bytes, str], int], built_in: Mapping[str, int]
+) -> dict[int, Sequence[Signature]] | None:
+    """What the kernel at each offset takes; None where a kernel does not say."""
+    found: dict[int, list[Signature]] = {built_in[symbol]: [signature] for symbol, signature in BUILT_IN.items()}
+    for body in (body for kernel in kernels.values() for body in kernel.bodies):
+        if not isinstance(body.signature, Signature):
+            return None
+        same = found.setdefault(places[body.object_code, body.symbol], [])
+        if body.signature not in same:
+            same.append(body.signature)
+    return dict(found)
 
 
 class _ProgramBuilder:

@@ -29,6 +29,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.signature import signature_of
 from fuseline.targets.cpu.workers import shared
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
@@ -146,4 +147,5 @@ def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
         bytes_read=bytes_read(view, plan.constant_layouts),
         bytes_written=bytes_written(view),
         notes={**plan.notes, "refused": one.refusals},
+        signature=signature_of(one.kernel, plan),
     )

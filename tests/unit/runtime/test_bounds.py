@@ -1,0 +1,209 @@
+"""What a program asks of a kernel is checked against the kernel's signature before it runs: every guard refuses what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuseline.errors import FuselineError
+from fuseline.runtime import Session, TensorSpec
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Walk
+from fuseline.runtime.references import check_references
+from fuseline.runtime.signatures import Buffer, CodeTable, Signature, SizeBounds, split_table, with_table
+
+N: Any = ("sum", ((1, "n"),))
+FOUR_N: Any = ("sum", ((4, "n"),))
+GRID: Any = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))
+X, Y = Place("input", 0), Place("output", 0)
+INPUT = np.random.default_rng(1).standard_normal(40, np.float32)
+
+
+def _session(kit: Any, *, inputs: Any = (40,), outputs: Any = (40,), steps: Any = None, kernels: Any = None, **program: Any) -> Session:
+    """`y = (x + c) * 2` through the arena; whatever is given replaces a part of it."""
+    specs = [TensorSpec("x", "float32", tuple(inputs))], [TensorSpec("y", "float32", tuple(outputs))]
+    usual = [kit.command("add", [X, Place("constant"), Place("arena")], 40), kit.command("double", [Place("arena"), Y], 40)]
+    made = usual if steps is None else steps(usual)
+    constants = [np.ones(40, np.float32)]
+    return Session(kit.artifact(*specs, made, constants, kernels=kernels or kit.signatures(), **{"arena_bytes": 192, **program}))
+
+
+def _refused(run: Callable[[], Any], words: str) -> None:
+    with pytest.raises(FuselineError) as caught:
+        run()
+    assert caught.value.code == "E0401"
+    assert words in caught.value.message
+
+
+def test_a_program_that_fits_runs(kit: Any) -> None:
+    np.testing.assert_allclose(_session(kit).run({"x": INPUT})["y"], (INPUT + 1) * 2)
+
+
+def _rebound(number: int, place: Place) -> Callable[[list[Command]], list[Command]]:
+    """The first command with another binding."""
+
+    def change(steps: list[Command]) -> list[Command]:
+        (arm,) = steps[0].arms
+        bindings = tuple(place if i == number else old for i, old in enumerate(arm.bindings))
+        return [steps[0]._replace(arms=(arm._replace(bindings=bindings),)), *steps[1:]]
+
+    return change
+
+
+def _changed(**fields: Any) -> Callable[[list[Command]], list[Command]]:
+    """The first command's arm with other fields."""
+    return lambda steps: [steps[0]._replace(arms=(steps[0].arms[0]._replace(**fields),)), *steps[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_rebound(0, Place("input", 0, 4)), "bytes 4..164 of input 0, which has 160"),
+        (_rebound(1, Place("constant", 0, 4)), "of constant 0"),
+        (_rebound(2, Place("arena", 0, 64)), "bytes 64..224 of arena 0, which has 192"),
+        (_rebound(2, Place("arena", 0, -64)), "of arena 0"),
+        (_rebound(2, Place("constant", 0)), "a result in constant 0"),
+        (_rebound(2, Place("input", 0)), "a result in input 0"),
+        (_rebound(0, Place("arena", 0, 2)), "the kernel wants multiples of 4"),
+        (_rebound(0, Place("arena", 0, ("sum", ((1 << 40,),)))), "of arena 0"),
+        (_changed(sizes=(41,)), "bytes 0..164"),
+        (_changed(sizes=(1 << 40,)), "a grid of 3"),
+        (_changed(sizes=(-1,)), "sizes that the kernel was not compiled for"),
+        (_changed(sizes=()), "sizes that the kernel was not compiled for"),
+        (_changed(sizes=(40, 40)), "sizes that the kernel was not compiled for"),
+        (_changed(workgroups=4), "a grid of 4, the kernel's is 3"),
+        (_changed(workgroups=2), "a grid of 2, the kernel's is 3"),
+        (_changed(bindings=(X,)), "1 bindings, the kernel takes 3"),
+        (_changed(sizes=(("sum", ((1, "nobody"),)),)), "KeyError"),
+        (_changed(cost_ns=10**400), "OverflowError"),
+    ],
+)
+def test_a_launch_that_does_not_fit_is_refused(change: Any, words: str, kit: Any) -> None:
+    _refused(lambda: _session(kit, steps=change, threads=2).run({"x": INPUT}), words)
+
+
+def test_an_output_that_is_larger_than_what_is_written_is_refused(kit: Any) -> None:
+    _refused(lambda: _session(kit, outputs=(41,)).run({"x": INPUT}), "output y has 164 bytes, 160 are written")
+    _refused(lambda: _session(kit, outputs=(39,)).run({"x": INPUT}), "output 0")
+
+
+def test_scratch_and_alignment_are_what_the_kernel_wants(kit: Any) -> None:
+    def with_signature(**fields: Any) -> dict[int, Any]:
+        known = kit.signatures()
+        known[kit.kernel("add")] = [known[kit.kernel("add")][0]._replace(**fields)]
+        return known
+
+    _refused(lambda: _session(kit, kernels=with_signature(scratch_bytes=64)).run({"x": INPUT}), "0 bytes of scratch, the kernel uses 64")
+    _session(kit, kernels=with_signature(scratch_bytes=64), scratch_bytes=64).run({"x": INPUT})
+    strict = tuple(Buffer(FOUR_N, i == 2, 64) for i in range(3))
+    _refused(lambda: _session(kit, kernels=with_signature(buffers=strict), input_alignment=8).run({"x": INPUT}), "multiples of 64")
+    _session(kit, kernels=with_signature(buffers=strict), input_alignment=64).run({"x": INPUT})
+    _refused(lambda: _session(kit, kernels=with_signature(sizes=(SizeBounds("n", 0, 39),))).run({"x": INPUT}), "not compiled for")
+
+
+def test_one_of_several_signatures_is_enough(kit: Any) -> None:
+    known = kit.signatures()
+    (right,) = known[kit.kernel("add")]
+    known[kit.kernel("add")] = [right._replace(scratch_bytes=1 << 30), right]
+    _session(kit, kernels=known).run({"x": INPUT})
+
+
+def test_symbolic_sizes_are_checked_for_each_shape(kit: Any) -> None:
+    def steps(usual: list[Command]) -> list[Command]:
+        arm = kit.arm("double", [X, Place("output", 0)], N, GRID)
+        return [Command((arm,))]
+
+    session = _session(kit, inputs=(N,), outputs=(("sum", ((1, ("min", N, 40)),)),), steps=steps, symbols={"n": (1, None)})
+    np.testing.assert_allclose(session.run({"x": INPUT})["y"], INPUT * 2)
+    _refused(lambda: session.run({"x": np.ones(41, np.float32)}), "output 0")
+
+
+def _loop(kit: Any, *, trips: int = 4, walks: tuple[Walk, Walk] = (Walk(40), Walk(40)), places: Any = (X, Y)) -> Callable[[Any], list[Loop]]:
+    arm = kit.arm("double", places, 10)._replace(walks=walks)
+    return lambda usual: [Loop(trips, (Command((arm,)),))]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"trips": 5},
+        {"walks": (Walk(44), Walk(40))},
+        {"walks": (Walk(40), Walk(1 << 40))},
+        {"walks": (Walk(-40), Walk(40))},
+        {"walks": (Walk(164, alternates=True), Walk(40))},
+        {"walks": (Walk(40, special=Place("input", 0, 160), at=2), Walk(40))},
+        {"places": (Place("input", 0, 4), Y)},
+    ],
+)
+def test_a_loop_stays_inside_in_every_iteration(changes: Any, kit: Any) -> None:
+    np.testing.assert_allclose(_session(kit, steps=_loop(kit)).run({"x": INPUT})["y"], INPUT * 2)
+    _refused(lambda: _session(kit, steps=_loop(kit, **changes)).run({"x": INPUT}), "does not fit its code")
+
+
+def test_operands_and_results_of_a_host_call_lie_inside(kit: Any) -> None:
+    from fuseline.runtime import host
+
+    host.register("twice", lambda node, operands: [operands[0] * 2])
+    for operand, result in ((X._replace(offset=4), Y), (X, Y._replace(offset=4)), (X._replace(offset=-4), Y)):
+        call = HostCall("twice", b"", (HostTensor(operand, "float32", (40,)),), (HostTensor(result, "float32", (40,)),))
+        _refused(lambda call=call: _session(kit, steps=lambda usual: [call]).run({"x": INPUT}), "bytes")
+    call = HostCall("twice", b"", (HostTensor(X, "float32", (40,)),), (HostTensor(Y, "float32", (40,)),))
+    np.testing.assert_allclose(_session(kit, steps=lambda usual: [call]).run({"x": INPUT})["y"], INPUT * 2)
+
+
+# what loading checks, without sizes ------------------------------------------------------------------------------------------------------
+
+
+def _program(*steps: Any, **more: Any) -> Program:
+    spec = TensorSpec("x", "float32", (N,)), TensorSpec("y", "float32", (N,))
+    given: dict[str, Any] = {"symbols": {"n": (1, None)}, "inputs": spec[:1], "outputs": spec[1:], "steps": steps, **more}
+    return Program(**given)
+
+
+def _arm(**more: Any) -> Command:
+    given: dict[str, Any] = {"kernel": 16, "bindings": (X, Y), "sizes": (N,), "workgroups": 1, **more}
+    return Command((Arm(**given),))
+
+
+UNKNOWN: Any = ("sum", ((1, "m"),))
+WRONG: list[tuple[Program, str]] = [
+    (_program(_arm(kernel=15)), "no kernel begins at 15"),
+    (_program(_arm(kernel=4096)), "outside the code"),
+    (_program(_arm(sizes=(UNKNOWN,))), "nothing determines the size m"),
+    (_program(_arm(workgroups=UNKNOWN)), "nothing determines the size m"),
+    (_program(_arm(), arena_bytes=UNKNOWN), "nothing determines the size m"),
+    (_program(_arm(), outputs=(TensorSpec("y", "float32", (UNKNOWN,)),)), "nothing determines the size m"),
+    (_program(_arm(bindings=(X, Place("held", 0))), slots=1), "a kernel bound to a held value"),
+    (_program(_arm(bindings=(X, Place("output", 1)))), "output 1 does not exist"),
+    (_program(_arm(walks=(Walk(), Walk()))), "a walk outside of a loop"),
+    (_program(Loop(3, (_arm(),))), "without a walk"),
+    (_program(Loop(3, (_arm(walks=(Walk(lag=2), Walk())),))), "begins nowhere"),
+    (_program(_arm(), inputs=(TensorSpec("x", "object", (N,)),)), "no type of numbers"),
+    (_program(_arm(), inputs=(TensorSpec("x", "U4", (N,)),)), "no type of numbers"),
+    (_program(_arm(), inputs=(TensorSpec("x", "f4", (N,)),)), "no type of numbers"),
+    (_program(_arm(), inputs=(TensorSpec("x", "float32", (-1,)),), outputs=()), "a negative size"),
+    (_program(inputs=(TensorSpec("x", "float32", (N,)),) * 2), "of one name"),
+    (_program(HostCall("onnx", b"", (), (HostTensor(X, "float32", (N,)),))), "a result in input 0"),
+    (_program(HostCall("onnx", b"", (HostTensor(X, "float32", (UNKNOWN,)),), (HostTensor(Y, "float32", (UNKNOWN,)),))), "determines the size m"),
+    (_program(HostCall("onnx", b"", (HostTensor(X, "object", (N,)),), ())), "no type of numbers"),
+]
+
+
+@pytest.mark.parametrize(("program", "words"), WRONG)
+def test_loading_refuses_what_makes_no_sense(program: Program, words: str) -> None:
+    check_references(_program(_arm()), 64, {"run": 0, "worker": 8}, [], {16})
+    with pytest.raises(ValueError, match=words):
+        check_references(program, 64, {"run": 0, "worker": 8}, [], {16})
+
+
+def test_the_table_of_an_image_survives_and_is_read_strictly() -> None:
+    signature = Signature((SizeBounds("n", 1, 9),), (Buffer(FOUR_N, True, 64), Buffer(3)), GRID, 128)
+    table = CodeTable({"run": 0, "worker": 8}, ((16, 24),), {32: (signature, Signature(None, (), 1))}, "digest")
+    assert split_table(with_table(b"code", table)) == (b"code", table)
+    assert split_table(with_table(b"", table._replace(kernels=None)))[1].kernels is None
+    stored = with_table(b"code", table)
+    for broken in (b"", b"code", stored[:-1], stored[:4] + stored[5:], stored.replace(b"128", b"1.5"), stored.replace(b"true", b"1111")):
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            split_table(broken)

@@ -153,21 +153,31 @@ def _places(step: Step) -> Iterator[Place]:
     for arm in arms_of(step):
         yield from arm.bindings
         if isinstance(step, Loop):
-            yield from _special_places(arm)
+            yield from _walked_places(step, arm)
         elif arm.walks:
             raise ValueError("a walk outside of a loop")
     if isinstance(step, HostCall):
         yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)
 
 
-def _special_places(arm: Arm) -> Iterator[Place]:
-    """Where bindings are in single iterations of a loop; raises ValueError for walks that do not fit their bindings."""
+def _walked_places(loop: Loop, arm: Arm) -> Iterator[Place]:
+    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do not fit their bindings."""
     if len(arm.walks) != len(arm.bindings):
         raise ValueError("a binding inside a loop without a walk")
-    for walk in arm.walks:
+    for place, walk in zip(arm.bindings, arm.walks, strict=True):
         _check_walk(walk)
         if walk.special is not None:
             yield walk.special
+        steps = _steps(loop, walk)
+        if isinstance(place.offset, int) and isinstance(walk.stride, int) and steps is not None:
+            yield place._replace(offset=place.offset + steps * walk.stride)
+
+
+def _steps(loop: Loop, walk: Walk) -> int | None:
+    """How many strides a walk goes at most, where that is known."""
+    if walk.alternates:
+        return 1
+    return max(loop.trips - 1 - walk.lag, 0) if isinstance(loop.trips, int) else None
 
 
 def _check_walk(walk: Walk) -> None:

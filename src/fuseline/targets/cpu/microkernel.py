@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
 
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
@@ -19,6 +21,14 @@ registers that the accumulators need (a 7-wide window written out ran at 38 % of
 
 STEPS_PER_ITERATION = 2
 """Steps of a long innermost loop written out per iteration: one hides the loop's own instructions, more only make code."""
+
+
+PARTIAL_STEPS = 256
+"""About how many steps of floats are added up before their sum is added to the total: the rounding error of a sum grows with the length of its
+runs, and this bounds it. A total costs an addition, and a way to the stack and back, per accumulator: under 1 % of the steps between."""
+
+LEAST_STEPS, MOST_STEPS = 160, 384
+"""Partial sums may be this short or nearly this long, so that all can be of one length: a shorter last one is code of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +104,16 @@ class Ahead:
     request: Callable[[Operand, Operand], None]
 
 
+class _Parts(NamedTuple):
+    """Partial sums: those of the loop at `level`, `size` iterations each; None: all of them."""
+
+    level: int
+    size: int | None
+
+
 class TileReduction:
-    """Emits the nest for one tile.
+    """Emits the nest for one tile. Long sums of floats are totals of partial ones (blocked summation, Higham, Accuracy and Stability of
+    Numerical Algorithms, section 4.2).
 
     Args:
         addresses: where each row starts; None when `pulled` supplies the elements.
@@ -122,13 +140,21 @@ class TileReduction:
         self.rows, self.vectors = shape
         self.addresses, self.page, self.skips_padding, self.pulled = addresses, page, skips_padding, pulled
         self.ahead = ahead
+        self._totals: _Totals | None = None
+        self._parts: _Parts | None = None
 
     def emit(self, accumulators: Sequence[Value], always: Sequence[EdgeCheck] = ()) -> list[Value]:
         """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
         addresses = self.addresses
         for check in always:
             addresses = self._selected(addresses, check, 0)
-        return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
+        self._parts = self._partial_sums() if accumulators[0].type.is_float else None
+        if self._parts is None:
+            return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
+        with self.kernel.passing_scratch():
+            self._totals = _Totals(self.kernel, accumulators)
+            self._nest(0, addresses, 0, (), ())
+            return self._totals.values()
 
     def _nest(
         self, level: int, addresses: Sequence[Address] | None, column: Operand, at: tuple[Operand, ...], accumulators: tuple[Value, ...]
@@ -147,31 +173,71 @@ class TileReduction:
             inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
             return self._nest(level + 1, moved, inner, (*at, step), carried)
 
+        if self._parts is not None and level == self._parts.level:
+            return self._in_parts(self._parts, column, lo, hi, point)
+        return self._run(level, column, lo, hi, point, accumulators)
+
+    def _run(
+        self, level: int, column: Operand, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...], first: Operand = 0
+    ) -> tuple[Value, ...]:
+        """One loop of the nest; the innermost one asks for memory meanwhile, its requests numbered from `first`."""
         if self.ahead is not None and level == len(self.axes) - 1 and isinstance(lo, int) and isinstance(hi, int):
-            return self._asking(self.ahead, column, lo, hi, point, accumulators)
-        return self._loop(level, lo, hi, point, accumulators)
+            return self._asking(self.ahead, column, lo, hi, point, carried, first)
+        return self._loop(level, lo, hi, point, carried)
+
+    def _in_parts(self, parts: _Parts, column: Operand, lo: Operand, hi: Operand, point: Step) -> tuple[Value, ...]:
+        """The loop of one partial sum, or, where it is long, of several; what they add up to is in memory."""
+        kernel, totals, (level, size) = self.kernel, self._totals, parts
+        assert totals is not None
+        if size is None:
+            return totals.add(self._run(level, column, lo, hi, point, totals.zeros()))
+        requests = size // self._period(level)
+        whole = kernel.div(kernel.sub(hi, lo), size)
+        done = kernel.add(lo, kernel.mul(whole, size))
+
+        def part(j: Operand) -> tuple[Value, ...]:
+            begin = kernel.add(lo, kernel.mul(j, size))
+            inside = self._run(level, column, 0, size, lambda i, held: point(kernel.add(begin, i), held), totals.zeros(), kernel.mul(j, requests))
+            return totals.add(inside)
+
+        kernel.loop(0, whole, 1, part)
+        if done == hi:
+            return ()
+        return totals.add(self._run(level, column, done, hi, point, totals.zeros(), kernel.mul(whole, requests)))
+
+    def _period(self, level: int) -> int:
+        """Iterations of a loop between requests."""
+        return 1 if self.ahead is None or level < len(self.axes) - 1 else self.ahead.period
+
+    def _partial_sums(self) -> _Parts | None:
+        """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one sum is all."""
+        counts = [axis.extent if isinstance(axis.extent, int) else 2 * PARTIAL_STEPS for axis in self.axes]
+        if prod(counts) < MOST_STEPS:
+            return None
+        level = next(level for level in range(len(counts)) if prod(counts[level + 1 :]) < MOST_STEPS)
+        inside, period = prod(counts[level + 1 :]), self._period(level)
+        sizes = range(period, counts[level], period)
+        even = [size for size in sizes if counts[level] % size == 0 and LEAST_STEPS <= size * inside < MOST_STEPS]
+        if inside * counts[level] < MOST_STEPS:
+            return _Parts(level, None)
+        wanted = max(PARTIAL_STEPS // inside // period, 1) * period
+        return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 
     def _asking(
-        self,
-        ahead: Ahead,
-        column: Operand,
-        lo: int,
-        hi: int,
-        point: Step,
-        carried: tuple[Value, ...],
+        self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand
     ) -> tuple[Value, ...]:
-        """The innermost loop, in runs of `ahead.period` steps with a request before each; the last one may be shorter."""
+        """The innermost loop, in runs of `ahead.period` steps with a request before each, numbered from `first`; the last one may be shorter."""
         kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // ahead.period
 
         def run(j: Operand, *values: Value) -> tuple[Value, ...]:
-            ahead.request(column, j)
+            ahead.request(column, kernel.add(first, j))
             begin = kernel.add(lo, kernel.mul(j, ahead.period))
             return self._loop(level, 0, ahead.period, lambda i, held: point(kernel.add(begin, i), held), values)
 
         carried = kernel.loop(0, whole, 1, run, carried)
         if lo + whole * ahead.period == hi:
             return carried
-        ahead.request(column, whole)
+        ahead.request(column, kernel.add(first, whole))
         return self._loop(level, lo + whole * ahead.period, hi, point, carried)
 
     def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -281,6 +347,32 @@ class TileReduction:
             for v in range(self.vectors):
                 out[row * self.vectors + v] = kernel.fma(spread, vectors[v], out[row * self.vectors + v])
         return tuple(out)
+
+
+class _Totals:
+    """The sums of one tile so far, in scratch: in registers they would stand in the way of the partial sums."""
+
+    def __init__(self, kernel: KernelBuilder, start: Sequence[Value]) -> None:
+        self._kernel, self._type, self._count = kernel, start[0].type, len(start)
+        self._memory = kernel.scratch(self._type.dtype, len(start) * self._type.lanes)
+        self._store(start)
+
+    def zeros(self) -> tuple[Value, ...]:
+        """What a partial sum starts from."""
+        return (self._kernel.const(0.0, self._type.dtype, self._type.lanes),) * self._count
+
+    def add(self, parts: Sequence[Value]) -> tuple[Value, ...]:
+        """Add partial sums; answers that nothing is carried in registers."""
+        self._store([self._kernel.add(total, part) for total, part in zip(self.values(), parts, strict=True)])
+        return ()
+
+    def values(self) -> list[Value]:
+        """The totals."""
+        return [self._kernel.load(self._memory, i * self._type.lanes, self._type.lanes) for i in range(self._count)]
+
+    def _store(self, values: Sequence[Value]) -> None:
+        for i, value in enumerate(values):
+            self._kernel.store(self._memory, i * self._type.lanes, value)
 
 
 def rounded(kernel: KernelBuilder, address: Address, term: RoundedTerm, row: int, i: Operand) -> Address:

@@ -1,0 +1,68 @@
+"""Long sums of floats are totals of partial ones: their rounding error is that of short runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from fuseline.targets.cpu.families.contraction import ContractionFamily
+from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.types import Block, Loop, When
+from fuseline.targets.cpu.microkernel import LEAST_STEPS, MOST_STEPS
+
+from .dispatches import Array, Dispatch, Runner, kernel_of, plan_of, random
+from .test_convolution import convolve, maps_of
+
+CONVOLUTION, CONTRACTION = ConvolutionFamily(), ContractionFamily()
+
+
+def sequential_error(a: Array, w: Array) -> float:
+    """The RMS error of sums that run from the first product to the last in f32."""
+    products = a.astype(np.float32)[:, :, None] * w[None]
+    return rms(np.cumsum(products, axis=1, dtype=np.float32)[:, -1], a.astype(np.float64) @ w)
+
+
+def rms(found: Array, exact: Array) -> float:
+    return float(np.sqrt(((found.astype(np.float64) - exact) ** 2).mean()))
+
+
+@pytest.mark.parametrize("depth", [768, 1152, 3072, 4099])
+def test_a_product_is_as_exact_as_its_partial_sums(depth: int):
+    p = Dispatch((14, depth), (depth, 40), constants=[1])
+    a, w = np.abs(random((14, depth), 0)), random((depth, 40), 1)  # what a relu leaves: partial sums do not stay near 0
+    exact = a.astype(np.float64) @ w
+    (found,) = Runner(CONTRACTION, p.done(p.matmul(p.x[0], p.x[1], 14, 40)))(a, w)
+    assert rms(found, exact) < 0.75 * sequential_error(a, w) * np.sqrt(MOST_STEPS / depth) + 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("channels", [64, 300])
+def test_a_convolution_too(channels: int):
+    p = Dispatch((1, 9, 8, channels), (3, 3, channels, 18), constants=[1])
+    a, w = np.abs(random((1, 9, 8, channels), 0)), random((3, 3, channels, 18), 1)
+    exact = convolve(a.astype(np.float64), w, (1, 1), (1, 1))
+    y = p.multiply_add(p.x[0], p.x[1], p.zeros(1, 7, 6, 18), maps_of(2, (1, 1), (1, 1)), "pppprrr")
+    (found,) = Runner(CONVOLUTION, p.done(y))(a, w)
+    windows = np.lib.stride_tricks.sliding_window_view(a[0], (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2).reshape(42, -1)
+    limit = sequential_error(windows, w.reshape(-1, 18)) * np.sqrt(MOST_STEPS / (9 * channels))
+    assert rms(found.reshape(42, 18), exact.reshape(42, 18)) < 0.75 * limit + 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize(("depth", "parts"), [(383, 1), (320, 1), (384, 2), (480, 2), (672, 3), (768, 3), (3072, 12)])
+def test_parts_are_of_one_length_where_they_can_be(depth: int, parts: int):
+    p = Dispatch((14, depth), (depth, 32), constants=[1])
+    plan = plan_of(CONTRACTION, p.done(p.matmul(p.x[0], p.x[1], 14, 32)), machine())
+    loops = [(loop.lo, loop.hi) for loop in loops_of(kernel_of(CONTRACTION, plan, machine()).body)]
+    assert ((0, parts) in loops) == (parts > 1)
+    assert parts == 1 or LEAST_STEPS <= depth // parts < MOST_STEPS
+
+
+def loops_of(block: Block) -> Iterator[Loop]:
+    for op in block.ops:
+        inner: Sequence[Block] = [op.body] if isinstance(op, Loop) else [op.then, op.otherwise] if isinstance(op, When) else []
+        if isinstance(op, Loop):
+            yield op
+        for body in inner:
+            yield from loops_of(body)

@@ -150,6 +150,29 @@ def test_names_of_later_values_may_appear_inside():
     np.testing.assert_array_equal(found["y"], np.abs(x))
 
 
+def test_a_loop_may_call_a_result_as_its_body_does():
+    body = helper.make_graph(
+        [op("Relu", "s", "y", "inner"), op("Identity", "c", "go", "again")],
+        "body",
+        [info("i", [], TensorProto.INT64), info("c", [], TensorProto.BOOL), info("s", [2, 3])],
+        [info("go", [], TensorProto.BOOL), info("y", [2, 3])],
+    )
+    proto = model([op("Loop", "n - x", body=body)], [info("x", [2, 3]), info("n", [], TensorProto.INT64)])
+    x = RNG.standard_normal((2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(fuseline.compile(proto, threads=1).run({"x": x, "n": np.array(2)})["y"], np.maximum(x, 0))
+
+
+def test_a_constant_that_is_said_twice_is_one():
+    """So are weights of models that were put together from parts; onnxruntime takes them."""
+    constants = [op("Constant", "", "w", f"constant_{i}", value=numpy_helper.from_array(W)) for i in range(2)]
+    x = RNG.standard_normal((2, 3)).astype(np.float32)
+    found = fuseline.compile(model([*constants, op("Add", "x w")]), threads=1)(x)
+    np.testing.assert_array_equal(found, x + W)
+    constants[1].attribute[0].t.CopyFrom(numpy_helper.from_array(W + 1))
+    with pytest.raises(FuselineError, match="E0105 .constant_1.: it defines 'w'"):
+        fuseline.compile(model([*constants, op("Add", "x w")]), target="null")
+
+
 def test_a_reference_to_an_attribute_that_the_caller_lacks_is_its_default():
     body = op("Softmax", "a", "b")
     body.attribute.append(AttributeProto(name="axis", type=AttributeProto.INT, ref_attr_name="ax"))

@@ -127,7 +127,8 @@ class StructuredOp:
         return body_of(self.op)
 
     def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
-        """The extent of every loop, read off the first operand that spells it as a plain dimension; raises ValueError if none does."""
+        """The extent of every loop, read off the first operand that spells it as a plain dimension; of a reduction, off the first one that
+        spells it as a number, where one does. Raises ValueError if none does."""
         if self._extents is None or self._extents[0] is not shapes:
             self._extents = shapes, self._spelled(shapes)
         return self._extents[1]
@@ -136,7 +137,17 @@ class StructuredOp:
         found = extents_of(self.maps, [shapes.dims(value) for value in operands_of(self.op)], self.rank)
         if None in found:
             raise ValueError(f"loop {found.index(None)} of {self.op.name} has no extent")
+        for loop in self.reduction:
+            if not isinstance(found[loop], int):
+                found[loop] = next(self._numbers(shapes, loop), found[loop])
         return tuple([size for size in found if size is not None])
+
+    def _numbers(self, shapes: ShapeAnalysis, loop: int) -> Iterator[int]:
+        """The numbers that operands spell a loop with: where another one says a symbol, the program requires that they are equal."""
+        for map_, value in zip(self.maps, operands_of(self.op), strict=True):
+            for expr, size in zip(map_.results, shapes.dims(value), strict=True):
+                if type(expr) is AffineDimExpr and expr.position == loop and isinstance(size, int):
+                    yield size
 
 
 def extents_of(maps: Sequence[AffineMap], sizes: Sequence[Sequence[Dim]], rank: int) -> list[Dim | None]:

@@ -101,6 +101,15 @@ def test_gelus(op_type: str):
     agree(op_type, {"x": normal(3, 8)}, ["x", *([normal(8)] if op_type in ("BiasGelu", "FastGelu") else [])])
 
 
+@pytest.mark.parametrize("op_type", ["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
+def test_gelus_of_halves(op_type: str):
+    x = normal(3, 8).astype(np.float16)
+    proto = model(op_type, {"x": x}, ["x", *([normal(8).astype(np.float16)] if op_type in ("BiasGelu", "FastGelu") else [])])
+    halves, wide = fuseline.compile(proto, threads=1)(x), fuseline.compile(proto, target="interpreter")(x)
+    assert np.asarray(halves).dtype == np.float16
+    np.testing.assert_allclose(halves, wide, rtol=5e-3, atol=5e-3)
+
+
 @pytest.mark.parametrize(("activation", "parameters"), [("Relu", []), ("LeakyRelu", [0.1]), ("HardSigmoid", [0.2, 0.4])])
 def test_a_fused_convolution(activation: str, parameters: list[float]):
     attributes = {"activation": activation, "activation_params": parameters} if parameters else {"activation": activation}

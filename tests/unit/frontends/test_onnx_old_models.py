@@ -61,6 +61,27 @@ def test_onnxruntime_agrees(name: str):
         np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
 
 
+def test_a_scale_of_another_type_gives_the_result_its_type():
+    inputs = [normal(4, 6, dtype=np.float16), normal(6), normal(6)]
+    proto, feeds = one_node("LayerNormalization", inputs, opset=12), feeds_of(inputs)
+    found = fuseline.compile(proto, threads=1).run(feeds)["o0"]
+    assert found.dtype == np.float32
+    wide = inputs[0].astype(np.float64)
+    wanted = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * inputs[1] + inputs[2]
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_an_early_operator_leaves_the_others_in_their_version():
+    """Unsqueeze has its axes as an attribute before operator set 13."""
+    nodes = [helper.make_node("LayerNormalization", ["x", "s"], ["n"]), helper.make_node("Unsqueeze", ["n"], ["y"], axes=[1])]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, 4] if name == "x" else None) for name in "xy"]
+    scale = onnx.numpy_helper.from_array(normal(4), "s")
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [scale])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    feeds = {"x": normal(3, 4)}
+    np.testing.assert_allclose(fuseline.compile(proto, threads=1).run(feeds)["y"], by_onnxruntime(proto, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("op_type", ["LayerNormalization", "DynamicSlice"])
 def test_of_unknown_rank_on_the_host(op_type: str):
     name = op_type

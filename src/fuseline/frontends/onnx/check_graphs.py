@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx
 from onnx import AttributeProto, TensorProto, checker, defs, helper
@@ -65,28 +65,33 @@ class _Check:
         for index, node in enumerate(nodes):
             name = label_of(node, index)
             self._node(node, name)
+            for graph in inner_graphs(node):
+                self.graph(graph, outer | inputs | set(made), f"{label}/{name}" if label else name)
             for output in filter(None, node.output):
                 if output in made or output in inputs:
                     raise _bad(name, f"it defines {output!r}, which {made.get(output, 'an input or constant')} defines already")
                 if output in outer:
                     raise _bad(name, f"it defines {output!r}, which a graph around it defines already")
                 made[output] = name
-            for graph in inner_graphs(node):
-                self.graph(graph, outer | inputs | set(made), f"{label}/{name}" if label else name)
 
     def _node(self, node: onnx.NodeProto, label: str) -> None:
         domain = standard_domain(node.domain)
         version = version_of(self.opsets, domain, node.op_type)
         if domain not in _CHECKED_DOMAINS or not defs.has(node.op_type, version, domain):
             return
-        if self.opsets.get(domain) != version:
-            self.context.opset_imports = {**self.opsets, domain: version}
         try:
-            checker.check_node(_plain(node, domain), self.context)
+            checker.check_node(_plain(node, domain), self._context(domain, version))
         except checker.ValidationError as error:
             text = str(error).splitlines()[0]
             raise FuselineError("E0105", text, node=label, hint="export the model again, or run onnx.checker on it") from error
         _check_values(node, domain, label)
+
+    def _context(self, domain: str, version: int) -> Any:
+        if self.opsets.get(domain) == version:
+            return self.context
+        context = checker.C.CheckerContext()
+        context.ir_version, context.opset_imports = self.context.ir_version, {**self.opsets, domain: version}
+        return context
 
 
 def _plain(node: onnx.NodeProto, domain: str) -> onnx.NodeProto:

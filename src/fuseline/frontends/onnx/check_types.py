@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from onnx import defs
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import from_onnx, holds
 from fuseline.frontends.onnx.host_values import Value
-from fuseline.frontends.onnx.operator_sets import NEWEST
+from fuseline.frontends.onnx.operator_sets import NEWEST, is_earlier, version_of
 from fuseline.frontends.onnx.tensors import Tensor
 
 _TEXTS = {"float32": "float", "float64": "double"}
@@ -30,7 +30,7 @@ class _Formal:
     alike: bool
 
 
-def check_inputs(op_type: str, domain: str, version: int, inputs: Sequence[Value | None]) -> None:
+def check_inputs(op_type: str, domain: str, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> None:
     """Refuse element types that the operator does not take, or that differ where it has one type variable.
 
     A type that only a later version of the operator takes is let through: nothing else can be meant.
@@ -38,6 +38,7 @@ def check_inputs(op_type: str, domain: str, version: int, inputs: Sequence[Value
     Raises:
         FuselineError: E0105.
     """
+    version, mixed = version_of(opsets, domain, op_type), is_earlier(opsets, domain, op_type)
     formals = _formals(op_type, version, domain)
     bound: dict[str, np.dtype[Any]] = {}
     for number, value in enumerate(inputs if formals else ()):
@@ -47,7 +48,7 @@ def check_inputs(op_type: str, domain: str, version: int, inputs: Sequence[Value
         text = f"tensor({_TEXTS.get(value.dtype.name, value.dtype.name)})"
         if text not in formal.allowed:
             raise FuselineError("E0105", f"input {number} ({formal.name}) is {value.dtype.name}, which {op_type} (version {version}) does not take")
-        if formal.alike and bound.setdefault(formal.variable, value.dtype) != value.dtype:
+        if formal.alike and not mixed and bound.setdefault(formal.variable, value.dtype) != value.dtype:
             other = bound[formal.variable].name
             raise FuselineError(
                 "E0105", f"input {number} ({formal.name}) is {value.dtype.name}, another one {other}: {op_type} takes them of one type"

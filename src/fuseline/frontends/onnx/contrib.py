@@ -44,6 +44,10 @@ class Spelling:
         """A scalar f32 constant."""
         return self.op("Constant", value=numpy_helper.from_array(np.asarray(value, np.float32)))
 
+    def number(self, value: float) -> str:
+        """A scalar constant of the type of the first input."""
+        return self.op("CastLike", self.constant(value), self.input(0))
+
     def real(self, first: int, **attributes: Any) -> str:
         """The numbers behind the quantised input `first`, whose scale and zero point follow it."""
         return self.op("DequantizeLinear", *(self.input(first + i) for i in range(3)), **attributes)
@@ -110,19 +114,19 @@ def _dynamic_matmul(s: Spelling) -> str:
 
 
 def _gelu_of(s: Spelling, x: str) -> str:
-    inner = s.op("Add", s.op("Erf", s.op("Mul", x, s.constant(math.sqrt(0.5)))), s.constant(1.0))
-    return s.op("Mul", s.op("Mul", x, inner), s.constant(0.5))
+    inner = s.op("Add", s.op("Erf", s.op("Mul", x, s.number(math.sqrt(0.5)))), s.number(1.0))
+    return s.op("Mul", s.op("Mul", x, inner), s.number(0.5))
 
 
 def _fast_gelu(s: Spelling) -> str:
     x = s.op("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
-    cube = s.op("Mul", s.op("Mul", x, x), s.op("Mul", x, s.constant(0.044715)))
-    inner = s.op("Tanh", s.op("Mul", s.op("Add", x, cube), s.constant(math.sqrt(2 / math.pi))))
-    return s.op("Mul", s.op("Mul", x, s.op("Add", inner, s.constant(1.0))), s.constant(0.5))
+    cube = s.op("Mul", s.op("Mul", x, x), s.op("Mul", x, s.number(0.044715)))
+    inner = s.op("Tanh", s.op("Mul", s.op("Add", x, cube), s.number(math.sqrt(2 / math.pi))))
+    return s.op("Mul", s.op("Mul", x, s.op("Add", inner, s.number(1.0))), s.number(0.5))
 
 
 def _quick_gelu(s: Spelling) -> str:
-    scaled = s.op("Mul", s.input(0), s.constant(s.attributes.get("alpha", 1.702)))
+    scaled = s.op("Mul", s.input(0), s.number(s.attributes.get("alpha", 1.702)))
     return s.op("Mul", s.input(0), s.op("Sigmoid", scaled))
 
 

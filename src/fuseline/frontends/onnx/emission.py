@@ -182,14 +182,17 @@ def contract(
     """
     program, emit, rank = node.program, node.emit, len(loops)
     wide = accumulator(dtype)
-    left, left_map = program.read(*lhs, rank, emit)
-    right, right_map = program.read(*rhs, rank, emit)
-    if _unfollowed([left_map, right_map], [axis for axis in range(rank) if axis not in out_loops]):
-        left, left_map = program.ssa(lhs[0], emit), dims_map(rank, list(lhs[1]))  # the tensor itself spells what its view or its base leaves out
+    summed = [axis for axis in range(rank) if axis not in out_loops and loops[axis] != 1]
+    sides = [program.read(*side, rank, emit) for side in (lhs, rhs)]
+    for at, (t, axes) in enumerate((lhs, rhs)):
+        if any(loop in axes for loop in _unfollowed([map_ for _, map_ in sides], summed)):
+            sides[at] = program.ssa(t, emit), dims_map(rank, list(axes))  # the tensor itself spells what its view or its base leaves out
     dims = [loops[axis] for axis in out_loops]
-    iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in range(rank)]
+    maps = [*(map_ for _, map_ in sides), dims_map(rank, list(out_loops))]
+    walked = [axis for axis in range(rank) if any(axis in _followed(map_) for map_ in maps)]  # a sum over one element is no loop
+    iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in walked]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
-    op = emit.generic([left, right], [filled(node, 0, dims, wide)], [left_map, right_map, dims_map(rank, list(out_loops))], iterators, body)
+    op = emit.generic([value for value, _ in sides], [filled(node, 0, dims, wide)], [_renumbered(map_, walked) for map_ in maps], iterators, body)
     return cast(node, result(op.results[0], dims, wide), dtype)
 
 

@@ -181,10 +181,14 @@ def _inferred_sizes(type_: TypeProto, sizes: Mapping[str, Dim]) -> Sequence[Dim 
 
 
 def _declared_sizes(node: HostNode, index: int) -> list[int | None] | None:
-    """The sizes that the model itself declares for an output."""
-    shape = node.source.outputs[index].shape
+    """The sizes that the model itself declares for an output; of one that no node reads only the rank counts, as runtimes let such a
+    declaration be wrong."""
+    value = node.source.outputs[index]
+    shape = value.shape
     if shape is None:
         return _declared_by_body(node, index)
+    if not value.uses():
+        return [_declared_size(-1) for _ in shape]
     return [_declared_size(size) for size in shape]
 
 

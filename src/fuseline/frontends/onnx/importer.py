@@ -102,6 +102,7 @@ class Importer:
             except FuselineError as error:
                 self.problems.append(error)
         self.ctx.symbols.update(sizes.symbols)
+        self.program.assumed = frozenset(sizes.symbols.keys() - shapes.keys())
         return scope
 
     def _input(self, value: ir.Value, sizes: InputSizes) -> Value:
@@ -175,7 +176,7 @@ class Importer:
                 raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
             return
         try:
-            check_inputs(node.op_type, _domain(node), version_of(frame.opsets, _domain(node), node.op_type), inputs)
+            check_inputs(node.op_type, _domain(node), frame.opsets, inputs)
             outputs = self._outputs(node, label, inputs, _resolved(node, frame.attributes), frame)
             for value, tensor in zip(node.outputs, outputs, strict=False):
                 if tensor is not None:

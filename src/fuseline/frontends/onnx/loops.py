@@ -90,10 +90,11 @@ class CountedLoop:
     def emit(self, node: OnnxNode, body: StepBody) -> tuple[list[Tensor], list[Tensor]]:
         """The stacks, and the states after the last iteration.
 
-        Sizes too small for an iteration are refused when they are fed. Raises NoNativeLowering where empty inputs are allowed and make no iteration,
-        a state changes its shape, or something inside runs on the host.
+        Sizes too small for an iteration are refused when they are fed. Raises NoNativeLowering where the caller asked for sizes that make no
+        iteration, a state changes its shape, or something inside runs on the host.
         """
-        if (lower_bound(self.trips) or 0) < 1 and all(item.lo < 1 for item in symbols(self.trips)):
+        assumed = node.program.assumed
+        if (lower_bound(self.trips) or 0) < 1 and all(item.lo < 1 and item.name not in assumed for item in symbols(self.trips)):
             raise NoNativeLowering("empty-loop", f"{self.trips} iterations may be none")
         return _Writer(self, node).write(body)
 

@@ -17,8 +17,9 @@ _ML = max(schema.since_version for schema in defs.get_all_schemas() if schema.do
 NEWEST: Mapping[str, int] = {"": defs.onnx_opset_version(), "ai.onnx.ml": _ML}
 """The newest sets of the standard that are known here."""
 
-_EARLIER: Mapping[str, int] = {"LayerNormalization": 17}
-"""Operators that models have before the standard does: onnxruntime registers LayerNormalization since operator set 1 as version 17 defines it."""
+_EARLIER: Mapping[str, int] = {"LayerNormalization": 17, "CastLike": 15}
+"""Operators that models have before the standard does: onnxruntime registers LayerNormalization since operator set 1 as version 17 defines it
+(its scale may have another type than its input, and the result has that type). CastLike comes from what we spell out ourselves."""
 
 
 def operator_sets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
@@ -35,6 +36,11 @@ def operator_sets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
             hint = f"export for operator set {newest} or an earlier one"
             raise FuselineError("E0105", f"operator set {version} of {which}: known are 1 to {newest}", node=name, hint=hint)
     return {**NEWEST, **found}
+
+
+def is_earlier(opsets: Mapping[str, int], domain: str, op_type: str) -> bool:
+    """Whether a model has an operator before the standard does."""
+    return not domain and opsets.get(domain, 1) < _EARLIER.get(op_type, 0)
 
 
 def version_of(opsets: Mapping[str, int], domain: str, op_type: str) -> int:

@@ -2,6 +2,7 @@
 
 the type of a value that is or holds a map     =>   no type; those of the model's inputs are answered beside the model
 sparse initializer, sparse_value of a Constant =>   the dense tensor
+a Constant that stands in a graph twice        =>   one of them, as other runtimes take it
 an output without sizes that is also an input  =>   the type of the input, which the output's would replace
 """
 
@@ -25,6 +26,8 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
     types = {info.name: info.type for info in proto.graph.input if _holds_map(info.type)}
     for graph in graphs(out):
         _complete_outputs(graph)
+        for index in reversed(_repeated_constants(graph)):
+            del graph.node[index]
         _forget_maps(graph)
         graph.initializer.extend(_dense(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
         del graph.sparse_initializer[:]
@@ -35,7 +38,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
 
 
 def _is_special(proto: onnx.ModelProto) -> bool:
-    if any(next(_vague_outputs(graph), None) is not None for graph in graphs(proto)):
+    if any(next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) for graph in graphs(proto)):
         return True
     if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in graphs(proto)):
         return True
@@ -54,6 +57,18 @@ def _vague_outputs(graph: onnx.GraphProto) -> Iterator[tuple[onnx.ValueInfoProto
 def _complete_outputs(graph: onnx.GraphProto) -> None:
     for info, type_ in list(_vague_outputs(graph)):
         info.type.CopyFrom(type_)
+
+
+def _repeated_constants(graph: onnx.GraphProto) -> list[int]:
+    """The numbers of Constant nodes that say again what one before them says."""
+    found: list[int] = []
+    constants: dict[str, int] = {}
+    for index, node in enumerate(graph.node):
+        if node.op_type == "Constant" and len(node.output) == 1:
+            first = constants.setdefault(node.output[0], index)
+            if first != index and node.attribute == graph.node[first].attribute:
+                found.append(index)
+    return found
 
 
 def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

@@ -14,8 +14,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
 from fuseline.frontends.onnx.reshaping import reshape_value
+from fuseline.frontends.onnx.scalars import convert
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.context import CompilerContext, SizeRequirement
@@ -34,11 +35,15 @@ class Mark(NamedTuple):
 
 
 class Program:
-    """Owns the block that nodes append to. What it emits once (sizes, constants) can be taken back with `rollback`."""
+    """Owns the block that nodes append to. What it emits once (sizes, constants) can be taken back with `rollback`.
+
+    `assumed` are the symbols whose bounds nobody gave: they may be 0, unless an operator makes no sense of it.
+    """
 
     def __init__(self, ctx: CompilerContext) -> None:
         self.ctx = ctx
         self.block = Block()
+        self.assumed: frozenset[str] = frozenset()
         self._sizes: dict[Dim, SSAValue] = {}
         self._symbols: dict[str, tuple[SSAValue, int | None]] = {}
         self._squeezed: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -170,20 +175,15 @@ class Program:
         return value
 
     def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
-        """The known sizes in `t` as a tensor of int64; what a model counts in another type is converted where it runs."""
+        """The known sizes in `t` as a tensor; those that a model counts in another type than i64 are converted where they run."""
         assert t.array is not None
-        element = mlir_element(t.dtype)
-        if element != i64:
-            return self._converted(Tensor(np.dtype(np.int64), t.dims, array=t.array), t.dtype, emit)
-        scalars = [self.integer(dim, element, emit) for dim in t.sizes()]
-        return emit.add(tensor.FromElementsOp(*scalars, result_type=tensor_type(element, t.dims))).result
-
-    def _converted(self, sizes: Tensor, dtype: np.dtype[Any], emit: Emitter) -> SSAValue:
-        element = mlir_element(dtype)
-        cast = arith.SIToFPOp if isinstance(element, AnyFloat) else arith.TruncIOp
-        maps, loops = [identity_map(sizes.rank)] * 2, [PARALLEL] * sizes.rank
-        whole, out = self._symbolic(sizes, emit), self.empty(sizes.dims, dtype, emit)
-        return emit.generic([whole], [out], maps, loops, lambda b: [b.op(cast, b.args[0], element)]).results[0]
+        if t.dtype != INDEX_DTYPE:
+            whole = self._symbolic(Tensor(INDEX_DTYPE, t.dims, array=t.array), emit)
+            maps, loops = [identity_map(t.rank)] * 2, [PARALLEL] * t.rank
+            out = self.empty(t.dims, t.dtype, emit)
+            return emit.generic([whole], [out], maps, loops, lambda b: [convert(b, b.args[0], INDEX_DTYPE, t.dtype)]).results[0]
+        elements = [self.integer(dim, i64, emit) for dim in t.sizes()]
+        return emit.add(tensor.FromElementsOp(*elements, result_type=tensor_type(i64, t.dims))).result
 
     def read(self, t: Tensor, loops: Sequence[int | None], rank: int, emit: Emitter) -> tuple[SSAValue, AffineMap]:
         """The tensor behind `t` and the map from `rank` loops to its coordinates, when axis k of `t` follows `loops[k]` (None: stays at 0).

@@ -100,7 +100,7 @@ class InputSizes:
     def _fresh(self, name: str) -> Dim:
         option = self._shapes.get(name)
         if option is None:
-            return symbol(name)
+            return symbol(name, 0)
         if isinstance(option, int):
             return option
         return option[0] if option[0] == option[1] else symbol(name, option[0], option[1])

@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.dtypes import from_onnx, is_float, is_unsigned, mli
 from fuseline.frontends.onnx.emission import BOOL, cast, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import Body
 
 DType = np.dtype[Any]
@@ -281,7 +281,10 @@ def cast_op(node: OnnxNode) -> Tensor:
 @onnx_op("CastLike")
 def cast_like(node: OnnxNode) -> Tensor:
     """Elements as the type of the second input."""
-    return cast(node, node[0], node[1].dtype, asked=True)
+    x, dtype = node[0], node[1].dtype
+    if x.is_constant and is_float(x.dtype) and is_float(dtype):
+        return known(x.numbers().astype(dtype), name=x.name)
+    return cast(node, x, dtype, asked=True)
 
 
 # -- two and more operands -----------------------------------------------------------------------------------------------------

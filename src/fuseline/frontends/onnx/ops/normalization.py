@@ -128,7 +128,7 @@ def layer_norm(node: OnnxNode) -> Tensor | Sequence[Tensor | None]:
         out = b.op(arith.MulfOp, b.op(arith.MulfOp, b.op(arith.SubfOp, e, m), r), rest[0])
         return b.op(arith.AddfOp, out, rest[1]) if len(rest) > 1 else out
 
-    out = cast(node, elementwise(node, [wide, mean, inverse, *weights], dtype, body), x.dtype)
+    out = cast(node, elementwise(node, [wide, mean, inverse, *weights], dtype, body), scale.dtype)
     if node.output_count == 1:
         return out
     stash = from_onnx(ir.DataType(node.integer("stash_type", 1)))

@@ -230,6 +230,8 @@ def cumulative(node: OnnxNode) -> Tensor:
     axis = normal_axis(int(node[1].numbers().reshape(-1)[0]), x.rank)
     exclusive, reverse = bool(node.integer("exclusive")), bool(node.integer("reverse"))
     product_ = node.op_type == "CumProd"
+    if x.dims[axis] == 1:
+        return x if not exclusive else result(filled(node, 1 if product_ else 0, x.dims, x.dtype), x.dims, x.dtype)
     wide = accumulator(x.dtype)
     element = mlir_element(wide)
     predicate = ("sgt" if exclusive else "sge") if not reverse else ("slt" if exclusive else "sle")

@@ -26,6 +26,8 @@ def takes_pairs(problem: Problem, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
     """Whether the innermost axis is walked in pairs: they are neighbours on the left, and the columns are laid out for it."""
     if not problem.narrow or not problem.reduction or rhs_mode not in ("constant", "packed") or lhs_mode == "pulled":
         return False
+    if not isinstance(problem.reduction[-1].extent, int):
+        return False  # whether a last step stands alone is known when it runs
     return lhs_mode == "packed" or all(_in_pairs(problem, segment) for segment in problem.segments)
 
 

@@ -18,7 +18,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Options that are one word of a few."""
 
-_FLAGS = ("plan_strict", "verify_each")
+_FLAGS = ("plan_strict", "verify_each", "poison")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class CompileOptions:
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
     process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`,
     `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
+    `poison` is for tests: the program overwrites memory that nothing needs any more after every step.
     """
 
     target: str = "cpu"
@@ -41,6 +42,7 @@ class CompileOptions:
     numerics: str = "default"
     emit: str | None = None
     verify_each: bool = False
+    poison: bool = False
     progress: Progress | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 

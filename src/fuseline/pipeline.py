@@ -301,7 +301,7 @@ def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, targe
     start = time.perf_counter()
     with border("schedule"):
         branches = _compile_branches(module, ctx, options) if target.makes_artifacts else {}
-        schedule = build_schedule(ctx, module)
+        schedule = build_schedule(ctx, module, poison=options.poison)
         constants = pack_constants(schedule, kernels)
         _add_seconds(ctx, "schedule", start)
         record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")

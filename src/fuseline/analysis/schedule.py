@@ -135,7 +135,20 @@ class LoopStep:
     nodes: tuple[str, ...] = ()
 
 
-Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep | LoopStep
+@dataclass(frozen=True, slots=True)
+class PoisonStep:
+    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`: outputs are, too.
+
+    Only programs that tests ask for have such steps.
+    """
+
+    live: tuple[tuple[Dim, Dim], ...]
+    wave: int
+    begins: bool = False
+    label: str = "poison"
+
+
+Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep | LoopStep | PoisonStep
 
 
 def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:

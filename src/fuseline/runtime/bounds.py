@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, TensorSpec, Walk
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, TensorSpec, Walk
 from fuseline.runtime.signatures import COUNT, Buffer, Signature
 from fuseline.runtime.sizes import SizeEvaluator, symbols_of
 
@@ -66,6 +66,8 @@ class Bounds:
             if isinstance(step, HostCall):
                 if whole:
                     self._call(step)
+            elif isinstance(step, Poison):
+                continue  # touches nothing but the arena, as far as that goes
             elif isinstance(step, Loop):
                 trips = self._evaluate(step.trips)
                 for command in step.commands if trips > 0 else ():

@@ -17,7 +17,8 @@ from fuseline.runtime.command_table import Addresses, CommandTable, LoopRow, Thr
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.ownership import Held
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec, is_held
+from fuseline.runtime.poison import poison, poison_array
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, Step, TensorSpec, is_held
 from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
@@ -103,12 +104,12 @@ class Execution:
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
         self._bounds = Bounds(program, code.kernels, [len(constant) for constant in code.constants], values)
         self._bounds.check(program, whole=not stage)
-        native = [step for step in program.steps if not isinstance(step, HostCall)]
+        native = [step for step in program.steps if isinstance(step, Command | Loop)]
         grids = [_grids(step, evaluate) for step in native]
         self.threads = 1 if sum(step.cost_ns for step in grids) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
-        self._arena = workspace.arena
+        self._arena, self._scratch = workspace.arena, workspace.scratch
         self._arena_at, self._constants_at = address_of(workspace.arena), [address_of(constant) for constant in code.constants]
         self._table = CommandTable(
             [row for step in native for row in _rows(step, evaluate)],
@@ -176,13 +177,23 @@ class Execution:
 
     # host calls ------------------------------------------------------------------------------------------------------------------------
 
-    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall], launch: Launch, values: Values) -> None:
+    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall | Poison], launch: Launch, values: Values) -> None:
         for item in ranges:
             if isinstance(item, HostCall):
                 self.keep(item, self.call(item, values), values)
                 continue
+            if isinstance(item, Poison):
+                self._poison(item, values)
+                continue
             self._table.set_range(*item)
             launch(self._table.address)
+
+    def _poison(self, step: Poison, values: Values) -> None:
+        poison(self._arena, [(self._evaluate(offset), self._evaluate(length)) for offset, length in step.live])
+        poison(self._scratch)
+        for output in values.outputs if step.begins else ():
+            if output is not None:
+                poison_array(output)
 
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
@@ -250,17 +261,17 @@ def _rows(step: Command | Loop, evaluate: SizeEvaluator) -> Sequence[Arm | LoopR
 
 def _row_count(step: Step) -> int:
     """How many rows a step has in the command table; a loop has one more than its commands."""
-    if isinstance(step, HostCall):
-        return 0
-    return len(step.arms) if isinstance(step, Command) else 1 + sum(len(command.arms) for command in step.commands)
+    if isinstance(step, Loop):
+        return 1 + sum(len(command.arms) for command in step.commands)
+    return len(step.arms) if isinstance(step, Command) else 0
 
 
-def _ranges(program: Program) -> list[tuple[int, int] | HostCall]:
-    """The steps as ranges of consecutive rows with the host calls between them."""
-    out: list[tuple[int, int] | HostCall] = []
+def _ranges(program: Program) -> list[tuple[int, int] | HostCall | Poison]:
+    """The steps as ranges of consecutive rows with what Python does between them."""
+    out: list[tuple[int, int] | HostCall | Poison] = []
     row = first = 0
     for step in program.steps:
-        if not isinstance(step, HostCall):
+        if isinstance(step, Command | Loop):
             row += _row_count(step)
             continue
         out += [(first, row), step] if row > first else [step]

@@ -139,7 +139,17 @@ class Loop(NamedTuple):
     label: str = ""
 
 
-Step: TypeAlias = Command | HostCall | Loop
+class Poison(NamedTuple):
+    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`: outputs are, too.
+
+    Only programs that tests ask for have such steps.
+    """
+
+    live: tuple[tuple[Size, Size], ...]
+    begins: bool = False
+
+
+Step: TypeAlias = Command | HostCall | Loop | Poison
 
 
 class Program(NamedTuple):
@@ -232,6 +242,8 @@ def _place_from_json(data: list[Any]) -> Place:
 
 
 def _step_to_json(step: Step) -> list[Any]:
+    if isinstance(step, Poison):
+        return ["poison", step.live, step.begins]
     if isinstance(step, Loop):
         return ["loop", step.trips, [_command_to_json(command) for command in step.commands], step.barrier, step.label]
     return _command_to_json(step) if isinstance(step, Command) else _host_to_json(step)
@@ -285,6 +297,8 @@ def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
 
 def _step_from_json(data: list[Any]) -> Step:
     kind = cast(str, data[0])
+    if kind == "poison":
+        return Poison(tuple((size_from_json(offset), size_from_json(length)) for offset, length in data[1]), bool(data[2]))
     if kind == "host":
         _, executor, node, inputs, outputs, label, arena_bytes = data
         operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Step, TensorSpec, Walk
+from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, Step, TensorSpec, Walk
 from fuseline.runtime.sizes import Size, symbol_of, symbols_of
 
 ENTRIES = ("run", "worker")
@@ -113,6 +113,8 @@ def _check_symbols(program: Program) -> None:
             _require_known(_tensor_sizes(step.inputs), known)
             known |= {symbol_of(size) for tensor in step.outputs if tensor is not None for size in tensor.dims}
             _require_known([*_tensor_sizes(step.outputs), step.arena_bytes], known)
+        elif isinstance(step, Poison):
+            _require_known((size for extent in step.live for size in extent), known)
         else:
             _require_known(_sizes(step), known)
     _require_known((size for spec in program.outputs if spec.slot is None for size in spec.dims), known)
@@ -144,7 +146,7 @@ def _sizes(step: Command | Loop) -> Iterator[Size]:
 
 def arms_of(step: Step) -> Sequence[Arm]:
     """The grids that a step launches."""
-    if isinstance(step, HostCall):
+    if isinstance(step, HostCall | Poison):
         return ()
     return [arm for command in step.commands for arm in command.arms] if isinstance(step, Loop) else step.arms
 

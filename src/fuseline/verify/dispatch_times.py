@@ -14,7 +14,7 @@ import numpy as np
 
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime.feeds import admit, bind_sizes
-from fuseline.runtime.program import HostCall, Loop, Step
+from fuseline.runtime.program import Command, Loop, Step
 from fuseline.runtime.sizes import Size, SizeEvaluator
 
 REPEATS = 20
@@ -41,7 +41,7 @@ def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:
     if isinstance(step, Loop):
         for command in step.commands:
             yield Loop(1, (command,), barrier=True), command.label, step.trips
-    elif not isinstance(step, HostCall):
+    elif isinstance(step, Command):
         yield step._replace(barrier=True), step.label, 1
 
 

@@ -50,10 +50,8 @@ WAYS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["cpu", "interpreter"])
-@pytest.mark.parametrize("way", WAYS)
-def test_what_the_host_holds_outlives_its_memory(way: str, target: str) -> None:
-    """The product lies in the arena; the host holds it while a softmax and another product take its place."""
+def way_model(way: str) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """The product lies in the arena; the host holds it while a softmax and another product take its place. The model, and feeds."""
     (x, w), more = _data(), [node("Slice", ["a", "zeros", "ones", "zeros"], ["first"])] if "parts" in way else []
     (*making, reading), after = WAYS[way], [node("Softmax", ["x"], ["c"], axis=0), node("MatMul", ["c", "w"], ["e"])]
     nodes = [node("MatMul", ["x", "w"], ["a"]), *more, *making, *after, reading]
@@ -61,7 +59,13 @@ def test_what_the_host_holds_outlives_its_memory(way: str, target: str) -> None:
     if way == "loop":
         inputs, feeds = [*inputs, ("n", I64, [])], {"x": x, "n": np.array(0)}
     constants = {"zero": np.array(0), "zeros": np.array([0]), "ones": np.array([1])} if way in ("sequence", "sequence of sequences' parts") else {}
-    model = _model(nodes, inputs, ["y", "e"], w=w, **constants)
+    return _model(nodes, inputs, ["y", "e"], w=w, **constants), feeds
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_the_host_holds_outlives_its_memory(way: str, target: str) -> None:
+    (model, feeds), (x, w) = way_model(way), _data()
     program = fuseline.compile(model, threads=1, fusion="none", target=target)
     for sign in (1, -1):
         out = program.run({**feeds, "x": sign * x})

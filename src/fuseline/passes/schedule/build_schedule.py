@@ -15,14 +15,18 @@ from fuseline.ir.flow import DispatchOp
 from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, TensorUse
 from fuseline.passes.schedule.order_dispatches import earliest_waves, live_waves, makers_in, needs_of, number_transients, waves_of
 from fuseline.passes.schedule.plan_transients import Transient, plan_transients
+from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
 
 InPlace = Callable[[DispatchOp], Mapping[int, int]]
 """Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""
 
 
-def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None) -> Schedule:
-    """The schedule of `@main` in `module`, which must be outlined. Raises FuselineError (E0305) for what is not schedulable."""
+def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None, poison: bool = False) -> Schedule:
+    """The schedule of `@main` in `module`, which must be outlined; with `poison` it overwrites dead memory after every step.
+
+    Raises FuselineError (E0305) for what is not schedulable.
+    """
     graph = read_main(ctx, module)
     transients, waves = number_transients(graph.nodes), waves_of(graph)
     live = live_waves(needs_of(graph.nodes, transients), waves)
@@ -33,6 +37,8 @@ def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace 
     order = sorted(range(len(waves)), key=lambda i: (waves[i], i))
     renumbered = {wave: rank for rank, wave in enumerate(sorted(set(waves)))}
     steps = [_step(graph.nodes[i], renumbered[waves[i]], slots, plan.bytes_at(waves[i])) for i in order]
+    if poison:
+        steps = list(poison_dead_memory(steps, [graph.nodes[i] for i in order], slots))
     symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
     constants = tuple(graph.constants)
     borders = tuple(graph.inputs), tuple(graph.outputs)

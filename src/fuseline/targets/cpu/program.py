@@ -13,6 +13,7 @@ from fuseline.analysis.schedule import (
     LoopStep,
     Operand,
     PackedConstants,
+    PoisonStep,
     Schedule,
     SizesStep,
     Slot,
@@ -150,6 +151,8 @@ class _ProgramBuilder:
                 yield self._loop(step, barrier)
             elif isinstance(step, HostStep):
                 yield self._host(step)
+            elif isinstance(step, PoisonStep):
+                yield p.Poison(tuple((_size(offset), _size(length)) for offset, length in step.live), step.begins)
             else:
                 yield self._command(step, barrier)
 
@@ -289,7 +292,7 @@ def _used_sizes(step: Step) -> Iterable[Dim]:
 
 
 def _operands(step: Step) -> tuple[Operand, ...]:
-    if isinstance(step, LoopStep):
+    if isinstance(step, LoopStep | PoisonStep):
         return ()
     if isinstance(step, SizesStep):
         return (step.target,)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.schedule import CopyStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step
+from fuseline.analysis.schedule import CopyStep, HostStep, LoopStep, Operand, PoisonStep, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.runtime import host
@@ -21,6 +21,7 @@ from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.ownership import Held, hand_out, lend
+from fuseline.runtime.poison import PATTERN, poison, poison_array
 from fuseline.runtime.program import Program
 from fuseline.targets.null.borders import runtime_sizes
 
@@ -77,6 +78,8 @@ class InterpretedSession:
             memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
         elif isinstance(step, HostStep):
             memory.keep(step, self._call(step, memory))
+        elif isinstance(step, PoisonStep):
+            poison(memory.arena, [(d.evaluate(offset, memory.sizes), d.evaluate(length, memory.sizes)) for offset, length in step.live])
         else:
             sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
             memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]))
@@ -103,7 +106,7 @@ class _Memory:
             if boundary.slot is not None:
                 self.held[boundary.slot] = lend(array if is_tensor_type(boundary.type) else release(array))
         initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
-        self.arena = np.full(d.evaluate(initial, sizes), 0xFF, np.uint8)
+        self.arena = np.full(d.evaluate(initial, sizes), PATTERN, np.uint8)
         self._outputs: dict[int, Array] = {}
 
     def results(self) -> list[Any]:
@@ -117,6 +120,7 @@ class _Memory:
         boundary = self.schedule.outputs[index]
         if index not in self._outputs:
             self._outputs[index] = np.empty([d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype))
+            poison_array(self._outputs[index])
         return self._outputs[index]
 
     def keep(self, step: HostStep, answers: Sequence[Any]) -> None:
@@ -134,7 +138,7 @@ class _Memory:
     def _grow(self, step: HostStep) -> None:
         missing = d.evaluate(step.arena_bytes, self.sizes) - self.arena.size
         if missing > 0:
-            self.arena = np.concatenate([self.arena, np.full(missing, 0xFF, np.uint8)])
+            self.arena = np.concatenate([self.arena, np.full(missing, PATTERN, np.uint8)])
 
     def dtype(self, operand: Operand) -> np.dtype[Any]:
         """The dtype of an operand."""

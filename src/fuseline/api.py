@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from fuseline.arguments import path_option, thread_count, wrong
+from fuseline.arguments import key_list, path_option, thread_count, wrong
 from fuseline.border import border, coded
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_host
@@ -151,17 +151,21 @@ class CompiledModel:
         return self.record.decisions
 
     @border("save")
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the program as one file, at once or not at all. Raises FuselineError E0502."""
-        self.session.artifact.save(path_option("path", path))
+    def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
+        """Writes the program as one file, at once or not at all; `sign`: the path of a private Ed25519 key to sign it with.
+
+        Raises FuselineError: E0502, and E0501 or E0503 for the key.
+        """
+        given = {} if sign is None else {"sign": sign}
+        self.session.artifact.save(path_option("path", path), **given)
 
     @border("save")
-    def to_bytes(self) -> bytes:
-        """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code."""
+    def to_bytes(self, *, sign: Any = None) -> bytes:
+        """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code, otherwise as `save` does."""
         artifact = self.session.artifact
         if not isinstance(artifact, Artifact):
             raise FuselineError("E0502", "a program without code cannot be stored", hint="compile for cpu")
-        return artifact_bytes(artifact)
+        return artifact_bytes(artifact, sign=sign)
 
     def __repr__(self) -> str:
         ends = ", ".join(item.name for item in self.inputs), ", ".join(item.name for item in self.outputs)
@@ -269,13 +273,21 @@ def compile(
 
 
 @border("load")
-def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False, **choices: Any) -> CompiledModel:
-    """The artifact at `path`; `verify` checks the digest of every constant, too.
+def load(
+    path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False, trusted: Sequence[Any] | None = None, **choices: Any
+) -> CompiledModel:
+    """The artifact at `path`. An artifact is code: load what you trust.
 
-    Raises FuselineError: E0401, E0402, E0403 for the file; E0501 for an argument of `compile`, which has no say in what is compiled already.
+    Args:
+        threads: threads per run; None: as many as it was compiled for.
+        verify: check the digest of every constant, too.
+        trusted: public keys (paths of key files, or 32 bytes each); the artifact must be signed with the private key of one (docs/runtime.md).
+
+    Raises FuselineError: E0401, E0402, E0403 for the file; E0406 for its signature;
+    E0501 for an argument of `compile`, which has no say in what is compiled already.
     """
     refuse_choices(choices)
-    return CompiledModel(load_session(path_option("path", path), threads=thread_count(threads), verify=verify))
+    return CompiledModel(load_session(path_option("path", path), threads=thread_count(threads), verify=verify, trusted=key_list(trusted)))
 
 
 def refuse_choices(choices: Mapping[str, Any]) -> None:

@@ -39,6 +39,15 @@ def path_option(option: str, value: object) -> Path:
     return Path(cast("str", value))
 
 
+def key_list(keys: object) -> list[Any] | None:
+    """A list of keys, or None; raises FuselineError (E0501) for anything else, one key included."""
+    if keys is None:
+        return None
+    if not isinstance(keys, list | tuple):
+        raise wrong("trusted", keys, "a list of keys")
+    return list(cast("Sequence[object]", keys))
+
+
 def paths(option: str, value: object) -> tuple[Path, ...]:
     """A list of paths; raises FuselineError (E0501) for anything else, one path included."""
     if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Sequence):

@@ -33,6 +33,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0403": "artifact needs CPU features that this machine lacks",
     "E0404": "object code cannot be linked",
     "E0405": "memory or threads cannot be had",
+    "E0406": "artifact is not signed by a trusted key",
     "E0501": "option is wrong",
     "E0502": "output cannot be written",
     "E0503": "optional dependency is missing",

@@ -46,8 +46,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # Parts that may use only these third-party packages (besides the standard library).
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
-    # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them.
-    "runtime": ("numpy", "ml_dtypes", "onnx"),
+    # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them,
+    # cryptography where a key is given.
+    "runtime": ("numpy", "ml_dtypes", "onnx", "cryptography"),
     "report": ("msgspec", "rich", "jinja2"),
 }
 

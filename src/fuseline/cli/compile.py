@@ -12,6 +12,7 @@ from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
+from fuseline.errors import FuselineError
 from fuseline.report.statistics import statistics_json, statistics_table
 from fuseline.report.units import plural
 
@@ -21,11 +22,14 @@ from fuseline.report.units import plural
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for standard output.")
 @click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.")
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
+@click.option("--sign", "key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the artifact with this private Ed25519 key.")
 @rules_listing_option
 @compile_options
 @threads_option
 @json_option
-def compile(model: Path | None, output: Path | None, stage: str | None, with_stats: bool, list_rules: bool, as_json: bool, **options: Any) -> None:
+def compile(
+    model: Path | None, output: Path | None, stage: str | None, with_stats: bool, key: Path | None, list_rules: bool, as_json: bool, **options: Any
+) -> None:
     """Compile MODEL to an artifact that `fuseline run` and `fuseline.load` take."""
     if list_rules:
         show_rules(options["rules"], "compile", as_json=as_json)
@@ -35,14 +39,16 @@ def compile(model: Path | None, output: Path | None, stage: str | None, with_sta
     require_model(model, "compile")
     refuse_two_documents(output, as_json)
     if stage is not None:
+        if key is not None:
+            raise FuselineError("E0501", "--sign is for artifacts, and --emit makes none")
         _emit_stage(model, stage, output, as_json, options)
         return
     program = compiled(model, options)
     path = output or model.with_suffix(".fuse")
     if is_stdout(path):
-        deliver(path, program.to_bytes())
+        deliver(path, program.to_bytes(sign=key))
         return
-    program.save(path)
+    program.save(path, sign=key)
     if as_json:
         written = {"model": str(model), "output": str(path), "bytes": path.stat().st_size, "warnings": program.record.warnings}
         emit("compile", {**written, **statistics_json(program.record)})

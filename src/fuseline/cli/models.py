@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,20 @@ def is_artifact(path: Path) -> bool:
     return path.suffix == ARTIFACT_SUFFIX
 
 
-def compiled(path: Path, options: Mapping[str, Any]) -> CompiledModel:
-    """The program behind a MODEL argument: loaded or compiled with `options` (keyword arguments of `fuseline.compile`)."""
+def compiled(path: Path, options: Mapping[str, Any], *, trusted: Sequence[str] | None = None) -> CompiledModel:
+    """The program behind a MODEL argument: loaded (signed by one of the keys `trusted`, if given) or compiled with `options`.
+
+    `options` are keyword arguments of `fuseline.compile`.
+    """
     import fuseline
 
     if not _exists(path):
         raise FuselineError("E0101", "no such file", node=str(path), hint="check the path")
     if is_artifact(path):
         refuse_compile_options(options)
-        return fuseline.load(path, threads=options.get("threads"))
+        return fuseline.load(path, threads=options.get("threads"), trusted=trusted)
+    if trusted is not None:
+        raise FuselineError("E0501", "--trusted is for artifacts: a model is not signed", node=str(path), hint="compile it, and sign the artifact")
     with progress(f"compiling {path.name}") as report:
         program = fuseline.compile(path, progress=report, **options)
     warn(program.record.warnings)

@@ -29,18 +29,27 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Path(path_type=Path), help="Folder for one .npy per output; - writes the first to standard output.")
 @click.option("--check", "peer", metavar="PEER", help="Compare with onnxruntime or openvino on the same feeds.")
 @click.option("--tolerance", type=float, default=None, help="Largest difference, as a part of the largest magnitude (default 1e-4).")
+@click.option("--trusted", multiple=True, metavar="KEY", help="Run an artifact only if it is signed by the private key of this public one.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
 @compile_options
 @threads_option
 @json_option
 def run(
-    model: Path, inputs: tuple[str, ...], output: Path | None, peer: str | None, tolerance: float | None, seed: int, as_json: bool, **options: Any
+    model: Path,
+    inputs: tuple[str, ...],
+    output: Path | None,
+    peer: str | None,
+    tolerance: float | None,
+    trusted: tuple[str, ...],
+    seed: int,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run MODEL (an ONNX file or a .fuse artifact) once and show, save or check its outputs."""
     refuse_two_documents(output, as_json)
     if peer is not None:
         require_onnx(model, "--check")
-    program = compiled(model, options)
+    program = compiled(model, options, trusted=trusted or None)
     given = parse_feeds(inputs, [item.name for item in program.inputs])
     hints = model_hints(model)
     feeds = complete_feeds(program, given, hints, seed)

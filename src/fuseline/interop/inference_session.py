@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from fuseline.arguments import thread_count, wrong
+from fuseline.arguments import key_list, thread_count, wrong
 from fuseline.border import border, coded
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
@@ -64,6 +64,7 @@ class InferenceSession:
         path_or_bytes: an ONNX file, a .fuse artifact, or the bytes of either.
         sess_options: anything with `intra_op_num_threads` (0: all processors); the rest of it is ignored.
         providers, provider_options: accepted and ignored: the program runs on the CPU.
+        trusted: public keys, of which one must have signed the artifact (`fuseline.load`).
         more: arguments of `fuseline.compile` (not with an artifact); what else onnxruntime takes is ignored.
 
     Raises FuselineError as `fuseline.compile` and `fuseline.load` do, E0501 for a compile option given with an artifact.
@@ -76,12 +77,14 @@ class InferenceSession:
         sess_options: Any = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
+        *,
+        trusted: Sequence[Any] | None = None,
         **more: Any,
     ) -> None:
         del providers, provider_options
         self._options = sess_options
         chosen = {name: value for name, value in more.items() if name in _OPTIONS}
-        self._session = _session(path_or_bytes, _threads(sess_options), chosen)
+        self._session = _session(path_or_bytes, _threads(sess_options), key_list(trusted), chosen)
         self._dtypes = {spec.name: None if spec.slot is not None else dtype_named(spec.dtype) for spec in self._session.inputs}
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
@@ -201,14 +204,16 @@ def _threads(sess_options: Any) -> int | None:
     return thread_count(getattr(sess_options, "intra_op_num_threads", 0) or None)
 
 
-def _session(source: Any, threads: int | None, chosen: Mapping[str, Any]) -> Session:
+def _session(source: Any, threads: int | None, trusted: Sequence[Any] | None, chosen: Mapping[str, Any]) -> Session:
     from fuseline.api import compile, refuse_choices, source_of
 
     data = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else None
     if data is not None and data.startswith(MAGIC):
         refuse_choices(chosen)
-        return Session(artifact_from_bytes(data), threads=threads).open()
+        return Session(artifact_from_bytes(data, trusted=trusted), threads=threads).open()
     if data is None and isinstance(source, str | os.PathLike) and os.fspath(cast("str", source)).endswith(ARTIFACT_SUFFIX):
         refuse_choices(chosen)
-        return Session(read_artifact(cast("str", source)), threads=threads).open()
+        return Session(read_artifact(cast("str", source), trusted=trusted), threads=threads).open()
+    if trusted is not None:
+        raise FuselineError("E0501", "trusted is for artifacts: a model is not signed", hint="compile it, and sign the artifact")
     return cast(Session, compile(source_of(source), threads=threads, **chosen).session)

@@ -5,7 +5,8 @@ File layout (little-endian):
     0    magic "FUSELINE", u32 format version, u32 0, u64 header bytes, u64 file bytes
     32   SHA-256 of bytes 0..31 and of the header
     64   header: JSON (program, machine, CPU features, and offset, length, digest of each section)
-         sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records, constants
+         sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records, constants, and
+         (where it is signed) the signature of bytes 0..63
 
 Header, image and records are always verified; each constant carries its own digest, verified on request. Every number of the header is checked
 against the file: it was signed by nobody.
@@ -18,7 +19,7 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -34,6 +35,7 @@ from fuseline.runtime.memory import Bytes
 from fuseline.runtime.program import Program, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
 from fuseline.runtime.signatures import CodeTable, Signature, split_table, with_table
+from fuseline.runtime.signing import SIGNED_BYTES, check_signature, signer
 
 MAGIC = b"FUSELINE"
 ARTIFACT_SUFFIX = ".fuse"
@@ -64,24 +66,28 @@ class Artifact(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     kernels: Mapping[int, Sequence[Signature]] | None = None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file at once: beside `path` under a temporary name, then renamed. Raises FuselineError (E0502)."""
-        write_file(path, lambda file: _write(self, file))
+    def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
+        """Write the file at once: beside `path` under a temporary name, then renamed. `sign`: a private key (`fuseline.runtime.signing`).
+
+        Raises FuselineError: E0502, and E0501 or E0503 for the key.
+        """
+        seal = None if sign is None else signer(sign)
+        write_file(path, lambda file: _write(self, file, seal))
 
 
-def artifact_bytes(artifact: Artifact) -> bytes:
+def artifact_bytes(artifact: Artifact, *, sign: Any = None) -> bytes:
     """The artifact as its file would be."""
     file = BytesIO()
-    _write(artifact, file)
+    _write(artifact, file, None if sign is None else signer(sign))
     written = file.getvalue()
     return written.ljust(_PREAMBLE.unpack_from(written)[4], b"\0")  # an empty last section ends behind what was written
 
 
-def artifact_from_bytes(data: bytes) -> Artifact:
-    """The artifact that `artifact_bytes` wrote; raises as `read_artifact` does."""
-    name, file = "an artifact inside another", BytesIO(data)
+def artifact_from_bytes(data: bytes, *, trusted: Sequence[Any] | None = None) -> Artifact:
+    """The artifact that `artifact_bytes` wrote; `trusted` and what is raised are as for `read_artifact`."""
+    name, file = "an artifact in memory", BytesIO(data)
     header = _read_header(name, file.read(_HEADER_AT), file, len(data))
-    return _decoded(name, header, _aligned(data), False)
+    return _decoded(_Asked(name, trusted=trusted), header, _aligned(data))
 
 
 def _aligned(data: bytes) -> Bytes:
@@ -91,12 +97,13 @@ def _aligned(data: bytes) -> Bytes:
     return whole
 
 
-def _write(artifact: Artifact, file: BinaryIO) -> None:
+def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | None = None) -> None:
     """Sections first, so that digests are known when the header goes in front of them; each byte passes memory once."""
     program = program_to_json(artifact.program)
     image = with_table(artifact.code, CodeTable(artifact.entries, artifact.fixups, artifact.kernels, program_digest(program)))
-    blocks: list[bytes | Bytes] = [image, artifact.records, *artifact.constants]
-    header_bytes = len(_header(artifact, program, [(0, len(b), "0" * 64) for b in blocks], wide=True))
+    blocks: list[bytes | Bytes] = [image, artifact.records, *artifact.constants, *([] if seal is None else [bytes(SIGNED_BYTES)])]
+    signed = seal is not None
+    header_bytes = len(_header(artifact, program, [(0, len(b), "0" * 64) for b in blocks], signed, wide=True))
     position = _HEADER_AT + header_bytes
     sections: list[tuple[int, int, str]] = []
     for block in blocks:
@@ -105,10 +112,14 @@ def _write(artifact: Artifact, file: BinaryIO) -> None:
         sections.append((position, len(block), _write_block(file, block)))
         position += len(block)
     file.truncate(position)
-    header = _header(artifact, program, sections).ljust(header_bytes)
+    header = _header(artifact, program, sections, signed).ljust(header_bytes)
     preamble = _PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, header_bytes, position)
+    start = preamble + hashlib.sha256(preamble + header).digest()
     file.seek(0)
-    file.write(preamble + hashlib.sha256(preamble + header).digest() + header)
+    file.write(start + header)
+    if seal is not None:
+        file.seek(sections[-1][0])
+        file.write(seal(start))
 
 
 def program_digest(program: Mapping[str, Any]) -> str:
@@ -127,7 +138,7 @@ def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
 _WIDEST_OFFSET = 10**15
 
 
-def _header(artifact: Artifact, program: Mapping[str, Any], sections: Sequence[tuple[int, int, str]], *, wide: bool = False) -> bytes:
+def _header(artifact: Artifact, program: Mapping[str, Any], sections: Sequence[tuple[int, int, str]], signed: bool, *, wide: bool = False) -> bytes:
     """The header's JSON; `wide` writes offsets at their greatest width, to know how much room the header may need."""
     rows = [[_WIDEST_OFFSET if wide else offset, length, digest] for offset, length, digest in sections]
     return json.dumps(
@@ -139,7 +150,8 @@ def _header(artifact: Artifact, program: Mapping[str, Any], sections: Sequence[t
             "metadata": dict(artifact.metadata),
             "image": rows[0],
             "records": rows[1],
-            "constants": rows[2:],
+            "constants": rows[2:-1] if signed else rows[2:],
+            "signature": rows[-1] if signed else None,
         },
         separators=(",", ":"),
     ).encode()
@@ -149,11 +161,20 @@ def _damaged(path: str, detail: str) -> FuselineError:
     return FuselineError("E0401", detail, node=path, hint="compile the model again")
 
 
-def read_artifact(path: str | os.PathLike[str], *, verify: bool = False) -> Artifact:
-    """Read and check the file at `path`; constants stay memory-mapped and are only read through with `verify`.
+class _Asked(NamedTuple):
+    """What a reader wants of the file called `name` beside its content: digests of constants, a signature of one of the keys."""
+
+    name: str
+    verify: bool = False
+    trusted: Sequence[Any] | None = None
+
+
+def read_artifact(path: str | os.PathLike[str], *, verify: bool = False, trusted: Sequence[Any] | None = None) -> Artifact:
+    """Read and check the file at `path`; constants stay memory-mapped and are only read through with `verify`, or where a signature by one of the
+    `trusted` public keys (`fuseline.runtime.signing`) is asked for.
 
     Raises FuselineError: E0401 for a file that cannot be read, is no artifact, is truncated or changed; E0402 for another format version;
-    E0403 for another machine or missing CPU features.
+    E0403 for another machine or missing CPU features; E0406 for a missing or wrong signature, E0501 or E0503 for the keys.
     """
     name = os.fspath(path)
     try:
@@ -163,14 +184,14 @@ def read_artifact(path: str | os.PathLike[str], *, verify: bool = False) -> Arti
             whole = np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE), np.uint8)
     except OSError as error:
         raise _damaged(name, f"cannot be read: {error.strerror or error}") from error
-    return _decoded(name, header, whole, verify)
+    return _decoded(_Asked(name, verify, trusted), header, whole)
 
 
-def _decoded(name: str, text: bytes, whole: Bytes, verify: bool) -> Artifact:
+def _decoded(asked: _Asked, text: bytes, whole: Bytes) -> Artifact:
     try:
-        return _decode(name, strict.mapping(json.loads(text)), len(text), whole, verify)
+        return _decode(asked, strict.mapping(json.loads(text)), len(text), whole)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise _damaged(name, f"header is malformed: {type(error).__name__}: {str(error)[:200]}") from error
+        raise _damaged(asked.name, f"header is malformed: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
@@ -187,14 +208,18 @@ def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
     return header
 
 
-def _decode(name: str, header: Mapping[str, Any], header_bytes: int, whole: Bytes, verify: bool) -> Artifact:
+def _decode(asked: _Asked, header: Mapping[str, Any], header_bytes: int, whole: Bytes) -> Artifact:
+    name, seal = asked.name, header["signature"]
     machine, features = strict.text(header["machine"]), tuple(strict.text(feature) for feature in header["cpu_features"])
     check_machine(machine, features)
     labels = ["image", "records", *(f"constant {i}" for i in range(len(header["constants"])))]
-    rows = [_row(*row) for row in (header["image"], header["records"], *header["constants"])]
+    rows = [_row(*row) for row in (header["image"], header["records"], *header["constants"], *([] if seal is None else [seal]))]
     _check_layout(rows, _HEADER_AT + header_bytes, len(whole))
-    always = ("image", "records")
-    sections = (_section(name, label, row, whole, verify=verify or label in always) for label, row in zip(labels, rows, strict=True))
+    if asked.trusted is not None:
+        stored = None if seal is None else whole[rows[-1][0] :].tobytes()
+        check_signature(name, whole[:_HEADER_AT].tobytes(), stored, asked.trusted)
+    always = labels if asked.verify or asked.trusted is not None else labels[:2]
+    sections = (_section(name, label, row, whole, verify=label in always) for label, row in zip(labels, rows, strict=False))
     image, records, *constants = sections
     program = program_from_json(header["program"])
     code, table = split_table(image.tobytes())

@@ -208,9 +208,12 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def load(path: str | os.PathLike[str], *, threads: int | None = None, pin: bool = True, verify: bool = False) -> Session:
-    """The artifact at `path`, ready to run; `verify` also checks the digest of every constant.
+def load(
+    path: str | os.PathLike[str], *, threads: int | None = None, pin: bool = True, verify: bool = False, trusted: Sequence[Any] | None = None
+) -> Session:
+    """The artifact at `path`, ready to run; `verify` also checks the digest of every constant, `trusted` asks for a signature by one of the keys.
 
-    Raises FuselineError: E0401 damaged, E0402 other format version, E0403 other machine or missing CPU features.
+    Raises FuselineError: E0401 damaged, E0402 other format version, E0403 other machine or missing CPU features,
+    E0406 not signed by a trusted key.
     """
-    return Session(read_artifact(path, verify=verify), threads=threads, pin=pin).open()
+    return Session(read_artifact(path, verify=verify, trusted=trusted), threads=threads, pin=pin).open()

@@ -7,7 +7,7 @@ WORKERS ?= 2
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance fuzz lint types bench replay clean
+.PHONY: help setup demo test test-all conformance fuzz lint types bench mutants replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,8 +53,11 @@ types: $(VENV)/.dev ## pyright, strict
 bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
 	$(BIN)/python benchmarks/models.py $(MODELS)
 
+mutants: $(VENV)/.dev ## change the compiler's code in small ways and see whether tests notice (SAMPLE=n, SEED=n, MODULES=globs)
+	$(BIN)/python tools/mutants.py --sample $(or $(SAMPLE),300) --seed $(or $(SEED),0) $(if $(MODULES),--modules $(MODULES))
+
 replay: $(VENV)/.test ## diff the generated IR of all test models against main (BASE=commit)
 	$(BIN)/python tools/replay.py --base $(or $(BASE),main)
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .replay build dist
+	rm -rf $(VENV) mutants mutants.log .pytest_cache .ruff_cache .hypothesis .replay build dist

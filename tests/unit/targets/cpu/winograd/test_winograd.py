@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch, Runner, assert_close, random
 from tests.unit.targets.cpu.contraction_families.test_convolution import convolve, maps_of
 
@@ -47,7 +48,8 @@ def test_larger_tiles(outputs: int):
 @pytest.mark.parametrize(("tiles", "passes"), [(3, None), (3, 1), (3, 2), (16, 1), (40, None)])
 def test_blocks_of_tiles_and_columns_in_any_ranges_of_workgroups(tiles: int, passes: int | None, parts: int):
     """Workgroups that share a block transform it once per range."""
-    run = Case((14, 15), (16, 150)).check(Forced(4, tiles, 32, passes), parts=parts)
+    columns = 22 * machine().lanes("f32") + 6
+    run = Case((14, 15), (16, columns)).check(Forced(4, tiles, 32, passes), parts=parts)
     assert isinstance(run.plan, WinogradPlan) and run.plan.pass_count > 3
     assert d.evaluate(run.plan.workgroups, {}) == -(-16 // tiles) * -(-run.plan.pass_count // run.plan.blocking.passes)
 

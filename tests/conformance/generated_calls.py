@@ -13,7 +13,7 @@ import onnx
 from onnx import defs
 
 from tests.conformance.node_calls import NAMED, STRATEGIES, Call, Draw
-from tests.one_node import feeds_of, one_node
+from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 OLDEST = 7
 """onnxruntime promises operator sets from here on; an older version of an operator is called in this one."""
@@ -97,6 +97,16 @@ def _types(schema: defs.OpSchema) -> Iterator[tuple[tuple[str, np.dtype[Any]], .
     several = {variable: dtypes for variable, dtypes in allowed.items() if dtypes}
     for i in range(max([len(dtypes) for dtypes in several.values()], default=1)):
         yield tuple((variable, dtypes[i % len(dtypes)]) for variable, dtypes in several.items())
+
+
+def by_runtime(variant: Variant) -> list[Any] | None:
+    """What onnxruntime answers without its optimisations; None where it has no kernel for the types."""
+    try:
+        return by_onnxruntime(variant.model(), variant.feeds())
+    except Exception as error:  # onnxruntime raises classes of its own, which it makes as it goes
+        if "onnxruntime" not in type(error).__module__:
+            raise
+        return None
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------------------

@@ -13,27 +13,16 @@ import pytest
 
 from fuseline.frontends.onnx.reference import evaluator
 from tests.conformance.disagreements import SIDES, Disagreement, known_disagreements, operator_of
-from tests.conformance.generated_calls import Variant, difference, variants
+from tests.conformance.generated_calls import Variant, by_runtime, difference, variants
 from tests.conformance.node_calls import STRATEGIES
-from tests.one_node import by_onnxruntime
 
 SHARES = 8
 SAMPLED = 17
 """The default run takes every seventeenth call; `-m slow` takes all."""
 
 
-def _wanted(variant: Variant) -> list[Any] | None:
-    """What onnxruntime answers; None where it has no kernel."""
-    try:
-        return by_onnxruntime(variant.model(), variant.feeds())
-    except Exception as error:  # onnxruntime raises classes of its own, which it makes as it goes
-        if "onnxruntime" not in type(error).__module__:
-            raise
-        return None
-
-
 def _difference(variant: Variant) -> str | None:
-    wanted = _wanted(variant)
+    wanted = by_runtime(variant)
     if wanted is None:
         return None
     try:

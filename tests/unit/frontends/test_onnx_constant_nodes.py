@@ -30,6 +30,12 @@ NODES: dict[str, tuple[Any, ...]] = {
     "two outputs": ("TopK", [X, np.array([2])], {"axis": 1}, 18, 2),
     "places in all channels": ("MaxPool", [X], {"kernel_shape": [2]}, 18, 2),
     "a view": ("Flatten", [X], {"axis": 1}, 18, 1),
+    "a slice that starts far below and runs back": ("Slice", [X, *(np.array([v]) for v in (-99, -2147483648, 2, -2))], {}, 18, 1),
+    "k is an attribute": ("TopK", [X], {"k": 2, "axis": 2}, 9, 2),
+    "shrinking reads the element behind": ("Resize", [X, np.array([1, 1, 0.6], np.float32)], {"mode": "nearest"}, 10, 1),
+    "a batch of one": ("AffineGrid", [X[:1, :2, :3], np.array([1, 1, 3, 2])], {}, 20, 1),
+    "one element, exclusive": ("CumSum", [X[:, :1], np.array(1)], {"exclusive": 1}, 14, 1),
+    "one element, exclusive, backwards": ("CumSum", [X[:, :1], np.array(1)], {"exclusive": 1, "reverse": 1}, 14, 1),
     "a function": ("Celu", [X], {}, 18, 1),
 }
 

@@ -1,4 +1,4 @@
-"""Element types of a node's inputs and outputs against its schema and against what the model declares."""
+"""Element types of a node's inputs and outputs against its schema and against what the model declares; sizes that cannot be."""
 
 from __future__ import annotations
 
@@ -56,11 +56,13 @@ def check_inputs(op_type: str, domain: str, opsets: Mapping[str, int], inputs: S
 
 
 def check_output(declared: ir.Value, value: Value) -> None:
-    """Refuse what the model declares with another element type than it is computed in.
+    """Refuse what the model declares with another element type than it is computed in, and sizes that no tensor has.
 
     Raises:
-        FuselineError: E0105.
+        FuselineError: E0105, E0107 for a size below 0.
     """
+    if any(isinstance(size, int) and size < 0 for size in value.dims or ()):
+        raise FuselineError("E0107", f"{declared.name!r} would have the shape {list(value.dims or ())}", hint="sizes are at least 0")
     if not isinstance(value, Tensor) or declared.dtype is None or not isinstance(declared.type, ir.TensorType):
         return
     if declared.dtype != ir.DataType.UNDEFINED and (not holds(declared.dtype) or from_onnx(declared.dtype) != value.dtype):

@@ -143,9 +143,8 @@ def _truncated_div(x: Array, y: Array) -> Array:
         return np.true_divide(x, y)
     if np.any(y == 0):
         raise _Unfoldable
-    if x.dtype.kind == "i" and x.dtype.itemsize < 8:
-        return np.trunc(np.true_divide(x, y))
-    return np.where((x < 0) ^ (y < 0), -(abs(x) // abs(y)), abs(x) // abs(y))
+    down = x // y  # rounded down; towards 0 is one more where there is a rest and the signs differ
+    return down + ((down * y != x) & ((x < 0) ^ (y < 0)))
 
 
 def _symbolic_div(x: Dim, y: Dim) -> Dim:
@@ -264,36 +263,6 @@ def _gather(node: OnnxNode, x: Array, indices: Array) -> Array:
     return np.take(x, indices.astype(np.int64), axis=node.integer("axis", 0))
 
 
-def _slice(node: OnnxNode, x: Array, *bounds: Array | None) -> Array:
-    if any(b is not None and b.dtype == object for b in bounds):
-        return _symbolic_slice(node, x, *bounds)
-    if not bounds:
-        starts, ends = node.integers("starts"), node.integers("ends")
-        axes, steps = node.integers("axes", range(len(starts))), [1] * len(starts)
-    else:
-        starts, ends = _list(bounds[0]), _list(bounds[1])
-        axes = _list(bounds[2]) if len(bounds) > 2 and bounds[2] is not None else list(range(len(starts)))
-        steps = _list(bounds[3]) if len(bounds) > 3 and bounds[3] is not None else [1] * len(starts)
-    index: list[slice] = [slice(None)] * x.ndim
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        stop = None if step < 0 and end < -x.shape[axis] else end
-        index[axis] = slice(start, stop, step)
-    return x[tuple(index)]
-
-
-def _symbolic_slice(node: OnnxNode, x: Array, *bounds: Array | None) -> Array:
-    """A bound that is a symbol is taken only where it lies past the end whatever its value."""
-    del node
-    if x.ndim != 1 or len(bounds) < 2 or bounds[0] is None or bounds[0].dtype == object or (len(bounds) > 3 and bounds[3] is not None):
-        raise _Unfoldable
-    assert bounds[1] is not None
-    end = bounds[1].reshape(-1).tolist()[0]
-    low = d.lower_bound(end)
-    if low is None or low < x.size:
-        raise _Unfoldable
-    return x[int(bounds[0].reshape(-1)[0]) :]
-
-
 def _list(x: Array | None) -> list[int]:
     return [] if x is None else [int(item) for item in x.reshape(-1).tolist()]
 
@@ -398,7 +367,6 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Where": _where,
     "ReduceProd": _reduce_product,
     "Gather": _gather,
-    "Slice": _slice,
     "Concat": _concat,
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,

@@ -13,9 +13,14 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.subgraphs import node_proto
 from fuseline.frontends.onnx.tensors import Tensor
 
+WRONG = frozenset(("AffineGrid",))
+"""Operators whose body in the standard does not compute them: of a batch of one it drops the batch too."""
+
 
 def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, Mapping[str, int]] | None:
-    """The standard's body for `node` with its operator sets, None where there is none for this version."""
+    """The standard's body for `node` with its operator sets, None where there is none that holds for this version."""
+    if domain == "" and node.op_type in WRONG:
+        return None
     schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # onnx's stub lacks the functions of a schema
     proto = _plain(schema, version) if schema.has_function else None
     if proto is None and schema.has_context_dependent_function:

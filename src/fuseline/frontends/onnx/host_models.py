@@ -28,6 +28,9 @@ EMBEDDED_ELEMENTS = 1024
 SHAPE_KEEPING = frozenset({("ai.onnx.ml", "Imputer"), ("ai.onnx.ml", "Normalizer"), ("ai.onnx.ml", "Scaler")})
 """Operators of which onnx.shape_inference does not know that they keep the shape of their input (and, but for Imputer, give float)."""
 
+_ALWAYS_SCALARS = frozenset({("", "Size"), ("", "SequenceLength"), ("", "OptionalHasElement")})
+"""Operators whose result has no dimensions whatever they read."""
+
 _OLD_NAMES = {("", "Scatter"): ("ScatterElements", 11), ("", "DynamicSlice"): ("Slice", 10)}
 """Old names that onnx.reference does not know: what they are called now, and since which version."""
 
@@ -165,6 +168,10 @@ def _declared_type(node: HostNode, index: int) -> TypeProto | None:
 
 def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> tuple[Dim, ...] | None:
     found = _inferred_sizes(inferred, sizes)
+    if found == [] and _is_guess(node):
+        found = None
+    if (node.domain, node.op_type) == ("", "NonZero") and found is not None and found[0] == 0:
+        found = [1, None]  # of a tensor without dimensions, which counts as a line of one
     declared = _declared_sizes(node, index)
     if found is None or (None in found and declared is not None and None not in declared and len(declared) == len(found)):
         found = declared
@@ -172,6 +179,13 @@ def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, D
         return None
     stem = str(node.source.outputs[index].name) or node.label
     return tuple(program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(found))
+
+
+def _is_guess(node: HostNode) -> bool:
+    """Whether a result without dimensions may be one of any rank: onnx.shape_inference gives operators such as Attention an empty shape where
+    it does not know the rank of what they read."""
+    unknown = any(isinstance(value, HostValue) and value.dims is None for value in _given(node))
+    return unknown and (node.domain, node.op_type) not in _ALWAYS_SCALARS
 
 
 def _inferred_sizes(type_: TypeProto, sizes: Mapping[str, Dim]) -> Sequence[Dim | None] | None:

@@ -14,16 +14,21 @@ RADIUS = {"linear": 1, "cubic": 2}
 
 @dataclass(frozen=True)
 class Resampling:
-    """A node's way to resample; attributes are those of Resize. `roi` gives (start, end) by axis for tf_crop_and_resize."""
+    """A node's way to resample; attributes are those of Resize. `roi` gives (start, end) by axis for tf_crop_and_resize. Before operator set 11
+    `nearest` is None: what grows reads the element before, what shrinks the one behind, as onnxruntime does where the standard is silent."""
 
     mode: str
     coordinates: str
-    nearest: str = "floor"
+    nearest: str | None = None
     cubic: float = -0.75
     exclude_outside: bool = False
     antialias: bool = False
     extrapolation: float = 0.0
     roi: dict[int, tuple[float, float]] | None = None
+
+    def rounding(self, scale: float | None) -> str:
+        """How nearest rounds where an axis is resized by `scale` (None: what only the run tells)."""
+        return self.nearest or ("ceil" if scale is not None and scale < 1 else "floor")
 
 
 def coordinates_of(how: Resampling, axis: int, old: int, new: int, scale: float) -> Floats:

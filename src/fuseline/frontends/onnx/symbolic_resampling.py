@@ -63,7 +63,7 @@ class SymbolicAxis:
             "round_prefer_ceil": lambda b, at: b.op(math.FloorOp, b.op(arith.AddfOp, at, _number(b, 0.5))),
             "floor": lambda b, at: b.op(math.FloorOp, at),
             "ceil": lambda b, at: b.op(math.CeilOp, at),
-        }[self.how.nearest]
+        }[self.how.rounding(self.scale)]
         at = self._coordinate()
         return self._table(INDEX_DTYPE, lambda b: self._clamped(b, rounding(b, at(b))))
 

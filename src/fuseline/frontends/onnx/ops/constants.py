@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, mapped
@@ -59,6 +60,8 @@ def constant_of_shape(node: OnnxNode) -> Tensor:
 def range_of(node: OnnxNode) -> Tensor:
     """`start, start + delta, ..` below `limit`; how many must be known from constants and sizes."""
     start, limit, delta = node[0], node[1], node[2]
+    if delta.is_constant and not delta.numbers().any():
+        raise FuselineError("E0107", "a range in steps of 0 has no end", node=node.label, hint="steps are positive or negative")
     if all(t.is_constant for t in (start, limit, delta)):
         return known(np.arange(*(t.numbers().reshape(()).item() for t in (start, limit, delta)), dtype=start.dtype))
     first, last, step = (_whole(t) for t in (start, limit, delta))

@@ -110,6 +110,8 @@ def _ratio(new: Dim, old: Dim) -> float | None:
 
 def _resized(node: OnnxNode, scales: Sequence[float | None], sizes: list[Dim] | None, how: Resampling) -> Tensor:
     x = node[0]
+    if any(scale is not None and scale <= 0 for scale in scales) and 0 not in x.dims and 0 not in (sizes or ()):
+        raise FuselineError("E0107", f"scales {list(scales)} are not all positive", node=node.label)
     crop = how.roi or {}
     changed = [a for a, scale in enumerate(scales) if scale != 1.0 or (sizes is not None and sizes[a] != x.dims[a]) or crop.get(a, (0, 1)) != (0, 1)]
     if how.mode not in ("nearest", "linear", "cubic"):
@@ -133,7 +135,7 @@ def _resized_static(node: OnnxNode, x: Tensor, how: Resampling, old: dict[int, i
     changed = list(new)
     at = {axis: coordinates_of(how, axis, old[axis], new[axis], scales[axis]) for axis in changed}
     if how.mode == "nearest":
-        out = _nearest(node, x, {axis: nearest_places(at[axis], old[axis], how.nearest) for axis in changed})
+        out = _nearest(node, x, {axis: nearest_places(at[axis], old[axis], how.rounding(scales[axis])) for axis in changed})
     elif is_float(x.dtype):
         out = _interpolated(node, x, how, at, {axis: scales[axis] for axis in changed})
     else:
@@ -303,4 +305,4 @@ def _whole_factor(item: SymbolicAxis, how: Resampling) -> int:
         return 0
     sample = 8
     at = coordinates_of(how, item.axis, sample, int(sample * item.scale), item.scale)
-    return _factor(nearest_places(at, sample, how.nearest), sample)
+    return _factor(nearest_places(at, sample, how.rounding(item.scale)), sample)

@@ -49,6 +49,7 @@ def reverse_sequence(node: OnnxNode) -> Tensor:
     time, batch = normal_axis(node.integer("time_axis", 0), x.rank), normal_axis(node.integer("batch_axis", 1), x.rank)
     if time == batch:
         raise NoNativeLowering("axis-out-of-range", "one axis for time and batch")
+    node.program.require_equal(lengths.dims[0], x.dims[batch], node.label)
     element = mlir_element(INDEX_DTYPE)
 
     def place(b: Body, length: SSAValue) -> list[SSAValue]:

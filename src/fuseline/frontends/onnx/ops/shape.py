@@ -132,11 +132,17 @@ def concat(node: OnnxNode) -> Tensor:
         return known(np.concatenate([t.array for t in parts if t.array is not None], axis=axis), parts[0].dtype)
     total: Dim = 0
     for t in parts:
+        for size, first in zip(_beside(t.dims, axis), _beside(parts[0].dims, axis), strict=True):
+            node.program.require_equal(size, first, node.label)
         total = add(total, t.dims[axis])
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
     filled = [t for t in parts if t.dims[axis] != 0] or parts[:1]
     op = create_concat([node.ssa(t) for t in filled], axis, tensor_type(mlir_element(parts[0].dtype), dims))
     return result(node.emit.add(op).result, dims, parts[0].dtype)
+
+
+def _beside(dims: Sequence[Dim], axis: int) -> list[Dim]:
+    return [size for i, size in enumerate(dims) if i != axis]
 
 
 @onnx_op("Split")
@@ -146,6 +152,8 @@ def split(node: OnnxNode) -> list[Tensor]:
     axis = node.axis("axis", 0, x.rank)
     given = node.ints_or_input("split", 1)
     sizes: list[Dim] = list(given) if given is not None else _equal(x.dims[axis], node.output_count)
+    if given is not None:
+        node.program.require_equal(sum(given), x.dims[axis], node.label)
     out: list[Tensor] = []
     offset: Dim = 0
     for size in sizes:

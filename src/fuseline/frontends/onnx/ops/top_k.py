@@ -50,7 +50,7 @@ def top_k(node: OnnxNode) -> list[Tensor]:
 
 
 def _count(node: OnnxNode) -> int:
-    given = node.ints_or_input("k", 1)
+    given = [node.integer("k")] if node.has("k") else node.ints_or_input("k", 1)  # an attribute before operator set 10
     if not given or given[0] < 0:
         raise NoNativeLowering("top-k-size", f"k is {given}")
     return given[0]

@@ -210,7 +210,18 @@ def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dim
     sizes = shapes.mixed(static_numbers(op, "static_sizes"), op.sizes)
     if len(sizes) == len(value.type.get_shape()):
         return sizes
-    return tuple(size for size in sizes if size != 1)
+    return _without_units(sizes, value.type.get_shape())
+
+
+def _without_units(sizes: Dims, reduced: Sequence[int]) -> Dims:
+    """The sizes of a slice that drops units: those of its type, in order, which may keep some."""
+    drop, kept = len(sizes) - len(reduced), list[Dim]()
+    for size in sizes:
+        if size == 1 and drop and not (len(kept) < len(reduced) and reduced[len(kept)] == 1):
+            drop -= 1
+        else:
+            kept.append(size)
+    return tuple(kept)
 
 
 def _concat(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:

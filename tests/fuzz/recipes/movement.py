@@ -121,9 +121,7 @@ def concat(g: Graph, op: str) -> None:
 
 
 def _joins(value: Value, x: Value, axis: int) -> bool:
-    return all(
-        len(a) == len(b) and a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :] for a, b in zip(value.shapes, x.shapes, strict=True)
-    )
+    return all(len(a) == len(b) and a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :] for a, b in zip(value.shapes, x.shapes, strict=True))
 
 
 @recipe("Split")

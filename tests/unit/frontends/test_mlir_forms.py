@@ -124,6 +124,31 @@ FORMS: dict[str, tuple[str, dict[str, Any], Any]] = {
         {"a": A},
         np.concatenate([np.arange(7, dtype=np.float32)[None], np.concatenate([A, np.tile(np.array([5, 6], np.float32), (3, 1))], 1)]),
     ),
+    "slices that drop some of their units": (
+        """func.func @main(%a: tensor<3x5xf32>, %i: index, %j: index) -> tensor<1x5xf32> {
+  %w = tensor.expand_shape %a [[0, 1], [2]] output_shape [1, 3, 5] : tensor<3x5xf32> into tensor<1x3x5xf32>
+  %x = arith.negf %w : tensor<1x3x5xf32>
+  %s = tensor.extract_slice %x[0, %i, 0] [1, 1, 5] [1, 1, 1] : tensor<1x3x5xf32> to tensor<1x5xf32>
+  %t = tensor.extract_slice %x[0, %j, 0] [1, 1, 5] [1, 1, 1] : tensor<1x3x5xf32> to tensor<5xf32>
+  %u = tensor.insert_slice %t into %x[0, %i, 0] [1, 1, 5] [1, 1, 1] : tensor<5xf32> into tensor<1x3x5xf32>
+  %v = tensor.extract_slice %u[0, %i, 0] [1, 1, 5] [1, 1, 1] : tensor<1x3x5xf32> to tensor<1x5xf32>
+  %r = arith.addf %s, %v : tensor<1x5xf32>
+  return %r : tensor<1x5xf32>
+}""",
+        {"a": A, "i": 2, "j": 1},
+        -(A[2] + A[1])[None],
+    ),
+    "a slice put in with gaps": (
+        """func.func @main(%a: tensor<3x5xf32>, %b: tensor<2x2xf32>, %i: index) -> tensor<3x5xf32> {
+  %x = math.tanh %a : tensor<3x5xf32>
+  %r = tensor.insert_slice %b into %x[0, %i] [2, 2] [2, 3] : tensor<2x2xf32> into tensor<3x5xf32>
+  return %r : tensor<3x5xf32>
+}""",
+        {"a": A, "b": B[:2, :2], "i": 1},
+        np.where(
+            np.isin(np.arange(15).reshape(3, 5), (1, 4, 11, 14)), np.kron(B[:2, :2], np.ones((2, 3), np.float32))[:3, [0, 0, 0, 3, 3]], np.tanh(A)
+        ),
+    ),
     "an affine map of sizes": (
         """#map = affine_map<(d0)[s0] -> (d0 floordiv 2 + s0 mod 2)>
 func.func @main(%a: tensor<?x5xf32>, %n: index) -> tensor<?x5xf32> {

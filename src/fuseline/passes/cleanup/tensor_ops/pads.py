@@ -14,9 +14,10 @@ from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, identity_map,
 from fuseline.ir.create import create_empty
 from fuseline.ir.direct import body_of, ops_of
 from fuseline.ir.provenance import replace
+from fuseline.passes.cleanup.tensor_ops.slices import mixed, place_in_source
 
 
-def pads_with_a_constant(op: tensor.PadOp) -> bool:
+def _pads_with_a_constant(op: tensor.PadOp) -> bool:
     """Whether every element that is added is one constant."""
     end = body_of(op).last_op
     value = end.operands[0] if end is not None and end.operands else None
@@ -24,10 +25,15 @@ def pads_with_a_constant(op: tensor.PadOp) -> bool:
 
 
 def expand_pad(op: tensor.PadOp) -> None:
-    """Each element of the result: that of the source where there is one (read in bounds either way), else what the body gives."""
+    """Each element of the result: that of the source where there is one (read in bounds either way), else what the body gives.
+
+    A pad with one constant stays.
+    """
+    if _pads_with_a_constant(op):
+        return
     emit, rank = Emitter.before(op), len(shape_of(op.source))
-    low = _mixed(emit, attributes.values(op.static_low), op.low)
-    high = _mixed(emit, attributes.values(op.static_high), op.high)
+    low = mixed(emit, attributes.values(op.static_low), op.low)
+    high = mixed(emit, attributes.values(op.static_high), op.high)
     sizes = [emit.dim(op.source, axis) for axis in range(rank)]
     wide = [_sum(emit, size, before, after) for size, before, after in zip(sizes, low, high, strict=True)]
     unknown = [size for size, known in zip(wide, shape_of(op.result), strict=True) if known == DYNAMIC_INDEX]
@@ -36,9 +42,10 @@ def expand_pad(op: tensor.PadOp) -> None:
     def body(b: Body) -> Sequence[SSAValue]:
         places = [b.add(IndexOp(axis)).result for axis in range(rank)]
         added = _added(b, op, places)
-        inside, clamped = _place_in_source(b, places, low, sizes)
-        element = b.op(tensor.ExtractOp, op.source, clamped, element_of(op.source))
-        return [element if inside is None else b.op(arith.SelectOp, inside, element, added)]
+        if not places:
+            return [b.op(tensor.ExtractOp, op.source, [], element_of(op.source))]
+        inside, at = place_in_source(b, places, low, sizes)
+        return [b.op(arith.SelectOp, inside, b.op(tensor.ExtractOp, op.source, at, element_of(op.source)), added)]
 
     new = emit.generic([], [output], [identity_map(rank)], [PARALLEL] * rank, body)
     replace(op, [], [new.results[0]])
@@ -49,26 +56,6 @@ def _sum(emit: Emitter, *values: SSAValue) -> SSAValue:
     for value in values[1:]:
         total = emit.add(arith.AddiOp(total, value)).result
     return total
-
-
-def _mixed(emit: Emitter, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[SSAValue]:
-    rest = iter(dynamic)
-    return [next(rest) if size == DYNAMIC_INDEX else emit.index(size) for size in static]
-
-
-def _place_in_source(
-    b: Body, places: Sequence[SSAValue], low: Sequence[SSAValue], sizes: Sequence[SSAValue]
-) -> tuple[SSAValue | None, list[SSAValue]]:
-    """Whether the source has an element for this place, and where: the nearest one that it has."""
-    inside: SSAValue | None = None
-    clamped: list[SSAValue] = []
-    zero, one = b.constant(0, attributes.INDEX), b.constant(1, attributes.INDEX)
-    for place, before, size in zip(places, low, sizes, strict=True):
-        at = b.op(arith.SubiOp, place, before)
-        clamped.append(b.op(arith.MaxSIOp, b.op(arith.MinSIOp, at, b.op(arith.SubiOp, size, one)), zero))
-        there = b.op(arith.CmpiOp, at, clamped[-1], "eq")
-        inside = there if inside is None else b.op(arith.AndIOp, inside, there)
-    return inside, clamped
 
 
 def _added(b: Body, op: tensor.PadOp, places: Sequence[SSAValue]) -> SSAValue:

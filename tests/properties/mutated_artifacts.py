@@ -191,9 +191,7 @@ def outcomes(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], exp
     return found
 
 
-def _from_child(
-    cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int
-) -> tuple[list[str], str]:
+def _from_child(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int) -> tuple[list[str], str]:
     """The answers of one process, and how it ended."""
     read, write = os.pipe()
     child = os.fork()

@@ -45,9 +45,8 @@ def test_strange_characters(line: str, tmp_path: Path):
 
 def test_a_place_may_have_any_name(tmp_path: Path):
     path = tmp_path / "p.mlir"
-    path.write_text(
-        'func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %r = math.exp %a : tensor<4xf32> loc("x\\00y":1:2)\n  return %r : tensor<4xf32>\n}\n'
-    )
+    line = '%r = math.exp %a : tensor<4xf32> loc("x\\00y":1:2)'
+    path.write_text(PROGRAM.format(line).replace("return %a", "return %r"))
     program = fuseline.compile(path, threads=1)
     program.save(tmp_path / "p.fuse")
     a = np.array([0.5, -1, 2, 0], np.float32)

@@ -27,6 +27,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.visible import misplaced_use
 
 SPLIT_MARK = re.compile(r"^// -----.*$", re.MULTILINE)
 """Separates the modules of a file, as in mlir-opt's `--split-input-file`."""
@@ -175,6 +176,11 @@ def verify_module(module: Operation) -> None:
         module.verify()
     except _FAILURES as error:
         raise _verify_error(module, error) from error
+    found = misplaced_use(module)
+    if found is not None:
+        op, value = found
+        name = f"%{value.name_hint}" if value.name_hint else "a value"
+        raise FuselineError("E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=_place_of(op.location))
 
 
 def _verify_error(module: Operation, error: Exception) -> FuselineError:

@@ -140,6 +140,20 @@ def test_an_operation_of_another_dialect_is_not_supported():
         parse_module("func.func @f() {\n  %a = test.nothing : f32\n}", new_context(), "bad.mlir")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "%r = arith.addf %s, %s : f32\n  %s = arith.addf %x, %x : f32",
+        "%r = arith.addf %r, %x : f32",
+        "%r = scf.if %k -> (f32) {\n    %s = arith.addf %x, %x : f32\n    scf.yield %s : f32\n  } else {\n    scf.yield %s : f32\n  }",
+    ],
+)
+def test_a_value_that_is_not_there_yet_does_not_verify(lines: str):
+    text = f"func.func @f(%x: f32, %k: i1) -> f32 {{\n  {lines}\n  return %r : f32\n}}"
+    with pytest.raises(FuselineError, match=r"E030[12] \[bad.mlir:\d"):
+        parse_module(text, new_context(), "bad.mlir")
+
+
 def test_what_does_not_verify_names_the_op_and_its_place():
     text = (
         EXP.replace("tensor.empty() : tensor<4xf32>", "tensor.empty() : tensor<4xf32>")

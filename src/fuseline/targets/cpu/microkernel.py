@@ -223,9 +223,7 @@ class TileReduction:
         wanted = max(PARTIAL_STEPS // inside // period, 1) * period
         return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 
-    def _asking(
-        self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand
-    ) -> tuple[Value, ...]:
+    def _asking(self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand) -> tuple[Value, ...]:
         """The innermost loop, in runs of `ahead.period` steps with a request before each, numbered from `first`; the last one may be shorter."""
         kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // ahead.period
 

@@ -146,9 +146,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_tfidfvectorizer_tf_batch_uniandbigrams_skip5", "test_tfidfvectorizer_tf_only_bigrams_skip0",
         "test_tfidfvectorizer_tf_onlybigrams_levelempty", "test_tfidfvectorizer_tf_onlybigrams_skip5", "test_tfidfvectorizer_tf_uniandbigrams_skip5",
     ),
-    ("host", "TreeEnsemble: no-lowering"): (
-        "test_ai_onnx_ml_tree_ensemble_set_membership", "test_ai_onnx_ml_tree_ensemble_single_tree",
-    ),
     ("host", "Unique: no-lowering"): (
         "test_unique_bfloat16_sorted_without_axis", "test_unique_not_sorted_without_axis", "test_unique_sorted_with_axis",
         "test_unique_sorted_with_axis_3d", "test_unique_sorted_with_negative_axis", "test_unique_sorted_without_axis",

@@ -48,17 +48,20 @@ def walk_of(view: StructuredOp) -> Scatter | Rank | None:
 
 
 def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
-    """The loops that a scalar of the body varies with."""
-    if isinstance(value, BlockArgument):
-        if value.owner is not view.body:
-            return frozenset()
-        return frozenset(used_dims(view.maps[value.index]))
-    assert isinstance(value, OpResult)
-    if value.op.parent_block() is not view.body:
-        return frozenset()
-    if isinstance(value.op, linalg.ops.IndexOp):
-        return frozenset({value.op.dim.value.data})
-    return frozenset[int]().union(*(loops_behind(view, operand) for operand in value.op.operands))
+    """The loops that a scalar of the body varies with. Each scalar is looked at once: bodies may use one again and again."""
+    found, seen, pending = set[int](), set[SSAValue](), [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if isinstance(current, BlockArgument):
+            found |= set(used_dims(view.maps[current.index])) if current.owner is view.body else set()
+        elif isinstance(current, OpResult) and current.op.parent_block() is view.body:
+            if isinstance(current.op, linalg.ops.IndexOp):
+                found.add(current.op.dim.value.data)
+            pending += current.op.operands
+    return frozenset(found)
 
 
 def _term(view: StructuredOp, total: SSAValue) -> SSAValue | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import tensor
 from xdsl.ir import OpResult, SSAValue
@@ -10,8 +10,12 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, upper_bound
+from fuseline.targets.cpu.families.gathers import gathers
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.stages import Staging
+
+FULL_LANES = 32
+"""Extents from here on leave few lanes empty."""
 
 UNKNOWN_SIZE = 256
 """What a size without an upper bound is taken for when work is estimated."""
@@ -35,11 +39,25 @@ def contiguous_traffic(staging: Staging) -> dict[Node, float]:
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not is_uninitialised(value) and _in_memory(staging, value):
                     vote(contiguous_axis(staging.view, value, map_, loops), _volume(staging, map_, loops))
+    for axis, count in _computed(staging):
+        vote(axis, count)
     for stage in staging.stages:
         for value in stage.values:
             axes = [axis for axis in staging.axes.of_value(value) if axis is not None]
             vote(axes[-1] if axes else None, 1.1 * elements(staging, axes))
     return weights
+
+
+def _computed(staging: Staging) -> Iterator[tuple[Node, float]]:
+    """Reductions along which bodies read at computed places: along no axis is that contiguous, but the extent of these is known to fill the lanes."""
+    reduced = {axis for stage in staging.stages for axis in stage.reduction}
+    full = {axis for axis in reduced if isinstance(extent := staging.axes.extents[axis], int) and extent >= FULL_LANES}
+    for op in staging.live if full else ():
+        loops = staging.axes.of_op(op) if is_generic(op) else ()
+        for gather in gathers(op) if is_generic(op) else ():
+            axes = {axis for loop in gather.varies if (axis := loops[loop]) is not None}
+            if gather.loops and gather.loops[-1] is None:
+                yield from ((axis, elements(staging, list(axes))) for axis in axes & full)
 
 
 def _in_memory(staging: Staging, value: SSAValue) -> bool:

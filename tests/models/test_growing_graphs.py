@@ -80,6 +80,14 @@ def joined(parts: int) -> ModelProto:
     return b.model({f"x{i}": (FLOAT, (3, f"n{i}")) for i in range(parts)}, {y: (3, 1)})
 
 
+def doubled(steps: int) -> ModelProto:
+    """A concat of a concat of itself, and so on."""
+    b, y = Builder(), "x"
+    for _ in range(steps):
+        y = b.node("Concat", y, y, axis=0)
+    return b.model({"x": (FLOAT, ("n",))}, {y: ("m",)})
+
+
 def least_of_logs() -> ModelProto:
     """The position of the least of log-softmaxes along another axis: a reduction of which one result is read by nobody."""
     b = Builder()
@@ -98,6 +106,7 @@ GRAPHS: dict[str, tuple[Callable[[], ModelProto], dict[str, tuple[int, ...]]]] =
     "a wide sum": (lambda: wide_sum("Sum", 600), {"x": (50,)}),
     "a wide mean": (lambda: wide_sum("Mean", 300), {"x": (50,)}),
     "many parts": (lambda: joined(14), {f"x{i}": (3, 1 + (5 * i) % 9) for i in range(14)}),
+    "doubled": (lambda: doubled(9), {"x": (5,)}),
     "an unread result": (least_of_logs, {"x": (3, 7, 3, 3)}),
 }
 

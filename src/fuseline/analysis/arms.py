@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import IndexType
@@ -24,6 +25,10 @@ from fuseline.analysis.structured import Kind, captured, is_generic, kind
 from fuseline.ir.dim import Dim, add, symbols
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+
+
+MOST_PARTS = 128
+"""Parts of a concat that are stored one by one; one of more is made as a whole."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,11 @@ def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Ou
         yield Output(position, result)
         return
     dims = view.shapes.dims(value)
-    yield from (Output(position, part, dims, offsets) for part, offsets in _parts(view, value, (0,) * len(dims)))
+    parts = list(islice(_parts(view, value, (0,) * len(dims)), MOST_PARTS + 1))
+    if len(parts) > MOST_PARTS:
+        yield Output(position, result)
+        return
+    yield from (Output(position, part, dims, offsets) for part, offsets in parts)
 
 
 def _parts(view: DispatchView, value: SSAValue, at: tuple[Dim, ...]) -> Iterator[tuple[SSAValue, tuple[Dim, ...]]]:
@@ -103,10 +112,13 @@ def _is_seam(value: SSAValue) -> bool:
     if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
         return False
     pending: list[SSAValue] = [value]
+    seen: set[Operation] = set()
     while pending:
         for use in pending.pop().uses:
             if isinstance(use.operation, (*_RESHAPES, tensor.ConcatOp)):
-                pending += use.operation.results
+                if use.operation not in seen:
+                    seen.add(use.operation)
+                    pending += use.operation.results
             elif not isinstance(use.operation, func.ReturnOp):
                 return False
     return True

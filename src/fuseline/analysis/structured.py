@@ -20,6 +20,7 @@ from fuseline.ir.dim import Dim
 from fuseline.ir.direct import body_of, last_of, operand_of, operands_of, ops_of, result_of
 from fuseline.ir.identity import by_identities, by_identity
 from fuseline.ir.nesting import ops_inside
+from fuseline.ir.splats import one_element
 
 _ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}
 
@@ -397,9 +398,7 @@ def _splat_attribute(op: arith.ConstantOp) -> float | int | None:
     attribute = op.value
     if isinstance(attribute, FloatAttr | IntegerAttr):
         return attribute.value.data
-    if isinstance(attribute, DenseIntOrFPElementsAttr) and attribute.is_splat():
-        return attribute.get_values()[0]  # pyright: ignore[reportReturnType]
-    return None
+    return one_element(attribute) if isinstance(attribute, DenseIntOrFPElementsAttr) else None
 
 
 def resource_name(value: SSAValue) -> str | None:

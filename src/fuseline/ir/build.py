@@ -38,9 +38,13 @@ from fuseline.ir.direct import append, insert_before, result_of
 from fuseline.ir.identity import by_identity
 from fuseline.ir.parts import block_with, region_with
 from fuseline.ir.provenance import location_of
+from fuseline.ir.splats import single_value, splat_attribute
 
 _FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
 PARALLEL, REDUCTION = "parallel", "reduction"
+
+LARGE_SPLAT = 1 << 16
+"""Elements from which on a constant is looked at: one number everywhere is kept as that number."""
 
 _SCALAR_OPS = ScalarOps()
 
@@ -166,6 +170,9 @@ class Emitter:
         if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
             attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [array.reshape(-1)[0].item()])
             return result_of(self.add(create_constant(attribute, type_)))
+        single = single_value(array) if array.size >= LARGE_SPLAT and array.dtype.kind in "iufb" else None
+        if single is not None:
+            return result_of(self.add(create_constant(splat_attribute(type_, single), type_)))
         return result_of(self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)))
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -71,13 +71,36 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]], count
     return sizes
 
 
-def loop_indices(sizes: Sequence[int]) -> list[Array]:
+class LoopIndices(Sequence[Array]):
+    """The coordinate along each loop, shaped to broadcast over all of them; made when it is asked for: most bodies use none."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Array]: ...
+
+    def __getitem__(self, index: int | slice) -> Array | Sequence[Array]:
+        if isinstance(index, slice):
+            return [self[d] for d in range(len(self))[index]]
+        size = self.sizes[index]  # raises IndexError behind the last loop
+        shape = [1] * len(self.sizes)
+        shape[index] = size
+        return np.arange(size, dtype=np.int64).reshape(shape)
+
+
+def loop_indices(sizes: Sequence[int]) -> LoopIndices:
     """The coordinate along each loop, shaped to broadcast over all of them."""
-    return [np.arange(size, dtype=np.int64).reshape([size if i == d else 1 for i in range(len(sizes))]) for d, size in enumerate(sizes)]
+    return LoopIndices(sizes)
 
 
 def loop_view(array: Array, map_: AffineMap, sizes: Sequence[int]) -> Array:
-    """`array` indexed by loops: dimension d of the view has the loop's extent, or 1 where the map does not use loop d.
+    """`array` indexed by loops: dimension d of the view has the loop's extent, or 1 where all elements along loop d are one in memory.
 
     No data moves unless the map divides or takes remainders. Raises OutOfBounds.
     """
@@ -94,6 +117,7 @@ def _strided(array: Array, forms: Sequence[Linear], sizes: Sequence[int]) -> Arr
         return np.empty(extents, array.dtype)
     for axis, form in enumerate(forms):
         _check_bounds(form, extents, array.shape[axis], axis)
+    extents = [extent if stride else 1 for extent, stride in zip(extents, strides, strict=True)]  # one element again and again is one element
     origin = array[tuple(slice(form.constant, None) for form in forms)] if any(form.constant for form in forms) else array
     return as_strided(origin, extents, strides, writeable=False)
 

@@ -21,6 +21,7 @@ from fuseline.frontends.onnx.host_values import HostValue, Value
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.program import Mark, Program
 from fuseline.frontends.onnx.tensors import Tensor, known
+from fuseline.ir.dim import product
 
 Array = NDArray[Any]
 
@@ -54,6 +55,8 @@ def _is_small(node: OnnxNode) -> bool:
 def _contents(node: OnnxNode, outputs: Sequence[Value], mark: Mark) -> list[Tensor] | None:
     tensors = [value for value in outputs if not isinstance(value, HostValue) and not is_half(value.dtype)]
     if len(tensors) < len(outputs):
+        return None
+    if any(isinstance(size := product(t.dims), int) and size > OUTPUT_LIMIT for t in tensors):
         return None
     values = [node.ssa(t) for t in tensors]
     try:

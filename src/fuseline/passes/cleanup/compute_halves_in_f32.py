@@ -29,6 +29,7 @@ from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, 
 from fuseline.ir.halves import is_half, is_storage, widened
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
+from fuseline.ir.splats import one_element, splat_attribute
 
 Types = tuple[Attribute, ...]
 
@@ -247,8 +248,10 @@ def _widened_number(value: Attribute, type_: Attribute) -> Attribute:
     if isinstance(value, FloatAttr):
         return scalar_attribute(value.value.data, type_)
     assert isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, TensorType)
-    numbers = [float(number) for number in value.get_values()]
-    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), numbers[:1] if value.is_splat() else numbers)
+    single = one_element(value)
+    if single is not None:
+        return splat_attribute(type_, float(single))
+    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [float(number) for number in value.get_values()])
 
 
 def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:

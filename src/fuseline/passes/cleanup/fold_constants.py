@@ -3,9 +3,10 @@
     %w = arith.constant dense_resource<w>     =>   %t = arith.constant dense_resource<w_folded>
     %t = transpose %w
 
-A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), so that constants never blow
-up; a weight that is stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight
-becomes a view of the old array and moves no data; a result with one value everywhere becomes a splat.
+A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing that is worked with takes
+more than 64 MiB or what the model's own weights take, so that constants never blow up. Splats are one number from end to end. A weight that is
+stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight becomes a view of the old
+array and moves no data; a result with one value everywhere becomes a splat.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
-from fuseline.analysis.structured import captured
+from fuseline.analysis.structured import StructuredOp, captured, is_generic, producer_of, splat_value
 from fuseline.errors import FuselineError
 from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_constant
-from fuseline.ir.direct import body_of, erase, operands_of, ops_of, replace_uses
+from fuseline.ir.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
 from fuseline.ir.provenance import carry
+from fuseline.ir.splats import one_element, single_value, splat_attribute
+
+FOLDED = "_folded"
+"""How the names of weights end that were computed here."""
 
 ALWAYS_BYTES = 64 * 1024
 """Results up to this size are always worth storing."""
@@ -39,7 +44,11 @@ ALWAYS_BYTES = 64 * 1024
 GROWTH = 1.5
 """A result may have this many times the elements of the constants it is made from."""
 
+MOST_BYTES = 64 * 1024 * 1024
+"""What an evaluation may take in memory, where the model's own weights are not larger."""
+
 # Not worth a constant by themselves: they say a shape or one value, and consumers read them for free.
+_MOVES = frozenset((linalg.ops.TransposeOp, linalg.ops.BroadcastOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp))
 _SHAPES_AND_SPLATS = frozenset((tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp))
 
 
@@ -50,6 +59,8 @@ class ConstantFolder:
         self.ctx = ctx
         self.program = Program(ctx.resources)
         self.constant: dict[Operation, bool] = {}
+        self.made: set[Operation] = set()
+        self.most_bytes = max(MOST_BYTES, sum(array.nbytes for name, array in ctx.resources.items() if not name.endswith(FOLDED)))
 
     def run(self, block: Block) -> None:
         """Fold what can be folded in `block`."""
@@ -81,6 +92,11 @@ class ConstantFolder:
         return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)
 
     def _pays(self, op: Operation) -> bool:
+        if _stays_splat(op):
+            return True
+        made = sum(_bytes(result.type) for result in op.results)
+        if made + sum(_bytes(value.type) for value in set(_inputs(op)) if not _is_stored(value)) > self.most_bytes:
+            return False
         if sum(_bytes(result.type) for result in op.results) <= ALWAYS_BYTES:
             return True
         sources = sum(_elements(value.type) for value in set(_inputs(op)) if _is_stored(value))
@@ -92,12 +108,26 @@ class ConstantFolder:
         except FuselineError:
             return  # an access out of bounds: the op stays and fails where the program runs
         emit = Emitter.before(op)
-        stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix("_folded") + "_folded"
+        stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix(FOLDED) + FOLDED
         values = [constant_of(emit, array, result.type, self.ctx, stem) for array, result in zip(results, op.results, strict=True)]
         carry((op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values])
         for result, value in zip(op.results, values, strict=True):
             replace_uses(result, value)
+        sources = [value.op for value in dict.fromkeys(_inputs(op)) if type(value) is OpResult]
         erase(op)
+        self.made.update(_owner(value) for value in values)
+        for source in sources:
+            self._forget(source)
+
+    def _forget(self, source: Operation) -> None:
+        """Give back a weight that was made on the way, and that nothing reads any more."""
+        if source not in self.made or not is_unused(source):
+            return
+        name = _resource_of(source.results[0])
+        if name is not None:
+            del self.ctx.resources[name]
+        self.made.remove(source)
+        erase(source)
 
     def _evaluated(self, op: Operation) -> list[Array]:
         scope = Scope(self.program)
@@ -140,12 +170,22 @@ def _bytes(type_: Attribute) -> int:
     return _elements(type_) * numpy_dtype(type_.get_element_type()).itemsize if isinstance(type_, TensorType) else 0
 
 
+def _stays_splat(op: Operation) -> bool:
+    """Whether the results are one number everywhere, which is computed once: splats through what does the same to every element."""
+    if any(splat_value(value) is None for value in _inputs(op) if type(producer_of(value)) is not tensor.EmptyOp):
+        return False
+    if not is_generic(op):
+        return type(op) in _MOVES
+    alike = not any(isinstance(inner, linalg.ops.IndexOp | tensor.ExtractOp) for inner in op.body.block.ops)
+    return alike and not StructuredOp(op).reduction
+
+
 def _is_stored(value: SSAValue) -> bool:
     """Whether `value` is a constant that takes memory: not a splat."""
     op = value.op if type(value) is OpResult else None
     if type(op) is not arith.ConstantOp:
         return False
-    return not (isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat())
+    return not (isinstance(op.value, DenseIntOrFPElementsAttr) and one_element(op.value) is not None)
 
 
 def _resource_of(value: SSAValue) -> str | None:
@@ -156,24 +196,11 @@ def _resource_of(value: SSAValue) -> str | None:
 def constant_of(emit: Emitter, array: Array, type_: Attribute, ctx: CompilerContext, stem: str) -> SSAValue:
     """`array` as a constant of `type_`: a splat where all elements are equal, else a resource that shares the array's memory."""
     assert isinstance(type_, TensorType)
-    single = _single_value(array)
+    single = single_value(array)
     if single is not None and array.dtype.kind in "biuf":
-        attribute = DenseIntOrFPElementsAttr.from_list(type_, [single])  # pyright: ignore[reportUnknownVariableType, reportArgumentType]
-        return emit.add(create_constant(attribute, type_)).result
+        return emit.add(create_constant(splat_attribute(type_, single), type_)).result
     name = ctx.add_resource(stem, array)
     return emit.add(create_constant(DenseResourceAttr.from_params(name, type_), type_)).result
-
-
-def _single_value(array: Array) -> Any:
-    """The number that every element of `array` is (to the bit), None where they differ or there are none."""
-    if array.size == 0:
-        return None
-    first: Any = array[(0,) * array.ndim]
-    if array.size > 1 and (array[(-1,) * array.ndim] != first or not bool((array == first).all())):
-        return None
-    if array.dtype.kind == "f" and first == 0 and bool((np.signbit(array) != np.signbit(first)).any()):
-        return None
-    return np.asarray(first).item()
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,27 @@
     %f = linalg.fill ins(%c) outs(tensor.empty(%n))         %g = linalg.generic outs(tensor.empty(%n)) { yield %c }
     return %f                                          =>   return %g
 
-Fills of known size and value become constants; those that an op starts from or reads cost nothing. The result may be seen through reshapes, and go
-to a host operator instead of the caller.
+Fills of known size and value become constants, unless they are large: then even what is a constant is computed like this. Those that an op starts
+from or reads cost nothing. The result may be seen through reshapes, and go to a host operator instead of the caller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 
-from fuseline.ir.build import PARALLEL, Emitter, identity_map, shape_of
+from fuseline.analysis.structured import splat_value
+from fuseline.ir.build import PARALLEL, Emitter, element_of, identity_map, shape_of
+
+MOST_ELEMENTS = 1 << 20
+"""A result of more elements that are one number is filled at run time: it would only make the program larger."""
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
@@ -33,19 +39,41 @@ class MaterializeFillsPass(ModulePass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 for inner in list(function.body.block.ops):
-                    if isinstance(inner, linalg.ops.FillOp):
-                        _materialize(inner)
+                    if isinstance(inner, linalg.ops.FillOp) and not _is_small_constant(inner):
+                        _materialize(inner.results[0], lambda emit, fill=inner: (fill.inputs[0], fill.outputs[0]))
+                    elif isinstance(inner, arith.ConstantOp) and _is_large_splat(inner.result):
+                        _materialize(inner.result, lambda emit, constant=inner: _number_and_room(emit, constant.result))
 
 
-def _materialize(fill: linalg.ops.FillOp) -> None:
-    value = fill.results[0]
-    known = DYNAMIC_INDEX not in shape_of(value) and isinstance(fill.inputs[0].owner, arith.ConstantOp)
-    leaving = [use for use in value.uses if _leaves(use)] if not known else []
+def _is_small_constant(fill: linalg.ops.FillOp) -> bool:
+    """Whether a fill that leaves is a constant: of known value, and not larger than constants should be."""
+    return isinstance(fill.inputs[0].owner, arith.ConstantOp) and 0 <= _elements(fill.results[0]) <= MOST_ELEMENTS
+
+
+def _is_large_splat(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and _elements(value) > MOST_ELEMENTS and splat_value(value) is not None
+
+
+def _elements(value: SSAValue) -> int:
+    """How many elements a value has; -1 where that is not known."""
+    return -1 if DYNAMIC_INDEX in shape_of(value) else prod(shape_of(value))
+
+
+def _number_and_room(emit: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    number = splat_value(value)
+    assert number is not None
+    return emit.scalar(number, element_of(value)), emit.empty(element_of(value), shape_of(value))
+
+
+def _materialize(value: SSAValue, parts: Callable[[Emitter], tuple[SSAValue, SSAValue]]) -> None:
+    """Have what leaves of a value that is one number everywhere computed; `parts`: the number, and an empty tensor like the value."""
+    leaving = [use for use in value.uses if _leaves(use)]
     if not leaving:
         return
-    emit, rank = Emitter.after(fill), len(shape_of(value))
-    number = fill.inputs[0]
-    filled = emit.generic([], [fill.outputs[0]], [identity_map(rank)], [PARALLEL] * rank, lambda body: [number]).results[0]
+    assert isinstance(value, OpResult)
+    emit, rank = Emitter.after(value.op), len(shape_of(value))
+    number, room = parts(emit)
+    filled = emit.generic([], [room], [identity_map(rank)], [PARALLEL] * rank, lambda body: [number]).results[0]
     for use in leaving:
         use.operation.operands[use.index] = filled
 

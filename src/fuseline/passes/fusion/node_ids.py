@@ -25,6 +25,7 @@ from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
 from fuseline.ir.direct import operands_of
 from fuseline.ir.nesting import ops_inside
+from fuseline.ir.rounds import rounds
 
 if TYPE_CHECKING:
     from fuseline.passes.fusion.graph import Node, Read
@@ -234,7 +235,9 @@ def _break_ties(nodes: Sequence[Node], colours: Colours, depth: Mapping[Node, in
     """Give the nodes that share a colour colours of their own: single one out, let that settle its neighbours, go on with the next."""
     alike = _Alike(nodes, colours, labels)
     for colour in sorted(alike.members, key=lambda c: (depth[alike.members[c][0]], c)):
-        while len(alike.members.get(colour, ())) > 1:
+        for _ in rounds("telling equal nodes apart", most=len(nodes)):  # one leaves its class each time
+            if len(alike.members.get(colour, ())) <= 1:
+                break
             alike.single_out(alike.members[colour][0])
 
 
@@ -251,7 +254,9 @@ class _Alike:
         """Recolour `node`, then in rounds the neighbours of what was recoloured that still look like others."""
         changed = [node]
         self._recolour({node: digest(self.colours[node], "first")})
-        while changed:
+        for _ in rounds("recolouring nodes", most=len(self.colours)):  # each round splits a class
+            if not changed:
+                break
             new = self._settled(changed)
             self._recolour(new)
             changed = list(new)

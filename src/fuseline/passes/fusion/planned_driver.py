@@ -13,6 +13,7 @@ from itertools import combinations
 
 from fuseline.analysis.structured import Kind
 from fuseline.errors import FuselineError
+from fuseline.ir.rounds import rounds
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
@@ -112,7 +113,10 @@ class PlannedDriver(Driver):
 
     def _merge_pieces(self, planned: PlannedSet) -> None:
         self.paid_for = frozenset(planned.nodes)
-        while candidates := self._candidates(self._pieces(planned)):
+        for _ in rounds("merging what a plan asks for", most=len(planned.nodes)):  # each merge leaves a piece less
+            candidates = self._candidates(self._pieces(planned))
+            if not candidates:
+                break
             self._apply(*min(candidates, key=lambda candidate: self._priority(*candidate[0], candidate[1])))
         for stream in self.streams:
             if self.paid_for.issuperset(stream.nodes):

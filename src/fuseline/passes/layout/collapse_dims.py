@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import is_generic
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import ops_of
+from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.loops import collapse_loops
 from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
@@ -37,7 +38,10 @@ class CollapseDimsPass(ModulePass):
             scope = Scope(function, ctx)
             scope.lift_sizes()
             scope.sweep()
-            while _collapse(scope):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
+            loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
+            for _ in rounds("collapsing loops", most=loops):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
+                if not _collapse(scope):
+                    break
                 _cancel(scope)
         ledger.close(ctx, self.name)
 

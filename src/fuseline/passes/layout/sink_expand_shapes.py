@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import ops_of
+from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
 from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain
@@ -52,10 +53,11 @@ class SinkExpandShapesPass(ModulePass):
 
 def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:
     """Merge one group of loops at a time; each merge removes loops, so this ends."""
-    group = _next_group(scope, op)
-    while group is not None:
-        op = collapse_loops(scope, op, group)
+    for _ in rounds("merging loops", most=len(op.iterator_types)):
         group = _next_group(scope, op)
+        if group is None:
+            break
+        op = collapse_loops(scope, op, group)
 
 
 def _next_group(scope: Scope, op: linalg.ops.GenericOp) -> list[int] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, isfinite
+
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -15,6 +17,9 @@ from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, static_size
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, ceil_div, maximum, product, sub
+
+RANGE_LIMIT = 1 << 24
+"""Elements of a range that is a constant; a longer one is counted where it is read."""
 
 
 @onnx_op("Constant")
@@ -63,12 +68,22 @@ def range_of(node: OnnxNode) -> Tensor:
     if delta.is_constant and not delta.numbers().any():
         raise FuselineError("E0107", "a range in steps of 0 has no end", node=node.label, hint="steps are positive or negative")
     if all(t.is_constant for t in (start, limit, delta)):
-        return known(np.arange(*(t.numbers().reshape(()).item() for t in (start, limit, delta)), dtype=start.dtype))
+        first, last, step = (t.numbers().reshape(()).item() for t in (start, limit, delta))
+        steps = (last - first) / step if step else 0
+        count = max(ceil(steps), 0) if isfinite(steps) else 0
+        if count <= RANGE_LIMIT:
+            return known(np.arange(first, last, step, dtype=start.dtype))
+        return _counted(node, count)
     first, last, step = (_whole(t) for t in (start, limit, delta))
     if not isinstance(step, int):
         raise NoNativeLowering("runtime-value", "the step is only known when it runs")
     span = sub(last, first)
-    count = maximum(ceil_div(span, step), 0) if step > 0 else maximum(ceil_div(sub(0, span), -step), 0)
+    return _counted(node, maximum(ceil_div(span, step), 0) if step > 0 else maximum(ceil_div(sub(0, span), -step), 0))
+
+
+def _counted(node: OnnxNode, count: Dim) -> Tensor:
+    """`count` numbers from the first input on, as far apart as the third says."""
+    start, delta = node[0], node[2]
     dtype, index = start.dtype, np.dtype(np.int64)
 
     def body(b: Body, first: SSAValue, by: SSAValue) -> SSAValue:

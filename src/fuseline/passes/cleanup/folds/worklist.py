@@ -14,9 +14,13 @@ from xdsl.rewriter import Rewriter
 from fuseline.ir.direct import erase, operands_of
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry, provenance
+from fuseline.ir.rounds import rounds
 from fuseline.passes.cleanup.elimination import is_dead
 
 Fold: TypeAlias = Callable[[Any, "Worklist"], bool]
+
+MOST_VISITS = 200
+"""Visits per op, on the average: an op is looked at again after each fold beside it. More are folds that undo each other."""
 
 
 class Worklist:
@@ -31,8 +35,11 @@ class Worklist:
 
     def run(self, root: Operation) -> None:
         """Apply the folds inside `root` until none applies."""
-        self._push(reversed(ops_inside(root)))
-        while self._pending:
+        inside = ops_inside(root)
+        self._push(reversed(inside))
+        for _ in rounds("folding", most=MOST_VISITS * (len(inside) + 16)):
+            if not self._pending:
+                break
             op = self._pending.pop()
             self._queued.discard(id(op))
             if op.parent is not None and not self._removed(op):

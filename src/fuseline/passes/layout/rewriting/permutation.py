@@ -25,6 +25,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.create import create_constant, create_empty, create_fill, create_yield
 from fuseline.ir.direct import append, operand_of, operands_of, replace_uses, result_of
 from fuseline.ir.parts import block_with, create_op, region_with
+from fuseline.ir.splats import one_element
 from fuseline.passes.layout.rewriting.scope import Scope
 
 Permutation = tuple[int, ...]
@@ -100,7 +101,7 @@ def is_init(value: SSAValue) -> bool:
     if type(op) is linalg.ops.FillOp:
         return is_init(operand_of(op, 1))
     if type(op) is arith.ConstantOp:
-        return isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat()
+        return isinstance(op.value, DenseIntOrFPElementsAttr) and one_element(op.value) is not None
     return type(op) is tensor.EmptyOp
 
 

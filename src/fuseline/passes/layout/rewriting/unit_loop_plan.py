@@ -23,6 +23,7 @@ from fuseline.ir import attributes
 from fuseline.ir.dim import Dim
 from fuseline.ir.direct import operands_of
 from fuseline.ir.identity import by_identities
+from fuseline.ir.rounds import rounds
 
 Maps = tuple[AffineMap, ...]
 
@@ -100,14 +101,14 @@ def _plan(loops: _Loops) -> UnitPlan | None:
 
 def _droppable(loops: _Loops, extents: Dims) -> set[int]:
     dropped = {loop for loop, size in enumerate(extents) if size == 1}
-    changed = bool(dropped)
-    while changed:
-        changed = False
+    for _ in rounds("dropping unit loops", most=len(extents)):  # each round keeps a loop more
+        before = len(dropped)
         for sizes, map_ in zip(loops.sizes, loops.maps, strict=True):
             for expr, size in zip(map_.results, sizes, strict=True):
                 if not _stays_plain(expr, dropped, size, extents):
                     dropped -= dims_of(expr)
-                    changed = True
+        if len(dropped) == before:
+            break
     written = [expr.position for expr in loops.maps[loops.input_count].results if type(expr) is AffineDimExpr]
     if written and all(loop in dropped for loop in loops.of_kind("parallel")):
         dropped.discard(written[-1])

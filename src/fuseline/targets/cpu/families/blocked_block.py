@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp, kind
 from fuseline.ir.dim import Dim, upper_bound
+from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.blocked_structure import HEAVY, Structure, starts_empty
 from fuseline.targets.cpu.families.blocked_tiles import Tile
@@ -115,12 +116,13 @@ def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]
     if prod(len(sizes) for sizes in choices) <= MOST_COMBINATIONS:
         return min(product(*choices), key=price, default=())
     best = tuple(sizes[-1] for sizes in choices)
-    while True:
+    for _ in rounds("the search for a block", most=prod(len(sizes) for sizes in choices)):
         around = [(*best[:i], size, *best[i + 1 :]) for i, sizes in enumerate(choices) for size in sizes]
         found = min(around, key=price)
-        if found == best:
-            return best
+        if price(found) >= price(best):  # an equal one would lead back
+            break
         best = found
+    return best
 
 
 def _tiles(grid: Sequence[Node], extents: Mapping[Node, Dim], sizes: Sequence[int]) -> dict[Node, Tile]:

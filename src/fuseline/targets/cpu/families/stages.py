@@ -155,9 +155,10 @@ class Staging:
 
     def _reduced_on_the_way(self, value: SSAValue) -> bool:
         """Whether some reduction of `value` is made anew wherever it is read."""
-        pending = [value]
+        pending, seen = [value], set[Operation]()
         while pending:
-            for op in _readers(pending.pop(), self.live):
+            for op in _readers(pending.pop(), self.live) - seen:
+                seen.add(op)
                 if is_reduction(op) and op.results[0] not in self.stored:
                     return True
                 pending += [result for result in op.results if result not in self.stored]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd_choice import direct_cycles, growth, weighed
@@ -59,13 +60,14 @@ def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy
     options = {growth(problem, one.blocking): one.cycles for one in weighed(problem, machine, policy)}
     steps: list[Step] = []
     at, cycles = 1.0, direct_cycles(problem, machine, policy.threads)
-    while True:
+    for _ in rounds("the steps of filter growth", most=len(options)):  # each is larger than the one before
         further = [Step(number, (g - at) * size, (cycles - c) * max(count, 1), g) for g, c in options.items() if g > at and c < cycles]
         if not further:
-            return steps
+            break
         steps.append(max(further, key=lambda step: step.saved / step.extra))
         at = steps[-1].growth
         cycles = options[at]
+    return steps
 
 
 def _constant_bytes(view: DispatchView) -> int:

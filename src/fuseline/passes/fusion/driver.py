@@ -248,7 +248,8 @@ class Driver:
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
-                refusal = self._too_many_bindings(joined(join.groups)) or self._too_many_arms(join)
+                whole = joined(join.groups)
+                refusal = self._too_many_bindings(whole) or self._too_many_arms(join) or over_limit(whole, self.target)
                 if refusal is None:
                     self._join(join)
                 else:

@@ -18,6 +18,7 @@ from xdsl.ir import Dialect, SSAValue
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
+from fuseline.ir.linalg_ext import LinalgExt
 from fuseline.ir.linalg_named import Linalg
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.ir.target_description import TargetDescription
@@ -39,6 +40,7 @@ DIALECTS = (
     Math,
     Scf,
     Tensor,
+    LinalgExt,
     TensorExt,
     Flow,
     Util,

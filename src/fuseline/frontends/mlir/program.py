@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, BlockArgument
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
+from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.control import flatten_branches, inline_calls, join_blocks
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
@@ -46,6 +47,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     inline_foreign_regions(module)
     unwrap(module)
     expand_affine(module)
+    expand_attention(module)
     flatten_branches(main)
     main.update_function_type()
     check_supported(main)

@@ -1,0 +1,123 @@
+"""Attention as the ops that it is: two products with a softmax between them, in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType, ModuleOp, f32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from fuseline.frontends.mlir.wrappers import unsupported
+from fuseline.ir import attributes
+from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, element_of, shape_of
+from fuseline.ir.create import create_empty
+from fuseline.ir.direct import ops_of
+from fuseline.ir.linalg_ext import AttentionOp, ExtYieldOp
+from fuseline.ir.provenance import replace
+
+Fold = Callable[[Body], SSAValue]
+
+
+def expand_attention(module: ModuleOp) -> None:
+    """Write out each attention. Raises FuselineError (E0306) for one whose maps are not loops, each of them once."""
+    for op in list(module.walk()):
+        if isinstance(op, AttentionOp):
+            replace(op, [], [_Attention(op).result()])
+
+
+def _wide(b: Body, value: SSAValue) -> SSAValue:
+    return value if value.type == f32 else b.op(arith.ExtFOp, value, f32)
+
+
+class _Attention:
+    def __init__(self, op: AttentionOp) -> None:
+        self.op, self.emit = op, Emitter.before(op)
+        self.query, self.key, self.value, self.scale = op.inputs[:4]
+        self.mask = op.inputs[4] if len(op.inputs) == 5 else None
+        self.places = [self._loops(part.data) for part in op.indexing_maps.data]
+        query, key, value, _, *mask = self.places[:-1]
+        self.written = self.places[-1]
+        self.softmax = [loop for loop in value if loop not in self.written]
+        summed = [loop for loop in query if loop not in value and loop not in self.written]
+        self.scores = [loop for loop in dict.fromkeys((*query, *key)) if loop not in summed and loop not in self.softmax] + self.softmax
+        self.summed = summed
+        if any(loop not in self.scores for loop in (mask[0] if mask else ())) or any(loop not in (*self.scores, *value) for loop in self.written):
+            raise unsupported(op, "the maps of the mask or the result name a loop that the scores lack")
+
+    def _loops(self, map_: AffineMap) -> list[int]:
+        found = [result.position for result in map_.results if isinstance(result, AffineDimExpr)]
+        if len(found) != len(map_.results) or len(set(found)) != len(found):
+            raise unsupported(self.op, f"{map_} is no list of loops")
+        return found
+
+    def result(self) -> SSAValue:
+        """The whole."""
+        query, key, value = self.places[:3]
+
+        def product(b: Body) -> SSAValue:
+            return b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, _wide(b, b.args[0]), _wide(b, b.args[1])))
+
+        raw = self._sum([(self.query, query), (self.key, key)], self.scores, self.summed, product)
+        shares = self._softmax(self._scaled(raw))
+        out = self._sum([(shares, self.scores), (self.value, value)], self.written, self.softmax, product)
+        element = element_of(self.op.res)
+        return out if element == f32 else self._each([(out, self.written)], self.written, lambda b: b.op(arith.TruncFOp, b.args[0], element), element)
+
+    def _scaled(self, raw: SSAValue) -> SSAValue:
+        """The scores as the softmax sees them."""
+        inputs = [(raw, self.scores), (self.scale, list[int]())]
+        inputs += [(self.mask, self.places[4])] if self.mask is not None else []
+        return self._each(inputs, self.scores, self._score)
+
+    def _score(self, b: Body) -> SSAValue:
+        score = b.op(arith.MulfOp, b.args[0], _wide(b, b.args[1]))
+        values: dict[SSAValue, SSAValue] = {self.op.body.block.args[0]: score}
+        for inner in ops_of(self.op.body.block):
+            if isinstance(inner, ExtYieldOp):
+                score = values.get(inner.values[0], inner.values[0])
+            else:
+                b.add(inner.clone(values))
+        if self.mask is None:
+            return score
+        if isinstance(element_of(self.mask), IntegerType):
+            return b.op(arith.SelectOp, b.args[2], score, b.constant(float("-inf"), f32))
+        return b.op(arith.AddfOp, score, _wide(b, b.args[2]))
+
+    def _softmax(self, scores: SSAValue) -> SSAValue:
+        rows = [loop for loop in self.scores if loop not in self.softmax]
+        whole = (scores, self.scores)
+        largest = self._sum([whole], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), float("-inf"))
+        powers = self._each([whole, (largest, rows)], self.scores, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1])))
+        total = self._sum([(powers, self.scores)], rows, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]))
+        return self._each([(powers, self.scores), (total, rows)], self.scores, lambda b: b.op(arith.DivfOp, b.args[0], b.args[1]))
+
+    # structured ops over named loops ---------------------------------------------------------------------------------------------------
+
+    def _map(self, loops: Sequence[int], read: Sequence[int]) -> AffineMap:
+        return AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(loop)) for loop in read))
+
+    def _empty(self, loops: Sequence[int], element: Attribute = f32) -> SSAValue:
+        """An empty tensor over `loops`, each as long as the operand that names it says."""
+        shape: list[int] = []
+        dynamic: list[SSAValue] = []
+        for loop in loops:
+            value, axis = next((v, p.index(loop)) for v, p in zip(self.op.operands, self.places, strict=True) if loop in p)
+            shape.append(shape_of(value)[axis])
+            dynamic += [self.emit.dim(value, axis)] if shape[-1] == DYNAMIC_INDEX else []
+        return self.emit.add(create_empty(attributes.tensor_type(element, tuple(shape)), dynamic)).tensor
+
+    def _each(self, inputs: Sequence[tuple[SSAValue, Sequence[int]]], loops: Sequence[int], body: Fold, element: Attribute = f32) -> SSAValue:
+        maps = [*(self._map(loops, read) for _, read in inputs), AffineMap.identity(len(loops))]
+        values = [value for value, _ in inputs]
+        return self.emit.generic(values, [self._empty(loops, element)], maps, [PARALLEL] * len(loops), lambda b: [body(b)]).results[0]
+
+    def _sum(
+        self, inputs: Sequence[tuple[SSAValue, Sequence[int]]], kept: Sequence[int], folded: Sequence[int], body: Fold, start: float = 0.0
+    ) -> SSAValue:
+        loops = [*kept, *folded]
+        maps = [*(self._map(loops, read) for _, read in inputs), self._map(loops, kept)]
+        kinds = [PARALLEL] * len(kept) + [REDUCTION] * len(folded)
+        values = [value for value, _ in inputs]
+        return self.emit.generic(values, [self.emit.fill(start, self._empty(kept))], maps, kinds, lambda b: [body(b)]).results[0]

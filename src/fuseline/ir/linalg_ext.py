@@ -1,0 +1,78 @@
+"""`iree_linalg_ext.attention` of IREE, as text has it before it is tiled."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
+from xdsl.ir import Dialect
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, prop_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from fuseline.ir.linalg_named.base import parse_operands
+from fuseline.ir.linalg_named.elementwise import print_operands
+
+
+@irdl_op_definition
+class ExtYieldOp(IRDLOperation):
+    """Ends a body."""
+
+    name = "iree_linalg_ext.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+@irdl_op_definition
+class AttentionOp(IRDLOperation):
+    """`softmax(body(query * key * scale) [+ mask]) * value`; the inputs are query, key, value, scale and, where there is one, the mask.
+
+    A loop that neither the value nor the result names is summed in the scores, one that the value names and the result does not is that of the
+    softmax. The body sees a score as f32.
+    """
+
+    name = "iree_linalg_ext.attention"
+    inputs = var_operand_def()
+    outputs = var_operand_def(TensorType)
+    res = result_def(TensorType)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def verify_(self) -> None:
+        maps = [part.data for part in self.indexing_maps.data]
+        if len(self.inputs) not in (4, 5) or len(self.outputs) != 1 or len(maps) != len(self.operands):
+            raise VerifyException("expected query, key, value, scale and perhaps a mask, and a map for each of them and the result")
+        if len(self.body.block.args) != 1 or not isinstance(self.body.block.last_op, ExtYieldOp):
+            raise VerifyException("the body takes a score and yields one")
+        for map_, value in zip(maps, self.operands, strict=True):
+            rank = value.type.get_num_dims() if isinstance(value.type, TensorType) else 0
+            if len(map_.results) != rank or map_.num_dims != maps[0].num_dims:
+                raise VerifyException("a map does not fit its operand")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AttentionOp:
+        attributes = parser.parse_optional_attr_dict()
+        maps = attributes.pop("indexing_maps", None)
+        if not isinstance(maps, ArrayAttr):
+            parser.raise_error("expected indexing_maps")
+        inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")
+        body = parser.parse_region()
+        parser.parse_punctuation("->")
+        op = cls.build(operands=[inputs, outputs], result_types=[parser.parse_type()], properties={"indexing_maps": maps}, regions=[body])
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attr_dict({"indexing_maps": self.indexing_maps, **self.attributes})
+        print_operands(printer, "ins", self.inputs)
+        print_operands(printer, "outs", self.outputs)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.res.type)
+
+
+LinalgExt = Dialect("iree_linalg_ext", [AttentionOp, ExtYieldOp], [])

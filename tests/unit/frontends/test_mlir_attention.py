@@ -1,0 +1,59 @@
+"""IREE's attention op: the numbers of its definition, with and without a mask, under permuted maps and unknown sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fuseline
+from fuseline.errors import FuselineError
+
+RNG = np.random.default_rng(2)
+Q, K, V = (RNG.standard_normal(shape, dtype=np.float32) for shape in ((2, 5, 8), (2, 7, 8), (2, 6, 7)))
+MASKS: dict[str, Any] = {"": None, "i1": RNG.random((2, 5, 7)) < 0.8, "f32": RNG.standard_normal((2, 5, 7), dtype=np.float32)}
+
+
+def _text(mask: str, sizes: tuple[str, str], result: str = "(b, m, n)") -> str:
+    rows, keys = sizes
+    q, k, v, out = (f"tensor<{shape}xf32>" for shape in (f"2x{rows}x8", f"2x{keys}x8", f"2x6x{keys}", f"2x{rows}x6"))
+    loops = "affine_map<(b, m, n, k, j) -> {}>"
+    maps = [loops.format(part) for part in ("(b, m, k)", "(b, j, k)", "(b, n, j)", "()", *(["(b, m, j)"] if mask else []), result)]
+    given = f", %x : {q}, {k}, {v}, f32, tensor<2x{rows}x{keys}x{mask}>" if mask else f" : {q}, {k}, {v}, f32"
+    return f"""func.func @main(%q: {q}, %k: {k}, %v: {v}, %s: f32, %e: {out}{f", %x: tensor<2x{rows}x{keys}x{mask}>" if mask else ""}) -> {out} {{
+  %r = iree_linalg_ext.attention {{indexing_maps = [{", ".join(maps)}]}} ins(%q, %k, %v, %s{given}) outs(%e : {out}) {{
+  ^bb0(%score: f32):
+    %t = math.tanh %score : f32
+    iree_linalg_ext.yield %t : f32
+  }} -> {out}
+  return %r : {out}
+}}"""
+
+
+def _expected(mask: Any) -> Any:
+    scores = np.tanh(np.einsum("bmk,bjk->bmj", Q, K) * np.float32(0.3))
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bmj,bnj->bmn", powers / powers.sum(-1, keepdims=True), V)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("sizes", [("5", "7"), ("?", "?")])
+def test_attention(mask: str, sizes: tuple[str, str], tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(_text(mask, sizes))
+    feeds = {"q": Q, "k": K, "v": V, "s": 0.3, "e": np.zeros((2, 5, 6), np.float32), **({"x": MASKS[mask]} if mask else {})}
+    for target in ("cpu", "interpreter"):
+        got = fuseline.compile(path, target=target, threads=1).run(feeds)["result0"]
+        np.testing.assert_allclose(got, _expected(MASKS[mask]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("result", "code"), [("(b, m, n + k)", "E0306"), ("(b, m, m)", "E0306"), ("(b, m)", "E0302")])
+def test_maps_that_are_no_loops_are_refused(result: str, code: str, tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(_text("", ("5", "7"), result))
+    with pytest.raises(FuselineError, match=code):
+        fuseline.compile(path, target="null")

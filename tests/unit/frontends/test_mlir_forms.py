@@ -274,6 +274,15 @@ REFUSED = {
 }
 
 
+def test_functions_that_the_program_does_not_reach_are_not_looked_at(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    call = "%r = func.call @{1}(%a) : (tensor<4xi4>) -> tensor<4xi4>"
+    other = f"func.func private @{{0}}(%a: tensor<4xi4>) -> tensor<4xi4> {{{{\n  {call}\n  return %r : tensor<4xi4>\n}}}}\n"
+    main = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %r = math.exp %a : tensor<4xf32>\n  return %r : tensor<4xf32>\n}\n"
+    path.write_text(main + other.format("one", "two") + other.format("two", "one"))
+    assert len(fuseline.compile(path, target="null").record.dispatches) == 1
+
+
 def test_a_parallel_loop_that_writes_nowhere_is_refused(tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text("""func.func @main(%a: tensor<4x3xf32>) -> tensor<4xf32> {

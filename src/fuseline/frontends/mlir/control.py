@@ -59,6 +59,22 @@ def inline_calls(module: ModuleOp, main: func.FuncOp) -> None:
             _inline(call, functions[call.callee.string_value()])
 
 
+def erase_uncalled(module: ModuleOp, main: func.FuncOp) -> None:
+    """Functions that the program does not reach, so that nothing in them is compiled, or refused."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
+    reached, pending = set[func.FuncOp](), [main]
+    while pending:
+        function = pending.pop()
+        if function not in reached:
+            reached.add(function)
+            calls = [op.callee.string_value() for op in function.walk() if isinstance(op, func.CallOp)]
+            pending += [functions[name] for name in calls if name in functions]
+    for op in functions.values():
+        if op not in reached and not op.is_declaration:
+            op.detach()
+            op.erase()
+
+
 def _inlinable(callee: func.FuncOp | None) -> bool:
     return callee is not None and len(callee.body.blocks) == 1 and not any(isinstance(op, scf.ForOp) for op in ops_inside(callee))
 

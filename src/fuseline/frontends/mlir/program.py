@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, BlockArgument
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.attention import expand_attention
-from fuseline.frontends.mlir.control import flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.control import erase_uncalled, flatten_branches, inline_calls, join_blocks
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
@@ -44,6 +44,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     """Leave of `main` one block of tensor ops. Raises FuselineError: E0306 for what has no such form."""
     join_blocks(main)
     inline_calls(module, main)
+    erase_uncalled(module, main)
     inline_foreign_regions(module)
     unwrap(module)
     expand_affine(module)

@@ -35,7 +35,7 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 test-all: $(VENV)/.dev ## run the slow tests too
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree and not packages" $(TESTS)
 
 conformance: $(VENV)/.test ## run every official ONNX node test, on the interpreter and on the CPU target
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance

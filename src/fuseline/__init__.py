@@ -46,19 +46,12 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "onnx_backend":
-        return _backend()
+        return import_module("fuseline.onnx_backend")
     if name not in _HOMES:
         raise AttributeError(f"module 'fuseline' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
-
-
-def _backend() -> Any:
-    from fuseline.border import border
-
-    with border("import"):
-        return import_module("fuseline.onnx_backend")
 
 
 def __dir__() -> list[str]:

@@ -118,6 +118,7 @@ class CompiledModel:
         return lambda: run(given)
 
     @property
+    @border("records")
     def record(self) -> CompileRecord:
         """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it, too.
 
@@ -132,6 +133,7 @@ class CompiledModel:
         return self._record
 
     @property
+    @border("records")
     def plan(self) -> str:
         """The partition into dispatches as a fusion plan, the text of a file for `compile(plan=...)`."""
         from fuseline.passes.fusion.plan import plan_text
@@ -139,6 +141,7 @@ class CompiledModel:
         return plan_text(self.record)
 
     @property
+    @border("records")
     def stats(self) -> dict[str, Any]:
         """The statistics, with the keys of `fuseline stats --json`."""
         from fuseline.report.statistics import statistics_json

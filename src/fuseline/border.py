@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from fuseline.errors import FuselineError
+from fuseline.errors import FuselineError, MissingPackageError, OutOfMemoryError
 
 _HINT = "this is a bug in fuseline: the same command with `--report-bug FILE` writes what we need (the model without its weights, options, versions)"
 _EXTRAS = {"onnxruntime": "bench", "openvino": "bench", "torch": "torch", "cryptography": "sign"}
@@ -61,7 +61,7 @@ def coded(problem: Exception, phase: str, *, node: str | None = None) -> Fuselin
     if isinstance(problem, FuselineError):
         return _complete(problem, phase)
     if isinstance(problem, MemoryError):
-        return FuselineError("E0405", f"no memory left: {problem}".rstrip(": "), node=node, hint="use smaller sizes", phase=phase)
+        return OutOfMemoryError("E0405", f"no memory left: {problem}".rstrip(": "), node=node, hint="use smaller sizes", phase=phase)
     if isinstance(problem, ModuleNotFoundError) and problem.name is not None:
         found = _missing_package(problem.name, phase)
         if found is not None:
@@ -81,10 +81,10 @@ def _missing_package(name: str, phase: str) -> FuselineError | None:
     package = name.partition(".")[0]
     if package in _COMPILER:
         message = f"this part of fuseline needs the package {package}: only the runtime is installed here"
-        return FuselineError("E0503", message, hint="pip install fuseline, with its dependencies", phase=phase)
+        return MissingPackageError("E0503", message, hint="pip install fuseline, with its dependencies", phase=phase)
     if package in _EXTRAS:
         extra = _EXTRAS[package]
-        return FuselineError("E0503", f"the package {package} is not installed", hint=f"pip install 'fuseline[{extra}]'", phase=phase)
+        return MissingPackageError("E0503", f"the package {package} is not installed", hint=f"pip install 'fuseline[{extra}]'", phase=phase)
     return None
 
 

@@ -80,6 +80,14 @@ class FuselineError(Exception):
         return {"code": self.code, "title": ERROR_TITLES[self.code], **texts}
 
 
+class MissingPackageError(FuselineError, ImportError):
+    """E0503 for a package that is not installed; an ImportError as well, so that what guards an import still does."""
+
+
+class OutOfMemoryError(FuselineError, MemoryError):
+    """E0405 where memory ran out; a MemoryError as well."""
+
+
 def _made_again(code: str, message: str, node: str | None, hint: str | None, phase: str | None) -> FuselineError:
     """What a pickled error is made from, with its parts in order."""
     return FuselineError(code, message, node=node, hint=hint, phase=phase)

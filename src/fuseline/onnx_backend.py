@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+from fuseline.border import border
+
+with border("import"):  # names what to install where only the runtime is
+    import_module("fuseline.interop.onnx_backend")
+
 from fuseline.interop.onnx_backend import FuselineBackend as FuselineBackend
 from fuseline.interop.onnx_backend import FuselineBackendRep as FuselineBackendRep
 from fuseline.interop.onnx_backend import prepare as prepare

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,9 +166,13 @@ def test_an_unforeseen_failure_names_phase_node_and_place_and_says_how_to_report
 
 def test_memory_and_missing_packages_have_codes_of_their_own(breaking: Callable[..., None]):
     breaking("cse", MemoryError())
+    with pytest.raises(MemoryError):
+        fuseline.compile(RELU)
     assert _error_of(lambda: fuseline.compile(RELU)).code == "E0405"
     breaking("cse", ModuleNotFoundError("No module named 'xdsl'", name="xdsl"))
     assert _error_of(lambda: fuseline.compile(RELU)).code == "E0503"
+    with pytest.raises(ImportError):
+        fuseline.compile(RELU)
     breaking("cse", ModuleNotFoundError("No module named 'torch'", name="torch"))
     assert "fuseline[torch]" in str(_error_of(lambda: fuseline.compile(RELU)))
 
@@ -205,3 +211,42 @@ def test_only_the_call_itself_makes_a_type_error_a_wrong_argument():
 
     assert _error_of(lambda: work(x=1)).code == "E0901"
     assert _error_of(lambda: work(y=1)).code == "E0501"  # pyright: ignore[reportCallIssue]
+
+
+_RUNTIME_ONLY = """
+import sys
+import numpy as np
+for name in ("xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes", "cryptography"):
+    sys.modules[name] = None
+import fuseline
+program = fuseline.load(sys.argv[1])
+assert program.run({"x": np.ones(4, np.float32)})["y"].shape == (4,)
+assert fuseline.InferenceSession(sys.argv[1]).run(None, {"x": [1, 2, 3, 4]})[0].shape == (4,)
+program.save(sys.argv[2])
+def backend():
+    import fuseline.onnx_backend
+calls = [lambda: fuseline.compile(sys.argv[1] + "x"), lambda: program.stats, lambda: program.plan, lambda: program.decisions, backend]
+calls += [lambda: fuseline.onnx_backend, lambda: program.save(sys.argv[2], sign="k"), lambda: fuseline.load(sys.argv[1], trusted=["k"])]
+for call in calls:
+    try:
+        call()
+    except fuseline.FuselineError as error:
+        assert error.code == "E0503" and "pip install" in error.hint, error
+        assert isinstance(error, ImportError)
+    else:
+        raise AssertionError
+sys.argv[1:] = ["run", sys.argv[1], *sys.argv[3:]]
+from fuseline.cli.entry import run
+run()
+"""
+
+
+def test_where_only_the_runtime_is_installed_the_rest_says_what_to_install(program: fuseline.CompiledModel, tmp_path: Path):
+    program.save(tmp_path / "m.fuse")
+    for more, shown in (([], "error E0503"), (["--json"], '"code": "E0503"')):
+        arguments = [str(tmp_path / "m.fuse"), str(tmp_path / "n.fuse"), *more]
+        done = subprocess.run([sys.executable, "-c", _RUNTIME_ONLY, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert shown in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        assert "click" in done.stdout + done.stderr

@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "tuning": (*_HIGH, "report"),
     "verify": (*_HIGH, "report"),
     "interop": (*_HIGH, "report", "api"),
-    "onnx_backend": ("interop",),
+    "onnx_backend": ("interop", "border"),
     "api": (*_HIGH, "report", "tuning", "verify", "interop.onnx_host"),
     "cli": (*_HIGH, "report", "tuning", "verify", "interop", "api"),
     "__main__": ("cli",),

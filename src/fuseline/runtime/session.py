@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fuseline.errors import FuselineError
+from fuseline.errors import FuselineError, OutOfMemoryError
 from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.bounds import numbers_that_fit
@@ -130,7 +130,7 @@ class Session:
                 workspace.executions.move_to_end(shapes)
             return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
         except MemoryError as error:
-            raise FuselineError("E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes") from error
+            raise OutOfMemoryError("E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes") from error
         finally:
             self._idle.append(workspace)
             if self._waiting:

@@ -125,6 +125,10 @@ class Execution:
         self._rows = sum(_row_count(step) for step in native)
         self._copies: dict[int, Array] = {}
 
+    def lies_in(self, workspace: Workspace) -> bool:
+        """Whether the memory that this is bound to is still the workspace's."""
+        return self._arena is workspace.arena and self._scratch is workspace.scratch
+
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays of the right shapes and dtypes; answers fresh outputs."""
         addresses = self.input_addresses(inputs)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
+from fuseline.runtime.ownership import lend
 
 Array = NDArray[Any]
 STRING = "string"
@@ -58,7 +59,15 @@ def admit_held(name: str, type_: str, feed: Any) -> Any:
         return dict(_checked(name, type_, feed, Mapping))
     if kind == "any_rank":
         return admit_held(name, inner, feed)
-    return _tensor(name, inner, feed) if kind == "tensor" else feed
+    return _tensor(name, inner, feed) if kind == "tensor" else _untyped(name, feed)
+
+
+def _untyped(name: str, feed: Any) -> Any:
+    try:
+        lend(feed)
+    except RecursionError as error:
+        raise FuselineError("E0204", f"a {type(feed).__name__} that contains itself", node=name) from error
+    return feed
 
 
 def _checked(name: str, type_: str, feed: Any, wanted: Any) -> Any:

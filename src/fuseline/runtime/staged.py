@@ -46,6 +46,9 @@ def _held_input(spec: TensorSpec, array: Array) -> Held:
     return lend(array if is_tensor_type(spec.type) else release(array))
 
 
+BOUND_PER_STAGE = 8
+"""How many combinations of sizes that a run learned are remembered, per stage."""
+
 _NO_STAGE = -1
 _IN_NO_MEMORY = np.empty(0, np.uint8)
 """Stands for an input that is held, where kernels' inputs are listed."""
@@ -54,7 +57,7 @@ _IN_NO_MEMORY = np.empty(0, np.uint8)
 class StagedExecution:
     """`program` for one combination of input shapes, whose `values` are known; the rest turns up as it runs.
 
-    What the inputs' sizes alone determine is bound once; a workspace whose memory moves forgets this object, and so what it bound.
+    What is bound is remembered by the sizes that the run had learned by then; a workspace whose memory moves forgets this object.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class StagedExecution:
     ) -> None:
         self.threads = threads
         self._program, self._stages, self._code, self._workspace, self._values = program, stages, code, workspace, dict(values)
-        self._bound: dict[int, Execution] = {}
+        self._bound: dict[tuple[int, Size, tuple[int, ...]], Execution] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
         """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held ones as they are."""
@@ -99,16 +102,17 @@ class StagedExecution:
         return hand_out(left, fed)
 
     def _bind(self, stage: int, arena: Size, values: Mapping[str, int]) -> Execution:
-        """The steps of a stage (or none), bound to memory."""
-        nothing_learned = len(values) == len(self._values)
-        found = self._bound.get(stage) if nothing_learned else None
-        if found is None:
+        """The steps of a stage (or none), bound to memory: as they were the last time that a run learned these sizes, while memory stays."""
+        key = stage, arena, tuple(values[name] for name in values if name not in self._values)
+        found = self._bound.pop(key, None)
+        if found is None or not found.lies_in(self._workspace):
             steps = () if stage == _NO_STAGE else self._stages[stage][0]
             part = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
             with numbers_that_fit():
                 found = Execution(part, self._code, self._workspace, values, self.threads, stage=True)
-            if nothing_learned:
-                self._bound[stage] = found
+        self._bound[key] = found
+        while len(self._bound) > BOUND_PER_STAGE * (len(self._stages) + 1):
+            self._bound.pop(next(iter(self._bound)))
         return found
 
     def _allocate(self, outputs: list[Array | None], values: Mapping[str, int]) -> None:

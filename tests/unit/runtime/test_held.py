@@ -96,6 +96,12 @@ def test_small_types_come_as_ml_dtypes_or_as_npy_files_hold_them(tmp_path: Path)
         assert admit_held("x", "tensor(float8_e4m3fn)", feed).astype(np.float32).tolist() == [1.5, -2]
 
 
+def _endless() -> list[Any]:
+    inside: list[Any] = []
+    inside.append(inside)
+    return inside
+
+
 REFUSED: list[tuple[str, Any]] = [
     ("tensor(string)", np.ones(2)),
     ("tensor(string)", np.array(["a", 1], object)),
@@ -107,6 +113,8 @@ REFUSED: list[tuple[str, Any]] = [
     ("optional(tensor(float32))", "a"),
     ("any_rank(tensor(float32))", np.ones(2)),
     ("tensor(string)", [["a"], ["b", "c"]]),
+    ("any", _endless()),
+    ("seq(tensor(float32))", _endless()),
 ]
 
 

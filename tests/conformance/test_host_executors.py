@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -11,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 
-import fuseline
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_host
 from fuseline.interop.host_choice import nodes_inside
@@ -100,46 +97,3 @@ def test_special_values_of_sampled_nodes_are_where_the_native_form_has_them() ->
 @pytest.mark.parametrize("share", range(SHARES))
 def test_special_values_of_all_nodes(share: int) -> None:
     assert _check_specials(_single_nodes()[share::SHARES]) > 80
-
-
-# -- whole programs ---------------------------------------------------------------------------------------------------------------------
-
-
-def _without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Tensors of unknown rank: what has no lowering for them runs on the host, and its answers have sizes that no plan knew."""
-    free = onnx.ModelProto()
-    free.CopyFrom(model)
-    for value in (*free.graph.input, *free.graph.output):
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    return free
-
-
-def _check_without_shapes(names: list[str], target: str) -> None:
-    for name in names:
-        case = node_cases()[name]
-        program = fuseline.compile(_without_shapes(case.model), threads=1, target=target)
-        compare(list(program.run({item.name: x for item, x in zip(program.inputs, case.inputs, strict=True)}).values()), case)
-
-
-@pytest.fixture(params=["onnxruntime", "numpy"])
-def _package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    onnx_host.forget()
-    if request.param == "numpy":
-        monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    yield
-    onnx_host.forget()
-
-
-@pytest.mark.usefixtures("_package")
-@pytest.mark.parametrize("target", ["cpu", "interpreter"])
-def test_sampled_nodes_of_unknown_rank(target: str) -> None:
-    _check_without_shapes(_single_nodes()[3 :: 8 * SAMPLED], target)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_package")
-@pytest.mark.parametrize("target", ["cpu", "interpreter"])
-@pytest.mark.parametrize("share", range(SHARES))
-def test_all_nodes_of_unknown_rank(target: str, share: int) -> None:
-    _check_without_shapes(_single_nodes()[share::SHARES], target)

@@ -43,7 +43,7 @@ _SIZE_ARITHMETIC = (
 
 def is_scalar_op(op: Operation) -> bool:
     """Whether `op` makes scalars and nothing else, and has no effect."""
-    return kind(op) is Kind.SCALAR
+    return not op.regions and kind(op) is Kind.SCALAR
 
 
 def is_size_arithmetic(op: Operation) -> bool:

@@ -31,7 +31,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.create import create_generic
 from fuseline.ir.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses, result_of, set_operand
 from fuseline.ir.flow import HostType
-from fuseline.ir.nesting import replace_inside
+from fuseline.ir.nesting import ops_inside, replace_inside
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.scalar_values import IndexReads, constant_scalar, extracted, is_scalar_op, is_size_arithmetic, rank_zero
 
@@ -46,7 +46,7 @@ class ScalarsToTensorsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        called = {inner.callee.string_value() for inner in op.walk() if isinstance(inner, CallOp)}
+        called = {inner.callee.string_value() for inner in ops_inside(op) if type(inner) is CallOp}
         for function in [item for item in op.ops if isinstance(item, FuncOp) and len(item.body.blocks) == 1]:
             if function.sym_name.data not in called:  # a loop's body has the scalars that its loop gives it
                 _Scalars(function, IndexReads(op, ctx)).run()
@@ -60,12 +60,16 @@ class _Scalars:
         self._data: dict[SSAValue, bool] = {}
         self._tensors: dict[SSAValue, SSAValue] = {}
         self._indices: dict[SSAValue, SSAValue] = {}
+        self.any_data = False
 
     def run(self) -> None:
         """Rewrite the function."""
         self._arguments()
+        scalars = [op for op in ops_of(self.block) if is_scalar_op(op)]
+        self.any_data = any(self.is_data(op.results[0]) for op in scalars)
+        known = set(map(id, scalars))
         for op in ops_of(self.block):
-            if not is_scalar_op(op):
+            if id(op) not in known:
                 self._consumer(op)
         for op in reversed(ops_of(self.block)):
             if is_scalar_op(op) and is_unused(op):
@@ -182,10 +186,15 @@ class _Scalars:
                 if not isinstance(operand.type, IndexType):
                     raise _formless(op, operand)
                 set_operand(op, i, self.index(operand))
-        inside = [value for value in captured(op) if self.is_data(value)] if op.regions else []
+        inside = self._inside(op) if op.regions else []
         if any(not isinstance(value.type, IndexType) for value in inside):
             raise _formless(op, inside[0])
-        replace_inside(op, {value: self.index(value) for value in inside})
+        if inside:
+            replace_inside(op, {value: self.index(value) for value in inside})
+
+    def _inside(self, op: Operation) -> list[SSAValue]:
+        """The scalars that are data among what the regions of `op` use from outside."""
+        return [value for value in captured(op) if self.is_data(value)] if self.any_data else []
 
     def _fill(self, op: linalg.ops.FillOp) -> None:
         """A fill with a number that is data: a broadcast of it."""
@@ -200,7 +209,7 @@ class _Scalars:
         """Scalar operands and scalars that the body captures become inputs without dimensions; constants and sizes are captured."""
         count = input_count(op)
         loose = [i for i, operand in enumerate(operands_of(op)[:count]) if not isinstance(operand.type, TensorType)]
-        inside = [value for value in captured(op) if self.is_data(value)]
+        inside = self._inside(op)
         if not loose and not inside:
             return
         body = body_of(op)

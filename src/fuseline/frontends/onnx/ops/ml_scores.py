@@ -172,13 +172,9 @@ def classified(
     return [labelled(node, best_class(node, based), labels), cast(node, finished(node, based, post), np.dtype(np.float32))]
 
 
-def _one_of_two(
-    node: OnnxNode, score: Tensor, labels: Sequence[int] | Sequence[str], base: Array, post: str, *, positive: bool
-) -> list[Value]:
+def _one_of_two(node: OnnxNode, score: Tensor, labels: Sequence[int] | Sequence[str], base: Array, post: str, *, positive: bool) -> list[Value]:
     if len(base):
         based = known(base.astype(score.dtype))
         score = elementwise(node, [score, based], score.dtype, lambda b, x, y: s.add(b, score.dtype, x, y))
     both = second_of_two(node, score, post, share=positive)
     return [labelled(node, above(node, score, 0.5 if positive else 0.0), labels), cast(node, both, np.dtype(np.float32))]
-
-

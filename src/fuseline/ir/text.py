@@ -265,8 +265,11 @@ def _store(module: ModuleOp, section: str, ctx: CompilerContext) -> None:
 
 
 def _decoded(name: str, digits: str, type_: TensorType) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-    """The array of a blob: four bytes of alignment, then the elements, little-endian."""
-    data = bytes.fromhex(digits)[4:]
+    """The array of a blob: four bytes of alignment, then the elements, little-endian. Raises FuselineError (E0301) for one of another size."""
+    try:
+        data = bytes.fromhex(digits)[4:]
+    except ValueError as error:
+        raise FuselineError("E0301", f"resource {name} is not written in pairs of hexadecimal digits", node=name) from error
     dtype, shape = numpy_dtype(type_.get_element_type()), type_.get_shape()
     if len(data) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
         raise FuselineError("E0301", f"resource {name} has {len(data)} bytes, its type {type_} wants another number", node=name)

@@ -199,3 +199,10 @@ def test_iree_reads_and_writes_what_we_write_and_read():
     other = new_context()
     parse_module(run.stdout, other)
     np.testing.assert_array_equal(other.resources["w0"], ctx.resources["w0"])
+
+
+@pytest.mark.parametrize("digits", ["0x0400000", "0x04000000", "0x040000000000803F0000"])
+def test_a_resource_of_half_a_byte_or_of_other_sizes_is_refused(digits: str):
+    with pytest.raises(FuselineError) as caught:
+        parse_module(RESOURCE.replace("0x040000000000803F00000040", digits), new_context())
+    assert caught.value.code == "E0301" and "w0" in str(caught.value)

@@ -42,7 +42,9 @@ def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Pr
 def _as_declared(array: Array, attributes: ArrayAttr[Any] | None, position: int) -> Array:
     """An operand under the dtype its declaration names (`fuseline.dtype = "uint8"`)."""
     name = attributes.data[position].data.get("fuseline.dtype") if attributes is not None else None
-    return np.ascontiguousarray(array).view(name.data) if isinstance(name, StringAttr) and is_integer(array.dtype) else array
+    if not isinstance(name, StringAttr) or not is_integer(array.dtype):
+        return array
+    return np.ascontiguousarray(array).view(name.data).reshape(array.shape)  # a scalar would come out with an axis
 
 
 def _stored(result: Any, type_: Any, program: Program) -> Array:

@@ -184,8 +184,10 @@ def splat(op: Operation, scope: Scope) -> list[Array]:
 
 @evaluates("tensor.extract")
 def extract(op: Operation, scope: Scope) -> list[Array]:
-    """One element, or inside a body one element per point of the loops; raises E0305 out of bounds."""
+    """One element, or inside a body one element per point of the loops; raises E0305 out of bounds. No point reads nothing, wherever it lies."""
     source, where = scope[op.operands[0]], [np.asarray(scope[value]) for value in op.operands[1:]]
+    if any(not index.size for index in where):
+        return [np.empty(np.broadcast_shapes(*(index.shape for index in where)), source.dtype)]
     _check_indices(op, source, where)
     return [source[tuple(where)]]
 

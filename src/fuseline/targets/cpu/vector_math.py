@@ -46,6 +46,7 @@ _ERF_P = (  # Eigen's rational fit on [-4, 4], scaled so that its denominator is
     1.1283791065216064,
 )
 _ERF_Q = (1.021124655380845e-03, 1.4958146028220654e-02, 1.1797109246253967e-01, 5.168920159339905e-01, 1.0)
+_ERF_END = 3.64  # from here on the fit passes 1 here and there
 _TANH_P = (  # Eigen's rational fit on [-7.9, 7.9]
     -2.76076847742355e-16,
     2.00018790482477e-13,
@@ -127,9 +128,14 @@ def _log(k: K, x: Value) -> Value:
 
 
 def _erf(k: K, x: Value) -> Value:
-    x = k.min(4.0, k.max(-4.0, x))  # in this order NaN stays
     z = k.mul(x, x)
-    return k.div(k.mul(x, _in_pairs(k, z, _ERF_P)), _in_pairs(k, z, _ERF_Q))
+    ratio = k.div(k.mul(x, _in_pairs(k, z, _ERF_P)), _in_pairs(k, z, _ERF_Q))
+    return _one_from(k, _ERF_END, x, ratio)
+
+
+def _one_from(k: K, end: float, x: Value, inner: Value) -> Value:
+    """`inner`, and 1 with the sign of x where |x| is `end` or more: exactly, for 1 + f(x) must vanish far below 0. NaN stays."""
+    return k.select(k.compare("ge", k.abs(x), end), with_sign(k, k.as_value(1.0, x.type), x), inner)
 
 
 def _in_pairs(k: K, x: Value, coefficients: Sequence[float]) -> Value:
@@ -141,10 +147,9 @@ def _in_pairs(k: K, x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def _tanh(k: K, x: Value) -> Value:
-    held = k.min(_TANH_END, k.max(-_TANH_END, x))
-    z = k.mul(held, held)
-    ratio = k.div(k.mul(held, polynomial(k, z, _TANH_P)), polynomial(k, z, _TANH_Q))
-    return k.select(k.compare("lt", k.abs(x), 0.0004), x, ratio)
+    z = k.mul(x, x)
+    ratio = k.div(k.mul(x, polynomial(k, z, _TANH_P)), polynomial(k, z, _TANH_Q))
+    return _one_from(k, _TANH_END, x, k.select(k.compare("lt", k.abs(x), 0.0004), x, ratio))
 
 
 exp = _common(_exp, wide.exp)

@@ -193,3 +193,15 @@ def test_remainders_are_exact_for_every_quotient(dtype: Any, low: float, high: f
         np.testing.assert_array_equal(found, wanted)
         kept = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(wanted[kept]))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("function", [vm.erf, vm.tanh])
+def test_what_saturates_is_one_exactly_and_never_more(function: Callable[..., Any], isa: str):
+    x = np.linspace(2.0, 12.0, 1 << 16).astype(np.float32)
+    for sign in (1, -1):
+        found = run(function, np.float32(sign) * x, isa=machine(isa))
+        assert np.abs(found).max() == 1
+        np.testing.assert_array_equal(found[x >= 8], np.float32(sign))
+    far = np.array([1e38, -1e38, np.inf, -np.inf, 20, -20, 5000, -5000], np.float32)
+    np.testing.assert_array_equal(run(function, far, isa=machine(isa)), np.sign(far))

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 import fuseline
+from fuseline.api import shape_option
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.pipeline import read_program
@@ -67,9 +68,8 @@ def _refusal(case: Case, error: FuselineError) -> Finding | None:
 
 def _compile(case: Case) -> fuseline.CompiledModel:
     choices = case.choices
-    sizes = {name: choices.sizes for name in _symbols(case.model)} if choices.sizes else None
     program = fuseline.compile(
-        case.model, target=choices.target, threads=choices.threads, shapes=sizes, fusion=choices.fusion, numerics=choices.numerics
+        case.model, target=choices.target, threads=choices.threads, shapes=_bounds(case), fusion=choices.fusion, numerics=choices.numerics
     )
     if not choices.saved:
         return program
@@ -79,8 +79,9 @@ def _compile(case: Case) -> fuseline.CompiledModel:
         return fuseline.load(path, threads=choices.threads, verify=True)
 
 
-def _symbols(model: onnx.ModelProto) -> set[str]:
-    return {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+def _bounds(case: Case) -> dict[str, str]:
+    symbols = {dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+    return {name: case.choices.sizes for name in symbols if case.choices.sizes}
 
 
 def _run(case: Case, program: fuseline.CompiledModel) -> tuple[Sequence[Mapping[str, Any]], Finding | None]:
@@ -133,7 +134,8 @@ class References:
         """The interpreter's outputs with every float in 64 bits."""
         if self._double is None:
             ctx = new_context()
-            self._double = Interpreter(read_program(self.case.model, ctx), ctx.resources, double=True)
+            bounds = {name: shape_option(text) for name, text in _bounds(self.case).items()}
+            self._double = Interpreter(read_program(self.case.model, ctx, bounds), ctx.resources, double=True)
         with np.errstate(all="ignore"):
             return self._double.run(feeds)
 

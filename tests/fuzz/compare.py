@@ -12,8 +12,8 @@ from tests.fuzz.tensors import BF16, F16, F32, F64, Array, is_float
 CLOSE = {F64: 1e-11, F32: 2e-6, F16: 2e-3, BF16: 1.6e-2}
 """Differences that need no explanation, relative to the largest magnitude of the output."""
 
-LEAST = {F64: 1e-300, F32: 1e-37, F16: 2e-7, BF16: 1e-37}
-"""Below it a type has fewer digits, or none."""
+LEAST = {F64: 1e-150, F32: 1e-18, F16: 2e-7, BF16: 1e-18}
+"""Below it a type has fewer digits, or its squares have."""
 
 SAMPLES = 24
 WIDTHS = 3.0

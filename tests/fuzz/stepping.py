@@ -28,7 +28,7 @@ EXACT = frozenset(
 DIVIDED = frozenset({"QuantizeLinear"})
 """Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs are not."""
 
-COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu LogSoftmax Mish Selu Sinh Softplus Swish Tan".split())
+COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu GridSample LogSoftmax Mish Resize Selu Sinh Softplus Swish Tan Upsample".split())
 """Operators that subtract inside, where they are written out as others: results have an error relative to the operands, or to 1."""
 
 EPSILON = {F64: 2.0**-50, F32: 2.0**-22, F16: 2.0**-10, BF16: 2.0**-7}

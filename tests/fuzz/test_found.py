@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from onnx.reference import ReferenceEvaluator
 
 import fuseline
 from fuseline.errors import FuselineError
@@ -25,6 +28,13 @@ RIGHT = {
     "an_input_that_is_an_output": "(float[2,N,3] x) => (float[?,?,?] y, float[?,?,?] x) { y = Neg (x) }",
     "softplus_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Softplus (z) }",
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",
+}
+
+AFFINE = {
+    "plane": "(float[N,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {5,2,4,3}> { y = AffineGrid (t, s) }",
+    "plane_by_corners": "(float[1,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {1,2,4,3}> { y = AffineGrid <align_corners = 1> (t, s) }",
+    "one_row": "(float[1,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {1,1,1,3}> { y = AffineGrid (t, s) }",
+    "space": "(double[2,3,4] t) => (double[?,?,?,?,?] y) <int64[5] s = {2,1,2,4,3}> { y = AffineGrid (t, s) }",
 }
 
 FLAT_HARDMAX = "(float[N,4,3] x) => (float[?,?,?] y) { y = Hardmax <axis = 1> (x) }"
@@ -54,6 +64,34 @@ def test_right(name: str, numerics: str):
 @pytest.mark.parametrize("opset", [9, 11, 12])
 def test_hardmax_was_over_all_axes_from_one_on(opset: int):
     assert check(_case(FLAT_HARDMAX, opset)) is None
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_affine_grids_are_native(name: str):
+    case = _case(AFFINE[name], 20)
+    expected: Any = ReferenceEvaluator(case.model).run(None, dict(case.feeds[0]))
+    program = fuseline.compile(case.model, threads=1)
+    assert program.stats["host_ops"] == 0
+    np.testing.assert_allclose(program.run(case.feeds[0])["y"], np.asarray(expected[0]), atol=1e-6)
+
+
+def test_an_affine_grid_of_other_sizes_is_refused():
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(_case(AFFINE["plane"].replace("[N,2,3]", "[N,3,4]"), 20).model)
+    assert caught.value.code == "E0107"
+
+
+def test_scalars_of_integers_reach_host_operators_as_scalars():
+    """The interpreter in float64 runs Shrink of unsigned integers on the host."""
+    text = "(uint8 x) => (uint8[?,?] y) <int64[2] a = {0, 1}> { z = Shrink <bias = 4.0, lambd = 5.0> (x)  y = Unsqueeze (z, a) }"
+    assert check(_case(text)) is None
+
+
+def test_reads_of_nothing_from_nothing():
+    text = "(float[N,M,3] x) => (float[?,?,?,?] y) <int64[1,2,1] i = {0, 4}> { y = GatherND (x, i) }"
+    case = _case(text, sizes="0..9")
+    shapes = ((5, 3, 3), (0, 0, 3))
+    assert check(case.replace(feeds=[{"x": np.ones(shape, np.float32)} for shape in shapes])) is None
 
 
 @pytest.mark.parametrize("op", ["Softplus", "Mish"])

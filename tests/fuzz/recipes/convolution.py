@@ -78,6 +78,8 @@ def conv_transpose(g: Graph, op: str) -> None:
     settings = window(g, x)
     if "strides" in settings and "auto_pad" not in settings and g.chance(0.3):
         settings["output_padding"] = [g.number(0, stride - 1) for stride in settings["strides"]]
+    if "auto_pad" in settings and any(k < s for k, s in zip(settings["kernel_shape"], settings.get("strides", []), strict=False)):
+        raise Rejected("onnxruntime makes less than the stride asks for")
     made = g.choose([1, 2, 3, 4])
     bias = [g.constant(g.contents(x.dtype, (made * group,)))] if g.chance(0.4) else []
     g.add(op, x, _filter(g, x, (channels, made, *settings["kernel_shape"])), *bias, group=group, **settings)

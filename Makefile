@@ -37,7 +37,7 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 test-all: $(VENV)/.dev ## run the slow tests too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree and not packages" $(TESTS)
 
-conformance: $(VENV)/.test ## run every official ONNX node test, on the interpreter and on the CPU target
+conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
 
 fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; findings in .fuzz)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
+from onnx import helper
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
 
@@ -93,3 +95,16 @@ def test_wild_indices_give_what_they_give_at_run_time():
     fed, held = (one_node("GatherElements", [X, indices], {"axis": 0}, constants=places) for places in ((), (0, 1)))
     wanted = fuseline.compile(fed, threads=1).run(feeds_of([X, indices]))["o0"]
     np.testing.assert_array_equal(fuseline.compile(held, threads=1).run({})["o0"], wanted)
+
+
+@pytest.mark.parametrize("x", [[0.0, 5.0, 0.0], [1.0, 5.0, 0.0]])
+def test_squeezing_a_computed_size_gives_the_rank_that_the_run_tells(x: list[float]):
+    nodes = [helper.make_node("NonZero", ["x"], ["p"]), helper.make_node("Squeeze", ["p"], ["y"])]
+    given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")]), opset_imports=[helper.make_opsetid("", 18)], ir_version=10
+    )
+    feeds = {"x": np.array(x, np.float32)}
+    found, wanted = fuseline.compile(model, threads=1).run(feeds)["y"], by_onnxruntime(model, feeds)[0]
+    assert found.shape == wanted.shape
+    np.testing.assert_array_equal(found, wanted)

@@ -93,6 +93,10 @@ class Program:
         self.ctx.symbols[atom.name] = symbol(atom.name, atom.lo, bound if known is None else min(bound, known))
         return True
 
+    def is_fed(self, dim: Dim) -> bool:
+        """Whether the sizes of inputs alone tell `dim`, and nothing that is computed."""
+        return all(isinstance(self._symbols.get(symbol.name, (None, 0))[0], BlockArgument) for symbol in symbols(dim))
+
     def require_at_least(self, dim: Dim, least: int, node: str) -> None:
         """Let the program refuse sizes that make `dim` smaller than `least`; `node` is named then."""
         if (lower_bound(dim) or 0) < least:

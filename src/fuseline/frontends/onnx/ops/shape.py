@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.tensors import Tensor, known
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import tensor_type
 from fuseline.ir.create import create_concat
 from fuseline.ir.dim import Dim, add, floor_div, mul, product
@@ -60,10 +60,13 @@ def flatten(node: OnnxNode) -> Tensor:
 
 @onnx_op("Squeeze")
 def squeeze(node: OnnxNode) -> Tensor:
-    """Without the given axes, which must have size 1. By default all that have: one that only the run tells must not be 1 then."""
+    """Without the given axes, which must have size 1. By default all that have: one that an input's size tells must not be 1 then, and with
+    one that is computed even the rank is unknown until the run."""
     x, given = node[0], node.ints_or_input("axes", 1)
     axes = [normal_axis(a, x.rank) for a in given] if given is not None else [i for i, size in enumerate(x.dims) if size == 1]
     for size in x.dims if given is None else ():
+        if not node.program.is_fed(size):
+            raise NoNativeLowering("symbolic-size", f"{size} may be 1")
         if not isinstance(size, int):
             node.program.require_at_least(size, 2, node.label)
     return reshape(node, _with_unit_axes(node, x, axes), [size for i, size in enumerate(x.dims) if i not in axes])

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
@@ -19,7 +20,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
-from fuseline.ir.dim import Dim, product
+from fuseline.ir.dim import Dim, product, to_text
 
 DType = np.dtype[Any]
 ElementBody = Callable[..., SSAValue]
@@ -219,10 +220,18 @@ def cast(node: OnnxNode, t: Tensor, dtype: DType, *, asked: bool = False) -> Ten
 
 
 def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
-    """`t` with other dimensions and as many elements: a view where only ones come or go."""
+    """`t` with other dimensions and as many elements: a view where only ones come or go.
+
+    Raises:
+        FuselineError: E0107 for another number of elements, where it is known.
+    """
     dims = tuple(dims)
     if dims == t.dims:
         return t
+    count, wanted = product(t.dims), product(dims)
+    if isinstance(count, int) and isinstance(wanted, int) and count != wanted:
+        found, asked = (", ".join(map(to_text, sizes)) for sizes in (t.dims, dims))
+        raise FuselineError("E0107", f"the sizes [{found}] hold {count} elements, [{asked}] take {wanted}", node=node.label)
     if t.array is not None and all(isinstance(size, int) for size in dims):
         return Tensor(t.dtype, dims, array=t.array.reshape([static_size(size) for size in dims]), name=t.name)
     if [s for s in dims if s != 1] == [s for s in t.dims if s != 1]:

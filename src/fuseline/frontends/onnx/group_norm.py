@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.emission import ElementBody, broadcast_to, elementwise, mapped, reduce, reshape, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
-from fuseline.ir.dim import Dim
+from fuseline.ir.dim import Dim, to_text
 
 
 def image_of_groups(x: Tensor) -> tuple[Tensor | None, int]:
@@ -38,6 +39,9 @@ def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, 
     channels = x.dims[1]
     if not isinstance(channels, int):
         raise NoNativeLowering("symbolic-window", "groups of a symbolic number of channels")
+    if groups < 1 or channels % groups or any(t.rank != 1 or (isinstance(t.dims[0], int) and t.dims[0] not in (groups, channels)) for t in weights):
+        sizes = " and ".join(f"[{', '.join(map(to_text, t.dims))}]" for t in weights)
+        raise FuselineError("E0107", f"{groups} groups of {channels} channels with scale and bias of sizes {sizes}", node=node.label)
     small, dtype = (x.dims[0], groups, channels // groups), x.dtype
     share = inverse_count(node, [channels // groups, *x.dims[2:]], dtype)
     total = _of_groups(node, _over_positions(node, [x], _add), small)

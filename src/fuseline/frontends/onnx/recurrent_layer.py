@@ -22,6 +22,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import sigmoid
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.recurrent_parts import concat, entry, gates_of, part
+from fuseline.frontends.onnx.recurrent_sizes import check_sizes
 from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body
@@ -124,6 +125,7 @@ def run_layer(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[T
     x = transposed(node, node[0], [1, 0, 2]) if batch_first else node[0]
     if not is_float(x.dtype):
         raise NoNativeLowering("element-type", f"{x.dtype}")
+    check_sizes(node, x, len(_directions(node)))
     directions = [_direction(node, x, number, backwards, states, biases) for number, backwards in enumerate(_directions(node))]
     layer = _Layer(node, cell, directions, _active(node, x.dims[0], x.dims[1]), static_size(node[2].dims[2]))
     steps = x.dims[0]

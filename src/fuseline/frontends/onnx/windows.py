@@ -8,13 +8,14 @@ from functools import lru_cache
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.build import tensor_type
 from fuseline.ir.create import create_pad
-from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, minimum, mul, sub
+from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, minimum, mul, sub, to_text, upper_bound
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Wi
     places = [_positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)]
     high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
     out = tuple(size for size, _ in places)
+    if any((upper_bound(size) or 0) < 0 for size in out):
+        where = [", ".join(map(to_text, sizes)) for sizes in (spans, image)]
+        raise FuselineError("E0107", f"a window of [{where[0]}] is larger than the padded image of [{where[1]}]", node=node.label)
     return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), out, tuple(stated))
 
 

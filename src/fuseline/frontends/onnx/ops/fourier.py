@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import accumulator, is_float
-from fuseline.frontends.onnx.emission import cast, contract, reshape
+from fuseline.frontends.onnx.emission import cast, contract, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.shape import transposed
@@ -73,6 +73,9 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
     x, at, parts = node[0], normal_axis(axis, node[0].rank), static_size(node[0].dims[-1])
     if not is_float(x.dtype) or at == x.rank - 1 or parts not in (1, 2):
         raise NoNativeLowering("dft-form", f"{parts} parts of {x.dtype.name} along axis {at}")
+    if x.dims[at] == 0 and node.get(1) is None and not node.integer("onesided"):
+        empty = (*x.dims[:-1], 2)
+        return result(node.program.empty(empty, x.dtype, node.emit), empty, x.dtype)
     real_result = bool(node.integer("inverse") and node.integer("onesided"))
     length, given = _length(node, static_size(x.dims[at]), real_result), static_size(x.dims[at])
     used = min(given, length // 2 + 1 if real_result else length)

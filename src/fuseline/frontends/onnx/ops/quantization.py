@@ -198,7 +198,13 @@ def dynamic_quantize_linear(node: OnnxNode) -> list[Tensor]:
     axes, element, byte = list(range(x.rank)), mlir_element(x.dtype), np.dtype(np.uint8)
     low = reduce(node, [x], axes, 0.0, lambda b, e, acc: b.op(arith.MinimumfOp, acc, e), dtype=x.dtype)
     high = reduce(node, [x], axes, 0.0, lambda b, e, acc: b.op(arith.MaximumfOp, acc, e), dtype=x.dtype)
-    scale = elementwise(node, [low, high], x.dtype, lambda b, m, n: b.op(arith.DivfOp, b.op(arith.SubfOp, n, m), b.constant(255.0, element)))
+
+    def step(b: Body, m: SSAValue, n: SSAValue) -> SSAValue:
+        """1 where all there is is 0, as onnxruntime has it: nothing is divided by 0."""
+        share = b.op(arith.DivfOp, b.op(arith.SubfOp, n, m), b.constant(255.0, element))
+        return s.select(b, s.compare(b, x.dtype, "eq", m, n), b.constant(1.0, element), share)
+
+    scale = elementwise(node, [low, high], x.dtype, step)
 
     def zero_point(b: Body, m: SSAValue, sc: SSAValue) -> SSAValue:
         steps = b.op(math.RoundEvenOp, b.op(arith.DivfOp, b.op(arith.NegfOp, m), sc))

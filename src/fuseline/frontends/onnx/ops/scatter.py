@@ -28,7 +28,7 @@ from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, static_sizes, view
 from fuseline.ir.build import Body, element_of, tensor_type
 from fuseline.ir.create import create_concat
-from fuseline.ir.dim import Dim, add, product
+from fuseline.ir.dim import Dim, add, product, to_text
 
 MOST_PLACES = 1 << 20
 """Elements (or slices) of a table; larger ones would be more constants than they are worth."""
@@ -39,6 +39,11 @@ def scatter_nd(node: OnnxNode) -> Tensor:
     """Updates of slices at positions given for the leading axes."""
     data, indices, updates = node[0], node[1], node[2]
     depth = static_size(indices.dims[-1])
+    if depth > data.rank:
+        raise FuselineError("E0107", f"indices of {depth} axes for data of {data.rank}", node=node.label)
+    _check_updates(node, updates, (*indices.dims[:-1], *data.dims[depth:]))
+    if 0 in indices.dims[:-1]:
+        return data
     if not _is_known(node):
         return _rows_at(node, data, indices, updates, depth)
     places = indices.numbers().astype(np.int64)
@@ -71,6 +76,9 @@ def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, dep
 def scatter_elements(node: OnnxNode) -> Tensor:
     """Updates at positions given along one axis."""
     data, updates = node[0], node[2]
+    _check_updates(node, updates, node[1].dims)
+    if 0 in node[1].dims:
+        return data
     along = normal_axis(node.integer("axis"), data.rank)
     if not _is_known(node):
         return _elements_at(node, data, node[1], updates, along)
@@ -90,6 +98,14 @@ def _elements_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor,
     normal = elementwise(node, [indices], INDEX_DTYPE, lambda b, e: b.op(arith.IndexCastOp, position(node, b, e, indices, size), element))
     places = Places(axis, size, [filled_up(node, normal, data.dims, axis, -1)], s.as_index)
     return scattered_at(node, data, places, filled_up(node, updates, data.dims, axis, 0), reduction)
+
+
+def _check_updates(node: OnnxNode, updates: Tensor, wanted: Sequence[Dim]) -> None:
+    """Refuse (E0107) updates that have not one element for each place; symbols are compared when the program runs."""
+    differ = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(updates.dims, wanted, strict=False))
+    if differ or updates.rank != len(wanted):
+        found, asked = (", ".join(map(to_text, dims)) for dims in (updates.dims, wanted))
+        raise FuselineError("E0107", f"updates have sizes [{found}], data and indices ask for [{asked}]", node=node.label)
 
 
 def _is_known(node: OnnxNode) -> bool:

@@ -18,7 +18,7 @@ from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import tensor_type
 from fuseline.ir.create import create_concat
-from fuseline.ir.dim import Dim, add, floor_div, mul, product
+from fuseline.ir.dim import Dim, add, floor_div, mul, product, to_text
 
 
 @onnx_op("Reshape", since=5)
@@ -131,6 +131,7 @@ def concat(node: OnnxNode) -> Tensor:
     """Inputs one after the other along an axis."""
     parts = node.present()
     axis = node.axis("axis", 0, parts[0].rank)
+    _check_parts(node, [t.dims for t in parts], axis)
     if all(t.array is not None for t in parts) and sum(int(np.prod(t.array.shape)) for t in parts if t.array is not None) <= 4096:
         return known(np.concatenate([t.array for t in parts if t.array is not None], axis=axis), parts[0].dtype)
     total: Dim = 0
@@ -146,6 +147,16 @@ def concat(node: OnnxNode) -> Tensor:
 
 def _beside(dims: Sequence[Dim], axis: int) -> list[Dim]:
     return [size for i, size in enumerate(dims) if i != axis]
+
+
+def _check_parts(node: OnnxNode, parts: Sequence[Sequence[Dim]], axis: int) -> None:
+    """Refuse (E0107) parts whose sizes beside `axis` are other numbers; symbols are compared when the program runs."""
+    first = parts[0]
+    for part in parts[1:]:
+        beside = [(a, b) for i, (a, b) in enumerate(zip(first, part, strict=False)) if i != axis]
+        if len(part) != len(first) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in beside):
+            found, other = (", ".join(map(to_text, dims)) for dims in (first, part))
+            raise FuselineError("E0107", f"one part has sizes [{found}], another one [{other}]: they differ beside axis {axis}", node=node.label)
 
 
 @onnx_op("Split")

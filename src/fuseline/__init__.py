@@ -24,6 +24,8 @@ _BESIDE_A_SESSION = (
     "GraphOptimizationLevel",
     "RunOptions",
     "SessionOptions",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
     "get_device",

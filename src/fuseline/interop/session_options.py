@@ -89,3 +89,11 @@ def set_default_logger_severity(level: int) -> None:
 
 def set_seed(seed: int) -> None:
     """Accepted and ignored."""
+
+
+def disable_telemetry_events() -> None:
+    """Accepted and ignored: nothing is sent."""
+
+
+def enable_telemetry_events() -> None:
+    """Accepted and ignored: nothing is sent."""

@@ -122,6 +122,7 @@ def test_the_module_itself_can_stand_for_onnxruntime():
     assert set(fuseline.get_available_providers()) == {"CPUExecutionProvider"}
     assert fuseline.get_device() == "CPU"
     fuseline.set_default_logger_severity(3)
+    fuseline.disable_telemetry_events()
     fuseline.RunOptions().log_severity_level = 3
 
 

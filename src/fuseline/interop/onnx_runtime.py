@@ -34,21 +34,22 @@ class OrtOperator:
     """A model that onnxruntime has taken. Raises NotTaken for one that it does not take: an operator, type or operator set it lacks."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
-        try:
-            import onnxruntime as ort
+        try:  # from their homes: `onnxruntime.InferenceSession`, or the whole name, may have been given to fuseline
+            from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
+            from onnxruntime.capi.onnxruntime_pybind11_state import GraphOptimizationLevel, SessionOptions
         except ImportError as error:
             raise NotTaken("onnxruntime is not installed") from error
         _check_types(proto)
         marked = type(proto)()
         marked.CopyFrom(proto)
         marked.ir_version = min(proto.ir_version, _NEWEST_IR)
-        options = ort.SessionOptions()
+        options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = _FATAL
         options.enable_cpu_mem_arena = False  # memory goes back when the call ends
         try:
-            self._session: Any = ort.InferenceSession(marked.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            self._session: Any = InferenceSession(marked.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # pybind's exceptions have no public base class
             raise NotTaken(_reason(error)) from error
         self._names: list[str] = [value.name for value in proto.graph.input]

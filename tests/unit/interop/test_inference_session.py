@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from tests.properties.artifact_models import MODELS
 from tests.small_models import attention, mlp
 
 ort = pytest.importorskip("onnxruntime")
@@ -135,3 +136,10 @@ def test_the_backend_is_imported_as_the_readme_says():
         backend.prepare(mlp(), device="CUDA")
     with pytest.raises(fuseline.FuselineError):
         backend.prepare(mlp()).run([X, X])
+
+
+def test_host_operators_do_not_come_back_where_fuseline_stands_for_onnxruntime(monkeypatch: pytest.MonkeyPatch):
+    model, feeds = MODELS["staged"]()
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
+    monkeypatch.setattr(ort, "InferenceSession", fuseline.InferenceSession)
+    np.testing.assert_allclose(ort.InferenceSession(model.SerializeToString()).run(None, feeds)[0], expected, rtol=1e-5)

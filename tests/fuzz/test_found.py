@@ -124,3 +124,32 @@ def test_squeeze_of_all_ones_needs_to_know_them():
     assert check(_case(text)) is None
     model = _case(text).model
     assert fuseline.compile(model, threads=1, shapes={"N": 1}).run({"x": np.ones((1, 1, 3), np.float32)})["y"].shape == (3,)
+
+
+ATTRIBUTES = {
+    "direction": "(uint8[3] x) => (uint8[?] y) <uint8 s = {1}> { y = BitShift <direction = 'UP'> (x, s) }",
+    "mode": "(float[1,4,2,2] x) => (float[?,?,?,?] y) { y = DepthToSpace <blocksize = 2, mode = 'RCD'> (x) }",
+    "auto_pad": "(float[1,1,4,4] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [2, 2], auto_pad = 'SAME'> (x) }",
+    "reduction": "(float[3] x, int64[1] i, float[1] u) => (float[?] y) { y = ScatterElements <reduction = 'sum'> (x, i, u) }",
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_names_nothing_is_refused(name: str):
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(_case(ATTRIBUTES[name].replace("'", '"')).model, threads=1)
+    assert caught.value.code == "E0105" and name in caught.value.message and caught.value.hint is not None
+
+
+def test_an_attribute_that_is_no_text_is_refused():
+    model = _case('(uint8[3] x) => (uint8[?] y) <uint8 s = {1}> { y = BitShift <direction = "LEFT"> (x, s) }').model
+    model.graph.node[0].attribute[0].s = b"\xff"
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(model, threads=1)
+    assert caught.value.code == "E0105"
+
+
+def test_indices_deeper_than_their_data_are_refused():
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(_case("(float[3,2] x, int64[4,3] i) => (float[?] y) { y = GatherND (x, i) }").model, threads=1)
+    assert caught.value.code in ("E0105", "E0107")

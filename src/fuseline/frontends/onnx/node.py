@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
+from fuseline.frontends.onnx.attribute_values import text_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Emitter
@@ -101,9 +102,8 @@ class OnnxNode:
         return float(np.float32(self._value(name, default)))
 
     def text(self, name: str, default: str = "") -> str:
-        """A string attribute."""
-        value = self._value(name, default)
-        return value.decode() if isinstance(value, bytes) else str(value)
+        """A string attribute; raises FuselineError (E0105) for one that the operator does not know."""
+        return text_of(self._value(name, default), self.op_type, name, self.label) if name in self.attributes else default
 
     def integers(self, name: str, default: Sequence[int] = ()) -> list[int]:
         """A list of integers."""
@@ -115,7 +115,7 @@ class OnnxNode:
 
     def texts(self, name: str) -> list[str]:
         """A list of strings."""
-        return [v.decode() if isinstance(v, bytes) else str(v) for v in self._value(name, ())]
+        return [text_of(v, self.op_type, name, self.label) for v in self._value(name, ())]
 
     def axis(self, name: str, default: int, rank: int) -> int:
         """An axis attribute, counted from the front."""

@@ -111,6 +111,8 @@ def gather_nd(node: OnnxNode) -> Tensor:
     data, indices = node[0], node[1]
     batch = node.integer("batch_dims")
     depth = static_size(indices.dims[-1])
+    if not 0 <= batch <= min(data.rank, indices.rank) - 1 or batch + depth > data.rank:
+        raise FuselineError("E0107", f"indices {indices.dims} with {batch} batch dimensions do not fit data {data.dims}", node=node.label)
     for size, count in zip(data.dims[:batch], indices.dims[:batch], strict=True):
         node.program.require_equal(size, count, node.label)
     lead = indices.rank - 1

@@ -68,14 +68,8 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
         "test_castlike_no_saturate_FLOAT_to_FLOAT8E5M2_expanded", "test_dequantizelinear_e4m3fn", "test_dequantizelinear_e4m3fn_float16",
         "test_dequantizelinear_e4m3fn_zero_point", "test_dequantizelinear_e5m2", "test_quantizelinear_e4m3fn", "test_quantizelinear_e5m2",
     ),
-    ("host", "ArrayFeatureExtractor: no-lowering"): (
-        "test_ai_onnx_ml_array_feature_extractor",
-    ),
     ("host", "BatchNormalization: training: running statistics are updated"): (
         "test_batchnorm_epsilon_training_mode", "test_batchnorm_example_training_mode",
-    ),
-    ("host", "Binarizer: no-lowering"): (
-        "test_ai_onnx_ml_binarizer",
     ),
     ("host", "BitCast: element-type: UINT8"): (
         "test_bitcast_bool_to_uint8",

@@ -29,6 +29,9 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 NEARLY_NOTHING = 1e-7
 """Scores no larger count as 0 in SOFTMAX_ZERO."""
 
+OF_NOTHING = 0.5
+"""What SOFTMAX_ZERO makes of a row of zeros, as onnxruntime does."""
+
 
 def plus_row(node: OnnxNode, scores: Tensor, row: Array) -> Tensor:
     """`scores` plus one number per column; a single one is added to the first column only, as in onnxruntime, none to nothing."""
@@ -91,7 +94,11 @@ def _softmax_zero(node: OnnxNode, scores: Tensor) -> Tensor:
         return b.op(arith.AddfOp, acc, s.select(b, some, raised(b, e, peak), b.constant(0.0, element)))
 
     total = with_units(reduce(node, [scores, top], [1], 0.0, counted, dtype=dtype), [1], 2)
-    return elementwise(node, [scores, top, total], dtype, lambda b, e, peak, whole: b.op(arith.DivfOp, raised(b, e, peak), whole))
+    def shared(b: Body, e: SSAValue, peak: SSAValue, whole: SSAValue) -> SSAValue:
+        nothing = s.compare(b, dtype, "eq", whole, b.constant(0.0, element))
+        return s.select(b, nothing, b.constant(OF_NOTHING, element), b.op(arith.DivfOp, raised(b, e, peak), whole))
+
+    return elementwise(node, [scores, top, total], dtype, shared)
 
 
 # -- classes ------------------------------------------------------------------------------------------------------------------------------

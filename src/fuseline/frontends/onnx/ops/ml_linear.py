@@ -1,0 +1,125 @@
+"""Linear models and support vector regression of ai.onnx.ml: products, then what `ml_scores.py` makes of scores."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.dtypes import mlir_element
+from fuseline.frontends.onnx.emission import cast, elementwise, reduce, reshape
+from fuseline.frontends.onnx.host_values import Value
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.matmul import matmul_of
+from fuseline.frontends.onnx.ops.ml_scores import above, best_class, column_of, finished, labelled, plus_row, second_of_two
+from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, view
+from fuseline.ir.build import Body
+
+ML = "ai.onnx.ml"
+FLOAT32 = np.dtype(np.float32)
+
+
+def float_rows(node: OnnxNode) -> Tensor:
+    """The input as rows of f32 features."""
+    x = node[0]
+    if x.rank not in (1, 2):
+        raise NoNativeLowering("unsupported-rank", f"rank {x.rank}")
+    wide = cast(node, x, FLOAT32)
+    return reshape(node, wide, (1, x.dims[0])) if x.rank == 1 else wide
+
+
+def _product(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) -> Tensor:
+    features = static_size(x.dims[1])
+    if len(weights) != outputs * features:
+        raise NoNativeLowering("malformed-scores", f"{len(weights)} coefficients for {outputs} outputs of {features} features")
+    table = np.ascontiguousarray(np.asarray(weights, np.float32).reshape(outputs, features).T)
+    return matmul_of(node, x, known(table, name=f"{node.label}_coefficients"))
+
+
+def _linear(node: OnnxNode, x: Tensor, outputs: int) -> Tensor:
+    scores = _product(node, x, node.numbers("coefficients"), outputs)
+    row = np.asarray(node.numbers("intercepts"), np.float32)
+    if len(row) not in (0, outputs):
+        raise NoNativeLowering("malformed-scores", f"{len(row)} intercepts for {outputs} outputs")
+    return plus_row(node, scores, row)
+
+
+@onnx_op("LinearRegressor", domain=ML)
+def linear_regressor(node: OnnxNode) -> Tensor:
+    """x W + b."""
+    scores = _linear(node, float_rows(node), node.integer("targets", 1))
+    return finished(node, scores, node.text("post_transform", "NONE"))
+
+
+@onnx_op("LinearClassifier", domain=ML)
+def linear_classifier(node: OnnxNode) -> list[Value]:
+    """The class with the largest score; of two classes with one score the second where it is positive."""
+    x, post = float_rows(node), node.text("post_transform", "NONE")
+    scores = _linear(node, x, len(node.numbers("coefficients")) // max(static_size(x.dims[1]), 1))
+    labels = node.texts("classlabels_strings") or node.integers("classlabels_ints") or list(range(static_size(scores.dims[1])))
+    if scores.dims[1] == 1:
+        if len(labels) != 2:
+            raise NoNativeLowering("unsupported-labels", f"one score for {len(labels)} classes")
+        score = column_of(node, scores, 0)
+        return [labelled(node, above(node, score, 0.0), labels), second_of_two(node, score, post, share=True)]
+    if len(labels) != scores.dims[1]:
+        raise NoNativeLowering("unsupported-labels", f"{scores.dims[1]} scores for {len(labels)} classes")
+    return [labelled(node, best_class(node, scores), labels), finished(node, scores, post)]
+
+
+@onnx_op("SVMRegressor", domain=ML)
+def svm_regressor(node: OnnxNode) -> Tensor:
+    """The sum of the kernels of all support vectors; of one class only on which side it lies."""
+    x, count = float_rows(node), node.integer("n_supports")
+    weights = node.numbers("coefficients")
+    scores = _product(node, kernels(node, x, count), weights, 1) if count else _product(node, x, weights, 1)
+    scores = plus_row(node, scores, np.asarray(node.numbers("rho")[:1], np.float32))
+    if node.integer("one_class"):
+        number = mlir_element(FLOAT32)
+        side = {True: 1.0, False: -1.0}
+
+        def sign(b: Body, e: SSAValue) -> SSAValue:
+            positive = s.compare(b, FLOAT32, "gt", e, b.constant(0.0, number))
+            return s.select(b, positive, b.constant(side[True], number), b.constant(side[False], number))
+
+        return elementwise(node, [scores], FLOAT32, sign)
+    return finished(node, scores, node.text("post_transform", "NONE"))
+
+
+def kernels(node: OnnxNode, x: Tensor, count: int) -> Tensor:
+    """`[rows, vectors]`: the kernel of each row and each support vector."""
+    features, kind = static_size(x.dims[1]), node.text("kernel_type", "LINEAR")
+    given = node.numbers("support_vectors")
+    if len(given) != count * features:
+        raise NoNativeLowering("malformed-scores", f"{len(given)} numbers for {count} vectors of {features} features")
+    vectors = np.asarray(given, np.float32).reshape(count, features)
+    gamma, shift, degree = [*node.numbers("kernel_params"), 0.0, 0.0, 0.0][:3]
+    if kind == "RBF":
+        return _radial(node, x, known(vectors, name=f"{node.label}_vectors"), gamma)
+    products = matmul_of(node, x, known(np.ascontiguousarray(vectors.T), name=f"{node.label}_vectors"))
+    if kind == "LINEAR":
+        return products
+    if kind not in ("POLY", "SIGMOID"):
+        raise NoNativeLowering("unsupported-mode", f"kernel_type {kind}")
+    number = mlir_element(FLOAT32)
+
+    def body(b: Body, e: SSAValue) -> SSAValue:
+        inner = b.op(arith.AddfOp, b.op(arith.MulfOp, e, b.constant(gamma, number)), b.constant(shift, number))
+        return b.op(math.TanhOp, inner) if kind == "SIGMOID" else b.op(math.PowFOp, inner, b.constant(degree, number))
+
+    return elementwise(node, [products], FLOAT32, body)
+
+
+def _radial(node: OnnxNode, x: Tensor, vectors: Tensor, gamma: float) -> Tensor:
+    """exp(-gamma |x - v|^2), the squares of differences summed as they are: no digits are lost where they are close."""
+    rows, (count, features) = x.dims[0], vectors.dims
+    dims, number = (rows, count, features), mlir_element(FLOAT32)
+
+    def add_square(b: Body, p: SSAValue, q: SSAValue, total: SSAValue) -> SSAValue:
+        difference = b.op(arith.SubfOp, p, q)
+        return b.op(arith.AddfOp, total, b.op(arith.MulfOp, difference, difference))
+
+    distance = reduce(node, [view(x, dims, [0, 2]), view(vectors, dims, [1, 2])], [2], 0.0, add_square, dtype=FLOAT32)
+    return elementwise(node, [distance], FLOAT32, lambda b, e: b.op(math.ExpOp, b.op(arith.MulfOp, e, b.constant(-gamma, number))))

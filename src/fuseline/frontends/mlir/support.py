@@ -16,10 +16,9 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.evaluation.program import is_evaluable
-from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.structured import StructuredOp, extents_of, is_generic, used_dims
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
@@ -65,9 +64,11 @@ def _check_type(op: Operation, type_: Attribute) -> None:
 def _check_places(op: linalg.ops.GenericOp) -> None:
     """Each parallel loop says where in every result an iteration writes: else several would write one element."""
     view = StructuredOp(op)
+    sizes = [value.type.get_shape() if isinstance(value.type, TensorType) else () for value in view.operands]
+    extents = extents_of(view.maps, sizes, view.rank)
     for map_ in view.output_maps:
-        named = {expression.position for expression in map_.results if type(expression) is AffineDimExpr}
-        loose = [loop for loop in view.parallel if loop not in named]
+        named = used_dims(map_)
+        loose = [loop for loop in view.parallel if loop not in named and extents[loop] != 1]
         if loose:
             message = f"{op.name}: parallel loop d{loose[0]} does not say where a result is written"
             raise FuselineError("E0302", message, node=", ".join(provenance(op)) or None, hint="a loop that results do not name is a reduction")

@@ -68,3 +68,19 @@ def test_a_program_without_symbols_needs_none():
 def test_sizes_that_never_agree():
     with pytest.raises(FuselineError, match="E0107 .join.: sizes 4 and n must be equal and never are"):
         noted(CONCAT, n=d.symbol("n", 5, 9))
+
+
+SLICE = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}) -> tensor<3x4xf32> {
+  %r = tensor.extract_slice %x[2, 0] [3, 4] [1, 1] : tensor<?x4xf32> to tensor<3x4xf32> loc("part")
+  return %r : tensor<3x4xf32>
+}"""
+
+
+def test_a_slice_lies_inside_what_it_is_a_slice_of():
+    assert [(item.left, item.right, item.node, item.at_least) for item in noted(SLICE).requirements.values()] == [(N, 5, "part", True)]
+    assert not noted(SLICE, n=d.symbol("n", 5, 9)).requirements
+
+
+def test_a_slice_that_never_lies_inside():
+    with pytest.raises(FuselineError, match="E0107 .part.: size n must be at least 5 and never is"):
+        noted(SLICE, n=d.symbol("n", 1, 4))

@@ -153,3 +153,10 @@ def test_indices_deeper_than_their_data_are_refused():
     with pytest.raises(FuselineError) as caught:
         fuseline.compile(_case("(float[3,2] x, int64[4,3] i) => (float[?] y) { y = GatherND (x, i) }").model, threads=1)
     assert caught.value.code in ("E0105", "E0107")
+
+
+def test_a_filter_of_other_groups_is_refused():
+    text = "(float[1,4,5,5] x) => (float[?,?,?,?] y) <float[4,2,1,1] w = {1,2,3,4,5,6,7,8}> { y = Conv <group = 7> (x, w) }"
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(_case(text).model, threads=1)
+    assert caught.value.code in ("E0105", "E0107")

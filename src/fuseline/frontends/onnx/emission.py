@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -233,7 +234,10 @@ def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
         found, asked = (", ".join(map(to_text, sizes)) for sizes in (t.dims, dims))
         raise FuselineError("E0107", f"the sizes [{found}] hold {count} elements, [{asked}] take {wanted}", node=node.label)
     if t.array is not None and all(isinstance(size, int) for size in dims):
-        return Tensor(t.dtype, dims, array=t.array.reshape([static_size(size) for size in dims]), name=t.name)
+        sizes = [static_size(size) for size in dims]
+        if min(sizes, default=0) < 0 or prod(sizes) != t.array.size:
+            raise FuselineError("E0107", f"{t.array.size} elements cannot have the shape {sizes}", node=node.label)
+        return Tensor(t.dtype, dims, array=t.array.reshape(sizes), name=t.name)
     if [s for s in dims if s != 1] == [s for s in t.dims if s != 1]:
         return _unit_view(t, dims)
     if 0 in dims:

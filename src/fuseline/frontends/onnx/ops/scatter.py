@@ -115,6 +115,8 @@ def _is_known(node: OnnxNode) -> bool:
 
 def _table(node: OnnxNode, sizes: Sequence[int], places: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
     """For each place of `sizes` the update that it takes, the last one of several; -1 for none."""
+    if len(places) != len(sizes):
+        raise FuselineError("E0107", f"{node.op_type} has places of {len(places)} axes in {len(sizes)}", node=node.label)
     if np.prod(sizes) > MOST_PLACES:
         raise NoNativeLowering("scatter-size", f"{int(np.prod(sizes))} places")
     wrapped = [np.where(index < 0, index + size, index) for index, size in zip(places, sizes, strict=True)]

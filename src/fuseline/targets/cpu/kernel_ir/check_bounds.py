@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fuseline.targets.cpu.kernel_ir.types import Address, Block, Kernel, Loop, MemRef, Operand, Value, When
+from fuseline.targets.cpu.kernel_ir.types import BITS, Address, Block, Kernel, Loop, MemRef, Operand, Value, When
 
 _DEPTH_LIMIT = 24
 _FACTS_TRIED = 2
@@ -99,9 +99,18 @@ class _Checker:
                 yield from self._facts_of(part, True)
         elif condition.op == "compare" and all(not isinstance(a, Value) or a.type.dtype == "i64" for a in condition.args):
             a, b = (self.form(arg) for arg in condition.args)
-            yield from _order(condition.attr, holds, a, b)
-            if condition.attr == "ult" and not holds and self.at_most(Affine().plus(a, -1), 0):
-                yield b, a
+            yield from self._unsigned(holds, a, b) if condition.attr == "ult" else _order(condition.attr, holds, a, b)
+
+    def _unsigned(self, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
+        """What `a < b` as unsigned numbers says: something only where the greater one is known not to be negative."""
+        if holds and self._not_negative(b):
+            yield Affine(), a
+            yield a.plus(Affine(1)), b
+        elif not holds and self._not_negative(a):
+            yield b, a
+
+    def _not_negative(self, form: Affine) -> bool:
+        return self.at_most(Affine().plus(form, -1), 0)
 
     # forms ---------------------------------------------------------------------------------------------------------------------------
 
@@ -120,7 +129,7 @@ class _Checker:
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
             return Affine(int(value.attr[self.lane] if isinstance(value.attr, tuple) else value.attr))
-        if value.op in ("splat", "bitcast") or (value.op == "cast" and value.attr in ("sext", "zext", "trunc")):
+        if value.op == "splat" or (value.op == "cast" and self._keeps_number(value)):
             return self.form(value.args[0])
         if value.op in ("add", "sub"):
             a, b = (self.form(arg) for arg in value.args)
@@ -136,6 +145,17 @@ class _Checker:
             if not a.terms and not b.terms and (b.constant > 0 or value.op in ("min", "max")):
                 return Affine(fold(a.constant, b.constant))
         return Affine(0, {value: 1})
+
+    def _keeps_number(self, cast: Value) -> bool:
+        """Whether a conversion changes no number that it may meet; no condition helps, since forms hold everywhere."""
+        if cast.attr not in ("zext", "trunc"):
+            return cast.attr == "sext"
+        number = self.form(cast.args[0])
+        most, least = self.upper(number), self.upper(Affine().plus(number, -1))
+        if cast.attr == "zext":
+            return least is not None and least <= 0
+        limit = 2 ** (BITS[cast.type.dtype] - 1)
+        return most is not None and most < limit and least is not None and least <= limit
 
     # bounds --------------------------------------------------------------------------------------------------------------------------
 
@@ -177,8 +197,8 @@ class _Checker:
             yield from self._division(atom, above)
         elif atom.op == "and" and not self.form(atom.args[1]).terms and self.form(atom.args[1]).constant >= 0:
             yield [self.form(atom.args[1]) if above else Affine(0)]
-        elif atom.op == "cast" and atom.attr in ("zext",) and not above:
-            yield [Affine(0)]
+        elif atom.op == "cast" and atom.attr == "zext":
+            yield [Affine(2 ** BITS[atom.args[0].type.dtype] - 1 if above else 0)]
 
     def _extreme(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         sides = [self.form(arg) for arg in atom.args]
@@ -192,12 +212,8 @@ class _Checker:
         if not above:
             return lo
         span = hi.plus(lo, -1)
-        whole = span.constant % loop.step == 0 and all(self._divides(loop.step, atom, c) for atom, c in span.terms.items())
+        whole = all(number % loop.step == 0 for number in (span.constant, *span.terms.values()))
         return hi.plus(Affine(loop.step if whole else 1), -1)
-
-    def _divides(self, step: int, atom: Value, coefficient: int) -> bool:
-        del atom
-        return coefficient % step == 0
 
     def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         """Operands are not negative, by the builder's contract."""
@@ -277,7 +293,7 @@ class _Checker:
         extent = self.form(memory.extent)
         if not self.at_most(last.plus(extent, -1), -1):
             self.problems.append(Problem(op.op, memory.name, f"cannot show that element {_text(last)} lies before {_text(extent)}"))
-        if not self.at_most(Affine().plus(first, -1), 0):
+        if not self._not_negative(first):
             self.problems.append(Problem(op.op, memory.name, f"cannot show that element {_text(first)} is not negative"))
 
 
@@ -289,12 +305,8 @@ def _factors(form: Affine, smaller: Affine, larger: Affine) -> set[int]:
 
 
 def _order(predicate: str, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
-    """A comparison as `<=` facts."""
+    """A signed comparison as `<=` facts."""
     one = Affine(1)
-    if predicate == "ult" and holds:
-        yield Affine(), a
-        yield a.plus(one), b
-        return
     names = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt"}
     if not holds:
         predicate = names.get(predicate, "")

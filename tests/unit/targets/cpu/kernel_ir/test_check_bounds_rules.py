@@ -1,0 +1,472 @@
+"""Each rule of the bounds checker against enumeration: the tightest access is proved, the first that leaves the buffer never is.
+
+An index is a function of an algebra and of loop values. A kernel builder as the algebra makes code of it, `Numbers` makes ints.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
+from fuseline.targets.cpu.kernel_ir.types import Type, Value
+
+AVX2 = machine("avx2")
+SIZES = (11, 0, 3)
+Index = Callable[..., Any]
+_SIGNED: dict[str, Callable[[int, int], bool]] = {
+    "lt": int.__lt__,
+    "le": int.__le__,
+    "gt": int.__gt__,
+    "ge": int.__ge__,
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+}
+
+
+class Numbers:
+    """What the builder's index arithmetic means, on ints."""
+
+    min, max = staticmethod(min), staticmethod(max)
+    add, sub = staticmethod(operator.add), staticmethod(operator.sub)
+    mul, bitand = staticmethod(operator.mul), staticmethod(operator.and_)
+
+    def div(self, a: int, b: int) -> int:
+        assert a >= 0 < b, "the builder's contract"
+        return a // b
+
+    def rem(self, a: int, b: int) -> int:
+        assert a >= 0 < b, "the builder's contract"
+        return a % b
+
+    def select(self, condition: bool, a: int, b: int) -> int:
+        return a if condition else b
+
+    def compare(self, predicate: str, a: int, b: int) -> bool:
+        if predicate in _SIGNED:
+            return _SIGNED[predicate](a, b)
+        return {"ult": int.__lt__, "uge": int.__ge__}[predicate](a % 2**64, b % 2**64)
+
+    def both(self, a: bool, b: bool) -> bool:
+        return a and b
+
+    def size(self, i: int) -> int:
+        return SIZES[i]
+
+
+class Builder(KernelBuilder):
+    """A kernel builder with a name for the conjunction of conditions."""
+
+    def both(self, a: Value, b: Value) -> Value:
+        return self.bitand(a, b)
+
+
+class Nest(NamedTuple):
+    """Loops from outer to inner, each `(lo, hi, step)` of what lies around it, and a condition on the innermost body."""
+
+    loops: Sequence[Callable[..., tuple[Any, Any, int]]]
+    condition: Index | None = None
+    branch: bool = True
+
+
+def loops(*bounds: tuple[int, int, int]) -> Nest:
+    """A nest of loops with fixed ends."""
+    return Nest([lambda o, *_, b=b: b for b in bounds])
+
+
+def points(nest: Nest, outer: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """The iterations that reach the access."""
+    o = Numbers()
+    if len(outer) < len(nest.loops):
+        for i in range(*nest.loops[len(outer)](o, *outer)):
+            yield from points(nest, (*outer, i))
+    elif nest.condition is None or nest.condition(o, *outer) is nest.branch:
+        yield outer
+
+
+def extremes(nest: Nest, index: Index) -> tuple[int, int]:
+    """The least and the greatest element that is read."""
+    found = [index(Numbers(), *point) for point in points(nest)]
+    return min(found), max(found)
+
+
+def problems(nest: Nest, index: Index, extent: int, shift: int = 0) -> list[Problem]:
+    """What is not proved of reading element `index - shift` of `extent` at every point."""
+    k = Builder("kernel", AVX2)
+    for i in range(len(SIZES)):
+        k.size(i)
+    memory = k.binding(0, "f32", extent)
+
+    def read(*point: Any) -> None:
+        k.load(memory, k.sub(index(k, *point), shift))
+
+    def body(*point: Any) -> None:
+        if len(point) < len(nest.loops):
+            k.loop(*nest.loops[len(point)](k, *point), lambda i: body(*point, i))
+        elif nest.condition is None:
+            read(*point)
+        else:
+            then, otherwise = (lambda: read(*point)), (lambda: None)
+            k.when(nest.condition(k, *point), *((then, otherwise) if nest.branch else (otherwise, then)))
+
+    body()
+    return check_bounds(k.finish(), SIZES)
+
+
+def upper_is_tight(nest: Nest, index: Index, high: int, low: int) -> None:
+    """A buffer that ends behind `high` holds every access, one element less does not."""
+    below = [p for p in problems(nest, index, high - low + 1, low) if "lies before" in p.detail]
+    assert not below
+    (problem,) = (p for p in problems(nest, index, high - low, low) if "lies before" in p.detail)
+    assert (problem.operation, problem.buffer) == ("load", "b0")
+    assert problem.detail.endswith(f"lies before {high - low}")
+
+
+def lower_is_tight(nest: Nest, index: Index, low: int) -> None:
+    """A buffer that starts at `low` holds every access, one element later does not."""
+    assert not [p for p in problems(nest, index, 10**6, low) if "is not negative" in p.detail]
+    (problem,) = problems(nest, index, 10**6, low + 1)
+    assert (problem.operation, problem.buffer) == ("load", "b0")
+    assert "is not negative" in problem.detail
+
+
+ONE, IJ = loops((0, 30, 1)), loops((0, 7, 1), (-4, 9, 1))
+INSIDE_TRIANGLE = Nest([lambda o: (0, 6, 1), lambda o, i: (i, 6, 1)])
+BLOCKS = Nest([lambda o: (0, 5, 1), lambda o, i: (0, o.add(o.mul(i, 8), 8), 8)])
+WINDOWS = Nest([lambda o: (0, 5, 1), lambda o, i: (o.mul(i, 3), o.add(o.mul(i, 3), 6), 2)])
+
+TIGHT: dict[str, tuple[Nest, Index]] = {
+    "a constant": (ONE, lambda o, i: 12),
+    "a loop from 0": (ONE, lambda o, i: i),
+    "a loop from elsewhere": (loops((-5, 9, 1)), lambda o, i: i),
+    "whole steps": (loops((3, 27, 8)), lambda o, i: i),
+    "steps with a rest of one": (loops((0, 17, 8)), lambda o, i: i),
+    "a negative factor": (loops((2, 9, 1)), lambda o, i: o.mul(i, -3)),
+    "whole negative steps": (loops((8, 32, 8)), lambda o, i: o.mul(i, -1)),
+    "two loops": (IJ, lambda o, i, j: o.sub(o.mul(i, 13), o.mul(j, 2))),
+    "an inner loop from the outer one": (INSIDE_TRIANGLE, lambda o, i, j: o.sub(j, i)),
+    "whole blocks up to the outer loop": (BLOCKS, lambda o, i, j: j),
+    "whole blocks relative to the outer loop": (WINDOWS, lambda o, i, j: o.sub(j, o.mul(i, 3))),
+    "the smaller of an index and a number": (ONE, lambda o, i: o.min(i, 17)),
+    "the larger of an index and a number": (ONE, lambda o, i: o.max(i, 4)),
+    "the smaller of two": (IJ, lambda o, i, j: o.min(i, j)),
+    "the larger of two": (IJ, lambda o, i, j: o.max(i, j)),
+    "minus the smaller": (IJ, lambda o, i, j: o.mul(o.min(i, j), -1)),
+    "minus the larger": (IJ, lambda o, i, j: o.mul(o.max(i, j), -1)),
+    "clamped": (loops((-9, 90, 1)), lambda o, i: o.min(o.max(i, 0), 40)),
+    "either of two": (IJ, lambda o, i, j: o.select(o.compare("lt", i, 3), o.add(j, 20), j)),
+    "either of two, second larger": (IJ, lambda o, i, j: o.select(o.compare("lt", i, 3), o.sub(j, 20), j)),
+    "a quotient": (ONE, lambda o, i: o.div(i, 4)),
+    "a quotient that is whole at the end": (loops((0, 29, 1)), lambda o, i: o.div(i, 4)),
+    "a rest": (ONE, lambda o, i: o.rem(i, 7)),
+    "a rest of what is smaller": (ONE, lambda o, i: o.rem(i, 50)),
+    "a rest of what is one smaller": (ONE, lambda o, i: o.rem(i, 29)),
+    "a rest of the divisor at most": (ONE, lambda o, i: o.rem(i, 30)),
+    "a rest of nothing but 0": (ONE, lambda o, i: o.rem(o.mul(o.min(i, 0), 2), 5)),
+    "minus a rest": (ONE, lambda o, i: o.mul(o.rem(i, 7), -1)),
+    "a mask": (loops((-20, 20, 1)), lambda o, i: o.bitand(i, 7)),
+    "a mask of nothing": (loops((-20, 20, 1)), lambda o, i: o.bitand(i, 0)),
+    "minus a mask": (loops((-20, 20, 1)), lambda o, i: o.mul(o.bitand(i, 5), -2)),
+    "a size": (ONE, lambda o, i: o.add(i, o.size(0))),
+    "a multiple of a size": (ONE, lambda o, i: o.mul(i, o.size(2))),
+    "a size times an index": (ONE, lambda o, i: o.mul(o.size(2), i)),
+    "a multiple of a size that is 0": (ONE, lambda o, i: o.mul(i, o.size(1))),
+    "a quotient of a size": (ONE, lambda o, i: o.div(o.size(0), 3)),
+    "a rest of a size": (ONE, lambda o, i: o.rem(o.size(0), 4)),
+    "a quotient by a size": (ONE, lambda o, i: o.div(i, o.size(2))),
+    "a rest by a size": (ONE, lambda o, i: o.rem(i, o.size(2))),
+    "a mask of a size": (loops((-20, 20, 1)), lambda o, i: o.bitand(i, o.size(2))),
+    "the smaller of a size and a number": (ONE, lambda o, i: o.min(o.size(0), 5)),
+    "the larger of a size and a number": (ONE, lambda o, i: o.max(o.size(0), 5)),
+    "the smaller of a size of 0": (ONE, lambda o, i: o.min(5, o.size(1))),
+    "the larger of a size of 0": (ONE, lambda o, i: o.max(5, o.size(1))),
+    "a minimum below a size": (ONE, lambda o, i: o.sub(o.min(o.size(0), 13), i)),
+}
+
+
+@pytest.mark.parametrize(("nest", "index"), TIGHT.values(), ids=TIGHT)
+def test_the_tightest_buffer_is_proved_and_no_smaller_one(nest: Nest, index: Index):
+    low, high = extremes(nest, index)
+    upper_is_tight(nest, index, high, low)
+    lower_is_tight(nest, index, low)
+
+
+UPPER: dict[str, Index] = {
+    "whole multiples of a quotient": lambda o, i: o.sub(o.mul(o.div(i, 7), 7), i),
+    "twice the multiples": lambda o, i: o.sub(o.mul(o.div(i, 7), 14), o.mul(i, 2)),
+}
+
+
+@pytest.mark.parametrize("index", UPPER.values(), ids=UPPER)
+def test_a_quotient_times_its_divisor_does_not_exceed_what_is_divided(index: Index):
+    upper_is_tight(ONE, index, 0, -28)
+
+
+def test_a_quotient_times_something_else_is_only_bounded():
+    """`3 * (i / 2)` may exceed `i`."""
+
+    def index(o: Any, i: Any) -> Any:
+        return o.sub(o.mul(o.div(i, 2), 3), i)
+
+    assert extremes(ONE, index)[1] == 14
+    assert [p for p in problems(ONE, index, 29 + 14, -29) if "lies before" in p.detail]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda o, i: o.bitand(i, -8),
+        lambda o, i: o.bitand(i, i),
+        lambda o, i: o.mul(i, i),
+        lambda o, i: o.div(10, o.add(i, 1)),
+        lambda o, i: o.rem(10, o.add(i, 1)),
+        lambda o, i: o.load(o.binding(1, "i64", 1), 0),
+    ],
+)
+def test_what_no_rule_bounds_from_above(index: Index):
+    assert "lies before" in problems(ONE, index, 10**6)[0].detail
+
+
+@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ult"])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("branch", [True, False])
+def test_a_condition_bounds_an_index(predicate: str, swapped: bool, branch: bool):
+    around = loops((0 if predicate == "ult" else -20, 21, 1)).loops
+    nest = Nest(around, lambda o, i: o.compare(predicate, *((7, i) if swapped else (i, 7))), branch)
+    low, high = extremes(nest, lambda o, i: i)
+    upper_is_tight(nest, lambda o, i: i, high, low)
+    lower_is_tight(nest, lambda o, i: i, low)
+
+
+def test_unsigned_order_tells_the_sign_too():
+    nest = Nest(loops((-20, 21, 1)).loops, lambda o, i: o.compare("ult", i, 7))
+    upper_is_tight(nest, lambda o, i: i, 6, 0)
+    lower_is_tight(nest, lambda o, i: i, 0)
+
+
+def test_unsigned_order_below_what_may_be_negative_tells_nothing():
+    """`i < -1` holds for all that is not negative."""
+    nest = Nest(loops((0, 21, 1), (-3, 2, 1)).loops, lambda o, i, j: o.compare("ult", i, j))
+    assert extremes(nest, lambda o, i, j: i) == (0, 20)
+    upper_is_tight(nest, lambda o, i, j: i, 20, 0)
+
+
+def test_unsigned_order_failed_by_what_may_be_negative_tells_nothing():
+    nest = Nest(loops((-20, 21, 1)).loops, lambda o, i: o.compare("ult", i, 7), branch=False)
+    assert extremes(nest, lambda o, i: i) == (-20, 20)
+    lower_is_tight(nest, lambda o, i: i, -20)
+
+
+@pytest.mark.parametrize("predicate", ["ne", "uge"])
+@pytest.mark.parametrize("branch", [True, False])
+def test_other_conditions_leave_the_loop_to_bound_the_index(predicate: str, branch: bool):
+    nest = Nest(loops((0, 21, 1)).loops, lambda o, i: o.compare(predicate, i, 7), branch)
+    upper_is_tight(nest, lambda o, i: i, 20, 0)
+    lower_is_tight(nest, lambda o, i: i, 0)
+
+
+def test_both_conditions_hold_where_both_are_asked_for():
+    nest = Nest(loops((-20, 21, 1)).loops, lambda o, i: o.both(o.compare("lt", i, 7), o.compare("ge", i, -3)))
+    upper_is_tight(nest, lambda o, i: i, 6, -3)
+    lower_is_tight(nest, lambda o, i: i, -3)
+    otherwise = nest._replace(branch=False)
+    upper_is_tight(otherwise, lambda o, i: i, 20, -20)
+    lower_is_tight(otherwise, lambda o, i: i, -20)
+
+
+@pytest.mark.parametrize(("factor", "high"), [(1, 4), (3, 12)])
+def test_a_condition_between_two_indices_counts_as_often_as_needed(factor: int, high: int):
+    nest = Nest(loops((0, 9, 1), (0, 5, 1)).loops, lambda o, i, j: o.compare("le", i, j))
+    upper_is_tight(nest, lambda o, i, j: o.mul(i, factor), high, 0)
+
+
+def test_two_conditions_in_a_row():
+    around = loops((0, 9, 1), (0, 9, 1), (0, 5, 1)).loops
+    nest = Nest(around, lambda o, i, j, m: o.both(o.compare("lt", i, j), o.compare("lt", j, m)))
+    upper_is_tight(nest, lambda o, i, j, m: i, 2, 0)
+
+
+@pytest.mark.parametrize(("index", "high"), [(lambda o, i: o.div(i, 5), 2), (lambda o, i: o.rem(i, 50), 13)])
+def test_a_condition_bounds_what_is_divided(index: Index, high: int):
+    nest = Nest(loops((0, 40, 1)).loops, lambda o, i: o.compare("lt", i, 14))
+    upper_is_tight(nest, index, high, 0)
+
+
+def test_a_condition_is_forgotten_behind_its_branch():
+    k = Builder("kernel", AVX2)
+    memory = k.binding(0, "f32", 10)
+
+    def body(i: Any) -> None:
+        k.when(k.compare("lt", i, 10), lambda: (k.load(memory, i), ())[1], lambda: (k.load(memory, k.sub(i, 10)), ())[1])
+        k.load(memory, i)
+
+    k.loop(0, 20, 1, body)
+    assert [p.detail.split()[-1] for p in check_bounds(k.finish())] == ["10"]
+
+
+LENGTHS: list[tuple[Any, int]] = [(None, 9), (8, 9), (7, 8), (1, 2), ("size", 6)]
+
+
+def test_vectors_of_different_masks_are_told_apart():
+    """A masked vector touches `active` elements, a whole one all its lanes."""
+
+    def count(active: Any, extent: int, store: bool) -> int:
+        k = Builder("kernel", AVX2)
+        memory = k.binding(0, "f32", extent, writable=True)
+        length = k.size(0) if active == "size" else active
+        if store:
+            k.store(memory, 2, k.splat(k.const(1.5, "f32"), 8), active=length)
+        else:
+            k.load(memory, 2, 8, active=length)
+        return len(check_bounds(k.finish(), [5]))
+
+    for store in (False, True):
+        for active, last in LENGTHS:
+            assert count(active, last + 1, store) == 0
+            assert count(active, last, store) == 1
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+def test_lanes_that_are_not_live_are_not_read(scatter: bool):
+    def places(active: Any, extent: int) -> list[str]:
+        k = Builder("kernel", AVX2)
+        memory, indices = k.binding(0, "f32", extent, writable=True), k.const((0, 9, 4, 7), "i64", 4)
+        if scatter:
+            k.scatter(memory, indices, k.splat(k.const(2.0, "f32"), 4), active=active)
+        else:
+            k.gather(memory, indices, active=active)
+        return [p.detail.split()[4] for p in check_bounds(k.finish())]
+
+    assert places(None, 10) == places(4, 10) == []
+    assert places(None, 9) == ["9"]
+    assert places(None, 7) == ["9", "7"]
+    assert places(3, 7) == ["9"]
+    assert places(1, 1) == []
+
+
+def test_a_live_lane_tells_the_number_of_active_ones():
+    """Lane `l` is read only if `active > l`, so `i = 4 - active` is at most `3 - l` there."""
+    for extent, count in ((4, 0), (3, 4)):
+        k = Builder("kernel", AVX2)
+        memory = k.binding(0, "f32", extent)
+
+        def body(i: Any, k: Builder = k, memory: Any = memory) -> None:
+            k.gather(memory, k.lane_indices(i, 1, 4), active=k.sub(4, i))
+
+        k.loop(0, 9, 1, body)
+        assert len(check_bounds(k.finish())) == count
+
+
+@pytest.mark.parametrize(("at", "low", "high"), [("begin", 0, 5), ("end", 0, 6)])
+def test_the_range_of_workgroups_lies_in_the_grid(at: str, low: int, high: int):
+    def count(extent: int, shift: int) -> int:
+        k = Builder("kernel", AVX2)
+        k.load(k.binding(0, "f32", extent), k.sub(getattr(k, at), shift))
+        return len(check_bounds(k.finish(), workgroups=6))
+
+    assert count(high + 1, low) == 0
+    assert (count(high, low), count(high + 1, low + 1)) == (1, 1)
+
+
+def test_one_workgroup_is_the_default():
+    k = Builder("kernel", AVX2)
+    k.load(k.binding(0, "f32", 1), k.begin)
+    assert check_bounds(k.finish()) == []
+
+
+# conversions ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("start", "unsigned"), [(-3, False), (0, False), (0, True)])
+def test_numbers_that_fit_pass_through_conversions(start: int, unsigned: bool):
+    nest = loops((start, 9, 1))
+
+    def index(o: Any, i: Any) -> Any:
+        return i if isinstance(o, Numbers) else o.cast(o.cast(i, "i32"), "i64", unsigned=unsigned)
+
+    upper_is_tight(nest, index, 8, start)
+    lower_is_tight(nest, index, start)
+
+
+def test_a_negative_number_read_as_unsigned_is_a_great_one():
+    def index(o: Any, i: Any) -> Any:
+        return i % 2**32 if isinstance(o, Numbers) else o.cast(o.cast(i, "i32"), "i64", unsigned=True)
+
+    nest = loops((-1, 9, 1))
+    assert extremes(nest, index) == (0, 2**32 - 1)
+    assert ["lies before" in p.detail for p in problems(nest, index, 10, -1)] == [True]
+    assert not [p for p in problems(nest, index, 2**40) if "is not negative" in p.detail]
+
+
+@pytest.mark.parametrize(("stored", "kind"), [((1.5,), Type("f64")), ((1, 0, 1, 0), Type("i32", 4))])
+def test_bits_of_another_type_are_another_number(stored: tuple[Any, ...], kind: Type):
+    k = Builder("kernel", AVX2)
+    bits = k.bitcast(k.const(stored if kind.lanes > 1 else stored[0], *kind), "i64")
+    k.gather(k.binding(0, "f32", 2), bits)
+    assert check_bounds(k.finish())
+
+
+# any expression --------------------------------------------------------------------------------------------------------------------------
+
+
+class Random:
+    """Draws indices over two loop values, and conditions."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def index(self, depth: int) -> Index:
+        if depth == 0:
+            return self.rng.choice([lambda o, i, j: i, lambda o, i, j: j, lambda o, i, j: o.size(0)])
+        a, b, c, m = self.index(depth - 1), self.index(depth - 1), self.rng.randint(1, 9), self.rng.randint(-3, 4)
+        kinds: list[Index] = [
+            lambda o, *p: o.add(a(o, *p), b(o, *p)),
+            lambda o, *p: o.sub(a(o, *p), b(o, *p)),
+            lambda o, *p: o.mul(a(o, *p), m),
+            lambda o, *p: o.mul(o.div(o.max(a(o, *p), 0), c), c),
+            lambda o, *p: o.rem(o.max(a(o, *p), 0), c),
+            lambda o, *p: o.min(a(o, *p), b(o, *p)),
+            lambda o, *p: o.max(a(o, *p), c),
+            lambda o, *p: o.bitand(a(o, *p), c),
+            lambda o, *p: o.select(o.compare("lt", a(o, *p), c), a(o, *p), b(o, *p)),
+        ]
+        return self.rng.choice(kinds)
+
+    def nest(self) -> Nest:
+        """A loop, a loop inside it that starts at a multiple of the first, and mostly a condition."""
+        draw = self.rng.randint
+        lo, n, step, times, m, inner = draw(-4, 4), draw(2, 9), draw(1, 4), draw(0, 2), draw(2, 9), draw(1, 3)
+        return Nest(
+            [lambda o: (lo, lo + n, step), lambda o, i: (o.mul(i, times), o.add(o.mul(i, times), m), inner)],
+            self.rng.choice([None, self._condition(), self._conditions()]),
+            self.rng.random() < 0.5,
+        )
+
+    def _condition(self) -> Index:
+        predicate = self.rng.choice(["lt", "le", "gt", "ge", "eq", "ne", "ult"])
+        a, b = self.index(1), self.index(self.rng.randint(0, 1))
+        return lambda o, *p: o.compare(predicate, a(o, *p), b(o, *p))
+
+    def _conditions(self) -> Index:
+        one, two = self._condition(), self._condition()
+        return lambda o, *p: o.both(one(o, *p), two(o, *p))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_access_that_leaves_its_buffer_is_proved(seed: int):
+    draw, proved = Random(seed), 0
+    for _ in range(60):
+        nest, index = draw.nest(), draw.index(draw.rng.randint(0, 3))
+        if not any(True for _ in points(nest)):
+            continue
+        low, high = extremes(nest, index)
+        assert problems(nest, index, high - low, low), (low, high)
+        assert problems(nest, index, 10**6, low + 1), (low, high)
+        proved += not problems(nest, index, high - low + 1, low)
+    assert proved >= 5

@@ -95,15 +95,24 @@ class Execution:
 
     Args:
         stage: the program is a part of a larger one: its outputs are given to `perform`, and the arena holds what earlier parts left.
+        whole: the program writes its outputs up to their ends; without that it is wrong.
     """
 
     def __init__(
-        self, program: Program, code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int, *, stage: bool = False
+        self,
+        program: Program,
+        code: LoadedCode,
+        workspace: Workspace,
+        values: Mapping[str, int],
+        threads: int,
+        *,
+        stage: bool = False,
+        whole: bool = True,
     ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._code, self._inputs, self._input_alignment = code, len(program.inputs), program.input_alignment
         self._bounds = Bounds(program, code.kernels, [len(constant) for constant in code.constants], values)
-        self._bounds.check(program, whole=not stage)
+        self._bounds.check(program, whole=whole and not stage)
         native = [step for step in program.steps if isinstance(step, Command | Loop)]
         grids = [_grids(step, evaluate) for step in native]
         self.threads = 1 if sum(step.cost_ns for step in grids) < program.serial_below_ns else threads

@@ -47,7 +47,7 @@ class Session:
         self.threads = artifact.program.threads if threads is None else threads
         if not 1 <= self.threads <= MAX_THREADS:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
-        self._artifact, self._program, self._pin = artifact, artifact.program, pin
+        self._artifact, self._program, self._pin, self._whole = artifact, artifact.program, pin, True
         self._wanted = [(spec.name, None if spec.slot is not None else dtype_named(spec.dtype)) for spec in self._program.inputs]
         self._has_indices = any(spec.is_index for spec in self._program.inputs)
         self._stages = split_stages(self._program)
@@ -87,6 +87,7 @@ class Session:
         `program` is this artifact's with other steps. A run of either session changes what the other one finds; they must not run at once.
         """
         other = Session(self._artifact._replace(program=program), threads=self.threads, pin=self._pin)
+        other._whole = False
         if self._idle:
             other._idle.append(self._idle[-1].sharing_memory())
             other._made = 1
@@ -157,7 +158,7 @@ class Session:
         code = self.open()._code
         with numbers_that_fit():
             if len(self._stages) == 1 and not self._program.slots:
-                execution: Runnable = Execution(self._program, code, workspace, values, self.threads)
+                execution: Runnable = Execution(self._program, code, workspace, values, self.threads, whole=self._whole)
             else:
                 execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)
         while len(workspace.executions) >= EXECUTIONS_KEPT:

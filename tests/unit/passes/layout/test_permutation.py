@@ -154,6 +154,13 @@ def test_an_empty_tensor_of_runtime_sizes_takes_them_along(order: tuple[int, ...
     p.module.verify()
 
 
+def test_a_size_of_0_is_no_runtime_size():
+    p = Program(PROGRAM.replace("%static", "%none = tensor.empty(%n) : tensor<0x?xf32>\n  %static"))
+    op = made(permuted_init(p.scope, p["none"], (1, 0)), tensor.EmptyOp)
+    assert shape(op.tensor) == (D, 0)
+    assert tuple(op.dynamic_sizes) == (p["n"],)
+
+
 def test_empty_tensors_of_equal_static_types_are_one():
     p = Program()
     one, two = (permuted_init(p.scope, p["static"], (2, 0, 1)) for _ in range(2))
@@ -196,6 +203,7 @@ TRANSPOSES = """func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, index) {
   %c = arith.constant 0 : index
   %size = tensor.dim %x, %c : tensor<4x4xf32>
+  %other = tensor.cast %x : tensor<4x4xf32> to tensor<?x4xf32>
   %a = linalg.transpose ins(%x : tensor<4x4xf32>) outs(%y : tensor<4x4xf32>) permutation = [1, 0]
   %b = linalg.transpose ins(%x : tensor<4x4xf32>) outs(%y : tensor<4x4xf32>) permutation = [1, 0]
   %same = linalg.transpose ins(%x : tensor<4x4xf32>) outs(%y : tensor<4x4xf32>) permutation = [0, 1]
@@ -208,7 +216,7 @@ TRANSPOSES = """func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>)
 def test_sizes_are_not_read_by_a_user():
     p = Program(TRANSPOSES)
     users = users_of(p["x"])
-    assert sorted(id(user) for user in users) == sorted(id(p[name].owner) for name in ("a", "b", "same", "into", "last"))
+    assert sorted(id(user) for user in users) == sorted(id(p[name].owner) for name in ("a", "b", "same", "into", "last", "other"))
 
 
 def test_equal_transposes_of_a_value_become_the_earliest():

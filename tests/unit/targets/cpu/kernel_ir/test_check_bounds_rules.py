@@ -351,13 +351,14 @@ def test_lanes_that_are_not_live_are_not_read(scatter: bool):
 
 
 def test_a_live_lane_tells_the_number_of_active_ones():
-    """Lane `l` is read only if `active > l`, so `i = 4 - active` is at most `3 - l` there."""
-    for extent, count in ((4, 0), (3, 4)):
+    """Lane `l` is read only if `active > l`, so `i = 4 - active` is at most `3 - l` there, and anything behind it."""
+    for extent, count in ((4, 1), (3, 5)):
         k = Builder("kernel", AVX2)
         memory = k.binding(0, "f32", extent)
 
         def body(i: Any, k: Builder = k, memory: Any = memory) -> None:
             k.gather(memory, k.lane_indices(i, 1, 4), active=k.sub(4, i))
+            k.load(memory, i)
 
         k.loop(0, 9, 1, body)
         assert len(check_bounds(k.finish())) == count

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects import func
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, BlockArgument
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
 from fuseline.analysis.linear_forms import Linear
-from fuseline.analysis.operand_access import Segment, segments
+from fuseline.analysis.operand_access import Bound, LinearAccess, Quotient, Segment, always_inside, coordinates_of, segments
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir import dim as d
 from fuseline.ir.build import identity_map
 from fuseline.ir.context import new_context
 
@@ -22,6 +23,8 @@ PADDED = (
 NUMBERS = "%zero = arith.constant 0.0 : f32\n%one = arith.constant 1.0 : f32\n"
 CONCAT = "%c = tensor.concat dim(1) %a, %b : (tensor<8x12xf32>, tensor<8x20xf32>) -> tensor<8x32xf32>"
 PARTS = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>")
+
+BLOCK = Block(arg_types=[TensorType(f32, [96])])
 
 
 def found(body: str, *arguments: str, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None) -> tuple[Segment, ...] | None:
@@ -121,3 +124,95 @@ def test_padding_inside_what_is_upsampled_has_no_linear_border():
     result = found(plain, PARTS[0])
     assert result is not None
     assert [(q.divisor, q.stride) for q in result[0].access.quotients] == [(2, 1)]
+
+
+def window(rows: int, columns: int) -> AffineMap:
+    """Reads from that row and column on."""
+    return AffineMap.from_callable(lambda i, j: (i + rows, j + columns))
+
+
+def test_steps_between_two_iterations():
+    """`step` estimates what a loop moves by, quotients included; `stride` leaves them out."""
+    quotients = (Quotient(Linear({1: 3, 2: 1}), 2, 8), Quotient(Linear({1: 1}), 4, 2))
+    access = LinearAccess(BLOCK.args[0], Linear({0: -12, 1: 5}, 7), (), 0, quotients)
+    assert [access.stride(loop) for loop in range(4)] == [-12, 5, 0, 0]
+    assert [access.rounds(loop) for loop in range(4)] == [False, True, True, False]
+    assert [access.step(loop, lambda size: int(str(size))) for loop in range(4)] == [12, 5 + 3 * 8 / 2 + 2 / 4, 8 / 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "size", "expected"),
+    [
+        (Linear({0: 1}), 8, True),
+        (Linear({0: 1}), 7, False),
+        (Linear({0: 1}, -1), 8, False),
+        (Linear({0: -1}, 7), 8, True),
+        (Linear({0: -1}, 6), 8, False),
+        (Linear({0: 2, 1: 1}), 17, True),
+        (Linear({0: 2, 1: 1}), 16, False),
+        (Linear({0: 1}), d.symbol("n", 100, 200), False),
+    ],
+)
+def test_bounds_that_no_iteration_leaves(coordinate: Linear, size: d.Dim, expected: bool):
+    assert always_inside(Bound(coordinate, size), (8, 3)) is expected
+
+
+def test_coordinates_of_linear_maps():
+    assert coordinates_of(AffineMap.from_callable(lambda i, j: (i * 2 + j + 3, j, 4))) == [Linear({0: 2, 1: 1}, 3), Linear({1: 1}), Linear({}, 4)]
+    assert coordinates_of(AffineMap.from_callable(lambda i, j: (j, i % 2))) is None
+
+
+def test_a_pad_is_a_bound_where_it_pads():
+    body = PADDED.format("p", "a", "2, 0", "0, 0", "one", "8x12", "10x12")
+    result = found(body, PARTS[0])
+    assert flat(result) == [Linear({0: 12, 1: 1}, -24)]
+    assert result is not None
+    assert (result[0].loop, result[0].access.pad, result[0].access.bounds) == (None, 1.0, (Bound(Linear({0: 1}, -2), 8),))
+    behind = found(PADDED.format("p", "a", "0, 0", "0, 3", "one", "8x12", "8x15"), PARTS[0])
+    assert flat(behind) == [Linear({0: 12, 1: 1})]
+    assert behind is not None
+    assert behind[0].access.bounds == (Bound(Linear({1: 1}), 12),)
+
+
+def test_a_pad_that_is_not_reached_is_no_bound():
+    body = PADDED.format("p", "a", "2, 0", "3, 0", "one", "8x12", "13x12")
+    for extents, start, bounds in (((8, 12), 2, 0), ((9, 12), 2, 1), ((8, 12), 1, 1)):
+        result = found(body, PARTS[0], map_=window(start, 0), extents=extents)
+        assert result is not None
+        assert len(result[0].access.bounds) == bounds
+
+
+@pytest.mark.parametrize(("parts", "cut"), [(16, True), (17, False), (18, False)])
+def test_most_segments(parts: int, cut: bool):
+    """As many as are told apart, and one more."""
+    types = ", ".join(["tensor<2x3xf32>"] * parts)
+    body = f"%c = tensor.concat dim(1) {', '.join(['%a'] * parts)} : ({types}) -> tensor<2x{3 * parts}xf32>"
+    result = found(body, "a: tensor<2x3xf32>")
+    assert (result is not None) is cut
+    assert [s.start for s in result or ()] == ([3 * i for i in range(parts)] if cut else [])
+
+
+def test_padding_beside_a_concat_is_no_segment():
+    body = CONCAT + "\n" + PADDED.format("p", "c", "0, 1", "0, 0", "zero", "8x32", "8x33")
+    assert found(body, *PARTS) is None
+    assert found(body, *PARTS, map_=AffineMap.from_callable(lambda i, j: (i, j + 1)), extents=(8, 32)) is not None
+
+
+def test_a_window_over_a_concat_meets_the_parts_it_reaches():
+    for start, size, expected in ((10, 5, [(0, 2, 10), (2, 3, 0)]), (0, 12, [(0, 12, 0)]), (12, 20, [(0, 20, 0)]), (11, 2, [(0, 1, 11), (1, 1, 0)])):
+        result = found(CONCAT, *PARTS, map_=window(0, start), extents=(8, size))
+        assert result is not None
+        assert [(s.start, s.size, s.access.flat.constant) for s in result] == expected
+
+
+def test_what_is_computed_has_no_place():
+    body = "%e = tensor.empty() : tensor<8x12xf32>\n%f = linalg.fill ins(%one : f32) outs(%e : tensor<8x12xf32>) -> tensor<8x12xf32>"
+    assert found(body, PARTS[0]) is None
+
+
+def test_a_cast_and_reshapes_change_nothing_in_memory():
+    body = """%t = tensor.cast %a : tensor<8x12xf32> to tensor<8x12xf32>
+    %x = tensor.expand_shape %t [[0], [1, 2]] output_shape [8, 3, 4] : tensor<8x12xf32> into tensor<8x3x4xf32>"""
+    result = found(body, PARTS[0])
+    assert flat(result) == [Linear({0: 12, 1: 4, 2: 1})]
+    assert result is not None and isinstance(result[0].access.source, BlockArgument)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import TensorType, f32
+from xdsl.dialects.builtin import FloatAttr, TensorType, f32
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Block, SSAValue
 
@@ -151,3 +151,14 @@ def test_one_tensor_read_twice() -> None:
     made = affine_body(generic(op(Add, op(Mul, x, three), c)), [0, 1], {})
     assert made is not None
     assert (float(made[0]), float(made[1])) == (4.0, 0.0)
+
+
+def test_a_constant_from_around_the_body() -> None:
+    block = Block(arg_types=[TensorType(f32, [4])])
+    at = Emitter.at_end(block)
+    outer = at.add(arith.ConstantOp(FloatAttr(2.5, f32))).result
+    made = affine_body(
+        at.generic([block.args[0]], [at.empty(f32, [4])], [identity_map(1)] * 2, [PARALLEL], lambda b: [b.op(Mul, b.args[0], outer)]), [0], {}
+    )
+    assert made is not None
+    assert (float(made[0]), float(made[1])) == (2.5, 0.0)

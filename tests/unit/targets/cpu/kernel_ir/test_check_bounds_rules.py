@@ -1,122 +1,16 @@
-"""Each rule of the bounds checker against enumeration: the tightest access is proved, the first that leaves the buffer never is.
-
-An index is a function of an algebra and of loop values. A kernel builder as the algebra makes code of it, `Numbers` makes ints.
-"""
+"""Each rule of the bounds checker against enumeration: the tightest access is proved, the first that leaves the buffer never is."""
 
 from __future__ import annotations
 
-import operator
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from fuseline.targets.cpu.isa import machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
-from fuseline.targets.cpu.kernel_ir.types import Type, Value
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.types import Type
 
-AVX2 = machine("avx2")
-SIZES = (11, 0, 3)
-Index = Callable[..., Any]
-_SIGNED: dict[str, Callable[[int, int], bool]] = {
-    "lt": int.__lt__,
-    "le": int.__le__,
-    "gt": int.__gt__,
-    "ge": int.__ge__,
-    "eq": int.__eq__,
-    "ne": int.__ne__,
-}
-
-
-class Numbers:
-    """What the builder's index arithmetic means, on ints."""
-
-    min, max = staticmethod(min), staticmethod(max)
-    add, sub = staticmethod(operator.add), staticmethod(operator.sub)
-    mul, bitand = staticmethod(operator.mul), staticmethod(operator.and_)
-
-    def div(self, a: int, b: int) -> int:
-        assert a >= 0 < b, "the builder's contract"
-        return a // b
-
-    def rem(self, a: int, b: int) -> int:
-        assert a >= 0 < b, "the builder's contract"
-        return a % b
-
-    def select(self, condition: bool, a: int, b: int) -> int:
-        return a if condition else b
-
-    def compare(self, predicate: str, a: int, b: int) -> bool:
-        if predicate in _SIGNED:
-            return _SIGNED[predicate](a, b)
-        return {"ult": int.__lt__, "uge": int.__ge__}[predicate](a % 2**64, b % 2**64)
-
-    def both(self, a: bool, b: bool) -> bool:
-        return a and b
-
-    def size(self, i: int) -> int:
-        return SIZES[i]
-
-
-class Builder(KernelBuilder):
-    """A kernel builder with a name for the conjunction of conditions."""
-
-    def both(self, a: Value, b: Value) -> Value:
-        return self.bitand(a, b)
-
-
-class Nest(NamedTuple):
-    """Loops from outer to inner, each `(lo, hi, step)` of what lies around it, and a condition on the innermost body."""
-
-    loops: Sequence[Callable[..., tuple[Any, Any, int]]]
-    condition: Index | None = None
-    branch: bool = True
-
-
-def loops(*bounds: tuple[int, int, int]) -> Nest:
-    """A nest of loops with fixed ends."""
-    return Nest([lambda o, *_, b=b: b for b in bounds])
-
-
-def points(nest: Nest, outer: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The iterations that reach the access."""
-    o = Numbers()
-    if len(outer) < len(nest.loops):
-        for i in range(*nest.loops[len(outer)](o, *outer)):
-            yield from points(nest, (*outer, i))
-    elif nest.condition is None or nest.condition(o, *outer) is nest.branch:
-        yield outer
-
-
-def extremes(nest: Nest, index: Index) -> tuple[int, int]:
-    """The least and the greatest element that is read."""
-    found = [index(Numbers(), *point) for point in points(nest)]
-    return min(found), max(found)
-
-
-def problems(nest: Nest, index: Index, extent: int, shift: int = 0) -> list[Problem]:
-    """What is not proved of reading element `index - shift` of `extent` at every point."""
-    k = Builder("kernel", AVX2)
-    for i in range(len(SIZES)):
-        k.size(i)
-    memory = k.binding(0, "f32", extent)
-
-    def read(*point: Any) -> None:
-        k.load(memory, k.sub(index(k, *point), shift))
-
-    def body(*point: Any) -> None:
-        if len(point) < len(nest.loops):
-            k.loop(*nest.loops[len(point)](k, *point), lambda i: body(*point, i))
-        elif nest.condition is None:
-            read(*point)
-        else:
-            then, otherwise = (lambda: read(*point)), (lambda: None)
-            k.when(nest.condition(k, *point), *((then, otherwise) if nest.branch else (otherwise, then)))
-
-    body()
-    return check_bounds(k.finish(), SIZES)
+from .index_algebra import AVX2, Builder, Index, Nest, Numbers, extremes, loops, points, problems
 
 
 def upper_is_tight(nest: Nest, index: Index, high: int, low: int) -> None:
@@ -226,6 +120,9 @@ def test_a_quotient_times_something_else_is_only_bounded():
         lambda o, i: o.mul(i, i),
         lambda o, i: o.div(10, o.add(i, 1)),
         lambda o, i: o.rem(10, o.add(i, 1)),
+        lambda o, i: o.div(i, o.size(1)),
+        lambda o, i: o.rem(i, o.size(1)),
+        lambda o, i: o.div(o.size(0), o.size(1)),
         lambda o, i: o.load(o.binding(1, "i64", 1), 0),
     ],
 )
@@ -255,6 +152,7 @@ def test_unsigned_order_below_what_may_be_negative_tells_nothing():
     nest = Nest(loops((0, 21, 1), (-3, 2, 1)).loops, lambda o, i, j: o.compare("ult", i, j))
     assert extremes(nest, lambda o, i, j: i) == (0, 20)
     upper_is_tight(nest, lambda o, i, j: i, 20, 0)
+    upper_is_tight(nest, lambda o, i, j: o.sub(j, i), 1, -30)
 
 
 def test_unsigned_order_failed_by_what_may_be_negative_tells_nothing():
@@ -284,6 +182,19 @@ def test_both_conditions_hold_where_both_are_asked_for():
 def test_a_condition_between_two_indices_counts_as_often_as_needed(factor: int, high: int):
     nest = Nest(loops((0, 9, 1), (0, 5, 1)).loops, lambda o, i, j: o.compare("le", i, j))
     upper_is_tight(nest, lambda o, i, j: o.mul(i, factor), high, 0)
+
+
+def test_a_condition_on_a_multiple_counts_as_often_as_needed():
+    nest = Nest(loops((0, 9, 1), (0, 5, 1)).loops, lambda o, i, j: o.compare("le", o.mul(i, 2), j))
+    upper_is_tight(nest, lambda o, i, j: o.mul(i, 4), 8, 0)
+
+
+@pytest.mark.parametrize(("factor", "rest"), [(3, 8), (8, 3)])
+def test_steps_that_are_whole_for_some_outer_iterations_only(factor: int, rest: int):
+    nest = Nest([lambda o: (0, 5, 1), lambda o, i: (0, o.add(o.mul(i, factor), rest), 8)])
+    high = extremes(nest, lambda o, i, j: j)[1]
+    assert problems(nest, lambda o, i, j: j, high)
+    assert not problems(nest, lambda o, i, j: j, 4 * factor + rest)
 
 
 def test_two_conditions_in_a_row():
@@ -381,6 +292,18 @@ def test_one_workgroup_is_the_default():
     assert check_bounds(k.finish()) == []
 
 
+def test_the_choice_of_an_address_tells_nothing_about_the_next():
+    k = Builder("kernel", AVX2)
+    memory, zero = k.binding(0, "f32", 10), k.scratch("f32", 1)
+
+    def body(i: Any) -> None:
+        k.load(k.select_mem(k.compare("lt", i, 10), memory, i, zero, 0))
+        k.load(memory, i)
+
+    k.loop(0, 20, 1, body)
+    assert len(check_bounds(k.finish())) == 1
+
+
 # conversions ---------------------------------------------------------------------------------------------------------------------------
 
 
@@ -403,6 +326,31 @@ def test_a_negative_number_read_as_unsigned_is_a_great_one():
     assert extremes(nest, index) == (0, 2**32 - 1)
     assert ["lies before" in p.detail for p in problems(nest, index, 10, -1)] == [True]
     assert not [p for p in problems(nest, index, 2**40) if "is not negative" in p.detail]
+
+
+@pytest.mark.parametrize(("lo", "hi", "fits"), [(-128, 128, True), (-128, 129, False), (-129, 128, False)])
+def test_a_number_too_wide_for_its_type_wraps(lo: int, hi: int, fits: bool):
+    def index(o: Any, i: Any) -> Any:
+        return (i + 128) % 256 - 128 if isinstance(o, Numbers) else o.cast(o.cast(i, "i8"), "i64")
+
+    nest = loops((lo, hi, 1))
+    assert extremes(nest, index) == (-128, 127)
+    assert (not problems(nest, index, 256, -128)) is fits
+
+
+def test_a_byte_that_is_read_is_one():
+    def index(o: Any, i: Any) -> Any:
+        return o.cast(o.load(o.binding(1, "i8", 30), i), "i64", unsigned=True)
+
+    upper_is_tight(ONE, index, 255, 0)
+    lower_is_tight(ONE, index, 0)
+
+
+def test_a_number_that_is_read_and_cut_is_unknown():
+    def index(o: Any, i: Any) -> Any:
+        return o.cast(o.cast(o.load(o.binding(1, "i64", 30), i), "i32"), "i64")
+
+    assert len(problems(ONE, index, 10**6)) == 2
 
 
 @pytest.mark.parametrize(("stored", "kind"), [((1.5,), Type("f64")), ((1, 0, 1, 0), Type("i32", 4))])

@@ -1,0 +1,116 @@
+"""Index arithmetic with two meanings: kernels over nests of loops for the bounds checker, and enumeration on ints to compare with.
+
+An index is a function of an algebra and of loop values. A kernel builder as the algebra makes code of it, `Numbers` makes ints.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
+from fuseline.targets.cpu.kernel_ir.types import Value
+
+AVX2 = machine("avx2")
+SIZES = (11, 0, 3)
+Index = Callable[..., Any]
+_SIGNED: dict[str, Callable[[int, int], bool]] = {
+    "lt": int.__lt__,
+    "le": int.__le__,
+    "gt": int.__gt__,
+    "ge": int.__ge__,
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+}
+
+
+class Numbers:
+    """What the builder's index arithmetic means, on ints."""
+
+    min, max = staticmethod(min), staticmethod(max)
+    add, sub = staticmethod(operator.add), staticmethod(operator.sub)
+    mul, bitand = staticmethod(operator.mul), staticmethod(operator.and_)
+
+    def div(self, a: int, b: int) -> int:
+        assert a >= 0 < b, "the builder's contract"
+        return a // b
+
+    def rem(self, a: int, b: int) -> int:
+        assert a >= 0 < b, "the builder's contract"
+        return a % b
+
+    def select(self, condition: bool, a: int, b: int) -> int:
+        return a if condition else b
+
+    def compare(self, predicate: str, a: int, b: int) -> bool:
+        if predicate in _SIGNED:
+            return _SIGNED[predicate](a, b)
+        return {"ult": int.__lt__, "uge": int.__ge__}[predicate](a % 2**64, b % 2**64)
+
+    def both(self, a: bool, b: bool) -> bool:
+        return a and b
+
+    def size(self, i: int) -> int:
+        return SIZES[i]
+
+
+class Builder(KernelBuilder):
+    """A kernel builder with a name for the conjunction of conditions."""
+
+    def both(self, a: Value, b: Value) -> Value:
+        return self.bitand(a, b)
+
+
+class Nest(NamedTuple):
+    """Loops from outer to inner, each `(lo, hi, step)` of what lies around it, and a condition on the innermost body."""
+
+    loops: Sequence[Callable[..., tuple[Any, Any, int]]]
+    condition: Index | None = None
+    branch: bool = True
+
+
+def loops(*bounds: tuple[int, int, int]) -> Nest:
+    """A nest of loops with fixed ends."""
+    return Nest([lambda o, *_, b=b: b for b in bounds])
+
+
+def points(nest: Nest, outer: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """The iterations that reach the access."""
+    o = Numbers()
+    if len(outer) < len(nest.loops):
+        for i in range(*nest.loops[len(outer)](o, *outer)):
+            yield from points(nest, (*outer, i))
+    elif nest.condition is None or nest.condition(o, *outer) is nest.branch:
+        yield outer
+
+
+def extremes(nest: Nest, index: Index) -> tuple[int, int]:
+    """The least and the greatest element that is read."""
+    found = [index(Numbers(), *point) for point in points(nest)]
+    return min(found), max(found)
+
+
+def problems(nest: Nest, index: Index, extent: int, shift: int = 0) -> list[Problem]:
+    """What is not proved of reading element `index - shift` of `extent` at every point."""
+    k = Builder("kernel", AVX2)
+    for i in range(len(SIZES)):
+        k.size(i)
+    memory = k.binding(0, "f32", extent)
+
+    def read(*point: Any) -> None:
+        k.load(memory, k.sub(index(k, *point), shift))
+
+    def body(*point: Any) -> None:
+        if len(point) < len(nest.loops):
+            k.loop(*nest.loops[len(point)](k, *point), lambda i: body(*point, i))
+        elif nest.condition is None:
+            read(*point)
+        else:
+            then, otherwise = (lambda: read(*point)), (lambda: None)
+            k.when(nest.condition(k, *point), *((then, otherwise) if nest.branch else (otherwise, then)))
+
+    body()
+    return check_bounds(k.finish(), SIZES)

@@ -132,7 +132,33 @@ def add(lhs: Dim, rhs: Dim) -> Dim:
     out = _terms(lhs)
     for monomial, coefficient in _terms(rhs).items():
         out[monomial] = out.get(monomial, 0) + coefficient
-    return _make(out)
+    rest = _without_both_extremes(out)
+    return _make(out) if rest is None else rest
+
+
+def _without_both_extremes(terms: Mapping[tuple[Atom, ...], int]) -> Dim | None:
+    """The sum with `a + b` for `max(a, b) + min(a, b)`, as the parts of what was cut in two add up; None where nothing of the kind is in it."""
+    extremes = [monomial for monomial, count in terms.items() if count and len(monomial) == 1 and isinstance(monomial[0], Extreme)]
+    for high in extremes:
+        for low in extremes:
+            more = _same_operands(high[0], low[0])
+            if more is None or terms[high] * terms[low] < 0:
+                continue
+            count = min(terms[high], terms[low], key=abs)
+            rest = _make({**terms, high: terms[high] - count, low: terms[low] - count})
+            return add(rest, mul(more, count))
+    return None
+
+
+def _same_operands(high: Atom, low: Atom) -> Dim | None:
+    """The sum of a maximum and a minimum of the same two sizes, or of sizes that differ by the same amount; None for any other two atoms."""
+    if not (isinstance(high, Extreme) and isinstance(low, Extreme)) or (high.kind, low.kind) != ("max", "min"):
+        return None
+    for lhs, rhs in ((low.lhs, low.rhs), (low.rhs, low.lhs)):
+        more = sub(high.lhs, lhs)
+        if more == sub(high.rhs, rhs):
+            return add(add(lhs, rhs), more)
+    return None
 
 
 def sub(lhs: Dim, rhs: Dim) -> Dim:
@@ -216,13 +242,28 @@ def _extreme(kind: str, lhs: Dim, rhs: Dim) -> Dim:
     if lhs == rhs:
         return lhs
     difference = sub(lhs, rhs)
-    low, high = lower_bound(difference), upper_bound(difference)
-    if low is not None and low >= 0:
+    if _is_never_negative(difference):
         return lhs if kind == "max" else rhs
-    if high is not None and high <= 0:
+    if _is_never_negative(mul(difference, -1)):
         return rhs if kind == "max" else lhs
     first, second = sorted((lhs, rhs), key=repr)
     return Expr((((Extreme(kind, first, second),), 1),))
+
+
+def _is_never_negative(dim: Dim) -> bool:
+    """Whether a size is known to be at least 0: by its bounds, or by those with one operand for a minimum that is subtracted or a maximum that is
+    added, which either operand only makes smaller."""
+    low = lower_bound(dim)
+    if low is not None and low >= 0:
+        return True
+    for monomial, count in _terms(dim).items():
+        atom = monomial[0] if len(monomial) == 1 else None
+        if isinstance(atom, Extreme) and (atom.kind == "max") == (count > 0):
+            rest = sub(dim, _make({monomial: count}))
+            bounds = [lower_bound(add(rest, mul(operand, count))) for operand in (atom.lhs, atom.rhs)]
+            if any(bound is not None and bound >= 0 for bound in bounds):
+                return True
+    return False
 
 
 def maximum(lhs: Dim, rhs: Dim) -> Dim:

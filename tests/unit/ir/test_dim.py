@@ -81,3 +81,14 @@ def test_bounds_of_what_may_be_negative():
     assert (d.lower_bound(rest), d.upper_bound(rest)) == (-3, 1)
     assert (d.lower_bound(d.mul(rest, -2)), d.upper_bound(d.mul(rest, -2))) == (-2, 6)
     assert d.lower_bound(d.minimum(rest, 0)) == -3
+
+
+def test_what_a_cut_leaves_adds_up_again():
+    """Both parts of an axis of any length, cut at 1 or at another size, are the axis: sizes of sizes would double with each cut otherwise."""
+    free, other = d.symbol("free", 0), d.symbol("other", 0)
+    for at in (1, other):
+        first = d.minimum(d.minimum(at, free), free)
+        rest = d.minimum(d.maximum(0, d.sub(free, d.minimum(at, free))), free)
+        assert d.add(first, rest) == free
+    assert d.add(d.maximum(d.sub(free, 1), 0), d.minimum(free, 1)) == free
+    assert d.add(d.maximum(d.sub(free, 1), 0), d.minimum(free, 2)) != free

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import Place
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, Extreme, Quotient, Symbol, add, mul, product, upper_bound
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, mul, product, upper_bound
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
 
@@ -121,9 +121,16 @@ class Frame:
         return self.view.shapes.dims(value)
 
     def operand(self, dim: Dim) -> Operand:
-        """A size as an operand."""
+        """A size as an operand; computed once in a block, for sizes of sizes share most of what they are made of."""
         if isinstance(dim, int):
             return dim
+        found = self.kernel.recall(("size", dim))
+        if found is None:
+            found = self._sum(dim)
+            self.kernel.remember(("size", dim), found)
+        return found
+
+    def _sum(self, dim: Expr) -> Operand:
         total: Operand = 0
         for monomial, coefficient in dim.terms:
             term: Operand = 1

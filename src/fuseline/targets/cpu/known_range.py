@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseline.targets.cpu.kernel_ir.types import Loop, Operand
+from fuseline.targets.cpu.kernel_ir.types import Loop, Operand, Value
 
 Range = tuple[int, int]
 """The least and the greatest value."""
@@ -10,24 +10,38 @@ Range = tuple[int, int]
 
 def known_range(operand: Operand) -> Range | None:
     """The range of an index; None where a size or what is loaded enters."""
-    if isinstance(operand, int):
-        return operand, operand
-    if operand.op == "index" and isinstance(operand.attr, Loop):
-        return _of_loop(operand.attr)
-    if operand.op not in ("add", "sub", "mul", "min", "max") or operand.type.lanes != 1:
-        return None
-    a, b = (known_range(argument) for argument in operand.args)
-    return _combined(operand.op, a, b) if a is not None and b is not None else None
+    return _Ranges().of(operand)
 
 
-def _of_loop(loop: Loop) -> Range | None:
-    lo, hi = known_range(loop.lo), known_range(loop.hi)
-    if lo is None or hi is None:
-        return None
-    last = hi[1] - 1
-    if lo[0] == lo[1] and last >= lo[0]:
-        last -= (last - lo[0]) % loop.step
-    return lo[0], max(last, lo[0])
+class _Ranges:
+    """The ranges of one expression and of what it is made of: parts that occur many times are looked at once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Value, Range | None] = {}
+
+    def of(self, operand: Operand) -> Range | None:
+        if isinstance(operand, int):
+            return operand, operand
+        if operand not in self._found:
+            self._found[operand] = self._range(operand)
+        return self._found[operand]
+
+    def _range(self, value: Value) -> Range | None:
+        if value.op == "index" and isinstance(value.attr, Loop):
+            return self._of_loop(value.attr)
+        if value.op not in ("add", "sub", "mul", "min", "max") or value.type.lanes != 1:
+            return None
+        a, b = (self.of(argument) for argument in value.args)
+        return _combined(value.op, a, b) if a is not None and b is not None else None
+
+    def _of_loop(self, loop: Loop) -> Range | None:
+        lo, hi = self.of(loop.lo), self.of(loop.hi)
+        if lo is None or hi is None:
+            return None
+        last = hi[1] - 1
+        if lo[0] == lo[1] and last >= lo[0]:
+            last -= (last - lo[0]) % loop.step
+        return lo[0], max(last, lo[0])
 
 
 def _combined(op: str, a: Range, b: Range) -> Range:

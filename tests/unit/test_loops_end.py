@@ -33,6 +33,9 @@ LINKS = frozenset(
 REASONS = {
     ("analysis/operand_access.py", "not self.stored(path.value)"): "each step goes to what the value is made of",
     ("analysis/online_softmax.py", "True"): "each step goes to the reader of a value",
+    ("frontends/onnx/forests.py", "here.size"): "a level further down each round, in trees of a depth that was found before",
+    ("frontends/onnx/forests.py", "levels[-1].size"): "each level holds nodes that no level before has expanded",
+    ("frontends/onnx/forests.py", "pending"): "each search is cut into halves, down to single values",
     ("frontends/onnx/program.py", "self.block.last_op is not None and self.block.last_op is not last"): "each round erases the last op",
     ("frontends/onnx/reshaping.py", "a != b"): "each round takes a dimension of either shape, or returns",
     ("frontends/onnx/weights_in_place.py", "True"): "a number of more than 64 bits is refused",

@@ -190,7 +190,7 @@ def test_whole_factors_enlarge_symbolic_sizes():
 
 def test_an_unknown_resize_mode_is_refused():
     x = random(6, 1, 1, 2, 2)
-    with pytest.raises(FuselineError, match="E0107"):
+    with pytest.raises(FuselineError, match="E0105"):
         run(one_node("Resize", {"x": x}, {"scales": np.array([1, 1, 2, 2], np.float32)}, ("x", "", "scales"), mode="sinc"), x)
 
 

@@ -67,7 +67,8 @@ def test_a_package_that_an_operator_needs_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def _without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    for name in ["onnxruntime", *(name for name in sys.modules if name.startswith("onnxruntime."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     onnx_host.forget()
 
 

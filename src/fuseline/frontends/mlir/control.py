@@ -13,6 +13,7 @@ from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.direct import operands_of, ops_of
 from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import carry, provenance
+from fuseline.ir.rounds import rounds
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
@@ -22,7 +23,9 @@ _DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.
 
 def join_blocks(function: func.FuncOp) -> None:
     """Blocks that lead to one another without a choice become one. Raises FuselineError (E0306) for a choice or a loop."""
-    while len(function.body.blocks) > 1:
+    for _ in rounds("joining blocks", most=len(function.body.blocks)):
+        if len(function.body.blocks) == 1:
+            return
         last = function.body.blocks[0].last_op
         if not isinstance(last, cf.BranchOp):
             raise unsupported(last or function, "a branch that depends on data", "write it as scf.if or arith.select")

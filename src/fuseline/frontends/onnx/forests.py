@@ -193,15 +193,14 @@ def _laid_out(roots: Array, tests: _Tests) -> tuple[NDArray[np.int64], NDArray[n
 
 def _depth(child: NDArray[np.int64], trees: int) -> int:
     """How many tests it takes at most."""
-    here, depth = np.arange(trees), 0
-    while True:
+    here = np.arange(trees)
+    for depth in range(len(child) + 1):
         below = child[here]
         inner = below[below != here]
         if not inner.size:
             return depth
-        here, depth = np.unique(np.concatenate([inner, inner + 1])), depth + 1
-        if depth > len(child):
-            raise NoNativeLowering("malformed-trees", "a node is below itself")
+        here = np.unique(np.concatenate([inner, inner + 1]))
+    raise NoNativeLowering("malformed-trees", "a node is below itself")
 
 
 # -- as models list them ------------------------------------------------------------------------------------------------------------------

@@ -105,10 +105,10 @@ class Ahead:
 
 
 class _Parts(NamedTuple):
-    """Partial sums: those of the loop at `level`, `size` iterations each; None: all of them."""
+    """Partial sums: those of the loop at `level`, `size` iterations each."""
 
     level: int
-    size: int | None
+    size: int
 
 
 class TileReduction:
@@ -186,11 +186,9 @@ class TileReduction:
         return self._loop(level, lo, hi, point, carried)
 
     def _in_parts(self, parts: _Parts, column: Operand, lo: Operand, hi: Operand, point: Step) -> tuple[Value, ...]:
-        """The loop of one partial sum, or, where it is long, of several; what they add up to is in memory."""
+        """The loop that is cut into partial sums; what they add up to is in memory."""
         kernel, totals, (level, size) = self.kernel, self._totals, parts
         assert totals is not None
-        if size is None:
-            return totals.add(self._run(level, column, lo, hi, point, totals.zeros()))
         requests = size // self._period(level)
         whole = kernel.div(kernel.sub(hi, lo), size)
         done = kernel.add(lo, kernel.mul(whole, size))
@@ -218,8 +216,6 @@ class TileReduction:
         inside, period = prod(counts[level + 1 :]), self._period(level)
         sizes = range(period, counts[level], period)
         even = [size for size in sizes if counts[level] % size == 0 and LEAST_STEPS <= size * inside < MOST_STEPS]
-        if inside * counts[level] < MOST_STEPS:
-            return _Parts(level, None)
         wanted = max(PARTIAL_STEPS // inside // period, 1) * period
         return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, UnitAttr
@@ -29,40 +30,36 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolOpInterface
 
 
+def _read_as(op: type[Operation]) -> Any:
+    """The parser of an op that `util` has under a name of its own: what it reads is the op of `func`, so none of them is ever in the IR."""
+    return classmethod(lambda cls, parser: op.parse(parser))
+
+
 @irdl_op_definition
 class UtilFuncOp(IRDLOperation):
-    """`util.func public @name(%a: type) -> type { ... }`; parsing it makes a `func.func`, so none is ever in the IR."""
+    """`util.func public @name(%a: type) -> type { ... }`."""
 
     name = "util.func"
     body = region_def()
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return func.FuncOp.parse(parser)
+    parse = _read_as(func.FuncOp)
 
 
 @irdl_op_definition
 class UtilReturnOp(IRDLOperation):
-    """`util.return %a : type`; parsing it makes a `func.return`."""
+    """`util.return %a : type`."""
 
     name = "util.return"
     values = var_operand_def()
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return func.ReturnOp.parse(parser)
+    parse = _read_as(func.ReturnOp)
 
 
 @irdl_op_definition
 class UtilCallOp(IRDLOperation):
-    """`util.call @name(%a) : (type) -> type`; parsing it makes a `func.call`."""
+    """`util.call @name(%a) : (type) -> type`."""
 
     name = "util.call"
     arguments = var_operand_def()
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return func.CallOp.parse(parser)
+    parse = _read_as(func.CallOp)
 
 
 @irdl_op_definition

@@ -1,11 +1,29 @@
-"""What all tests share: hypothesis without deadlines (machines are shared and noisy), and the same examples in every CI run."""
+"""What all tests share: hypothesis without deadlines (machines are shared and noisy), the same examples in every CI run, onnxruntime hidden."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture
+def hide_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Call it, and until the test ends onnxruntime cannot be imported. No host operator that was made ready before is kept, nor, afterwards, one
+    that was made meanwhile."""
+    from fuseline.interop import onnx_host
+
+    def hide() -> None:
+        for name in ["onnxruntime", *(name for name in sys.modules if name.startswith("onnxruntime."))]:
+            monkeypatch.setitem(sys.modules, name, None)
+        onnx_host.forget()
+
+    yield hide
+    onnx_host.forget()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,9 @@ def test_one_package_is_named_once(target: str) -> None:
     assert stats["host_executors"] == {FAST: 2} and "host_op_executors" not in stats
 
 
-def test_what_holds_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hide_onnxruntime: Callable[[], None]) -> None:
     fuseline.compile(_model("Erf"), threads=1).save(tmp_path / "m.fuse")
-    for name in ["onnxruntime", *(name for name in sys.modules if name.startswith("onnxruntime."))]:
-        monkeypatch.setitem(sys.modules, name, None)
+    hide_onnxruntime()
     assert set(fuseline.load(tmp_path / "m.fuse").stats["host_executors"]) == {"fuseline", NUMPY}
     monkeypatch.setattr(host, "_executors", {})
     assert set(fuseline.load(tmp_path / "m.fuse").stats["host_executors"]) == {"not installed"}

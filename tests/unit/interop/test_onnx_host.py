@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,6 @@ def test_a_package_that_an_operator_needs_is_named(monkeypatch: pytest.MonkeyPat
 # -- which package runs it --------------------------------------------------------------------------------------------------------------
 
 
-def _without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ["onnxruntime", *(name for name in sys.modules if name.startswith("onnxruntime."))]:
-        monkeypatch.setitem(sys.modules, name, None)
-    onnx_host.forget()
-
-
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Iterator[None]:
     yield
@@ -129,10 +123,10 @@ def test_what_onnxruntime_would_lose_stays() -> None:
 
 
 @pytest.mark.parametrize("missing", [False, True], ids=["onnxruntime", "numpy"])
-def test_operands_that_no_kernel_takes_are_refused(missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_that_no_kernel_takes_are_refused(missing: bool, hide_onnxruntime: Callable[[], None]) -> None:
     """By either package, with a code; the node is named by the runtime, which knows it."""
     if missing:
-        _without_onnxruntime(monkeypatch)
+        hide_onnxruntime()
     for node, count in (("Concat", 2), ("MatMul", 2), ("Gemm", 3)):
         attributes: dict[str, Any] = {"axis": 0} if node == "Concat" else {}
         model = _model(helper.make_node(node, [f"i{i}" for i in range(count)], ["o0"], **attributes), count)
@@ -154,10 +148,10 @@ def test_what_turns_out_to_be_lacking_runs_in_numpy() -> None:
     assert out.reshape(-1).tolist() == wanted.tolist() and onnx_host.chosen(model) == NUMPY
 
 
-def test_without_onnxruntime_all_runs_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_onnxruntime_all_runs_in_numpy(hide_onnxruntime: Callable[[], None]) -> None:
     model, x = _model(helper.make_node("MatMul", ["i0", "i1"], ["o0"]), 2), np.random.default_rng(0).standard_normal((5, 5), np.float32)
     assert onnx_host.chosen(model) == FAST
     fast = onnx_host.execute(model, [x, x])[0]
-    _without_onnxruntime(monkeypatch)
+    hide_onnxruntime()
     assert onnx_host.chosen(model) == NUMPY
     np.testing.assert_allclose(onnx_host.execute(model, [x, x])[0], fast, rtol=1e-5)

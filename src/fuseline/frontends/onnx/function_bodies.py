@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 
 from fuseline.frontends.onnx.dtypes import to_onnx
+from fuseline.frontends.onnx.emission import cast
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.subgraphs import node_proto
 from fuseline.frontends.onnx.tensors import Tensor
 
 WRONG = frozenset(("AffineGrid",))
 """Operators whose body in the standard does not compute them: of a batch of one it drops the batch too."""
+
+MASK = 3
+"""The place of the mask among the inputs of Attention."""
+
+
+def as_its_body_takes_it(node: OnnxNode) -> OnnxNode:
+    """`node`, with inputs of types that its body computes right: a mask of integers, into which the body of Attention would put minus infinity,
+    is numbers of the queries' type."""
+    mask = node.get(MASK) if node.op_type == "Attention" else None
+    if mask is None or mask.dtype.kind not in "iu":
+        return node
+    return replace(node, inputs=[cast(node, mask, node[0].dtype) if i == MASK else t for i, t in enumerate(node.inputs)])
 
 
 def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, Mapping[str, int]] | None:

@@ -22,7 +22,7 @@ from fuseline.frontends.onnx.check_types import check_inputs, check_output
 from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
-from fuseline.frontends.onnx.function_bodies import function_body
+from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
 from fuseline.frontends.onnx.host_ops import HELD, HostOps, border_attributes, held_inputs
 from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value, without_sizes
@@ -227,9 +227,10 @@ class Importer:
     def _fallback(self, node: OnnxNode, domain: str, version: int, frame: _Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
         alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
         check_known(alone)
+        mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
+        node = as_its_body_takes_it(node)
         body = function_body(node, domain, version)
         if body is not None:
-            mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
             try:
                 outputs = self._call(body[0], node.inputs, node.attributes, node.label, body[1])
                 if not self.host.loops_since(calls):

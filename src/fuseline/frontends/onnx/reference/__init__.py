@@ -10,6 +10,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from fuseline.frontends.onnx.reference.additions import ADDITIONS
+from fuseline.frontends.onnx.reference.attention import ATTENTION
 from fuseline.frontends.onnx.reference.classical import CLASSICAL
 from fuseline.frontends.onnx.reference.corrections import CORRECTIONS
 from fuseline.frontends.onnx.reference.elementwise import ELEMENTWISE
@@ -22,7 +23,10 @@ from fuseline.frontends.onnx.reference.sampling import SAMPLING
 from fuseline.frontends.onnx.reference.trees import TREES
 from fuseline.frontends.onnx.reference.vectorised import VECTORISED
 
-OURS = (*CORRECTIONS, *ADDITIONS, *CLASSICAL, *ELEMENTWISE, *MOVEMENT, *NORMALIZATION, *POOLING, *RECURRENT, *RESIZE, *SAMPLING, *TREES, *VECTORISED)
+OURS = (
+    *(*CORRECTIONS, *ADDITIONS, *ATTENTION, *CLASSICAL, *ELEMENTWISE, *MOVEMENT, *NORMALIZATION),
+    *(*POOLING, *RECURRENT, *RESIZE, *SAMPLING, *TREES, *VECTORISED),
+)
 """What replaces or completes operators of `onnx.reference`."""
 
 

@@ -99,7 +99,7 @@ def test_every_line_of_the_next_panel_is_asked_for(monkeypatch: pytest.MonkeyPat
 def test_products_with_requests(shape: tuple[int, int, int]):
     m, n, k = shape
     p = Dispatch((m, k), (k, n), constants=[1])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)))
+    run = Runner(SmallCache(), p.done(p.matmul(p.x[0], p.x[1], m, n)))
     assert isinstance(run.plan, ContractionPlan) and run.plan.prefetch.period
     a, b = random((m, k), 1), random((k, n), 2)
     assert_close(run(a, b)[0], a.astype(np.float64) @ b)

@@ -10,16 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from xdsl.dialects import tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.linear_forms import Linear, constant, flatten
+from fuseline.analysis.linear_forms import Linear, flatten
+from fuseline.analysis.moves import Guard, sources
 from fuseline.analysis.operand_access import Path, Tracer, coordinates_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
-from fuseline.ir import attributes
-from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
 MOST_VISITS = 64
@@ -74,34 +72,21 @@ class _Walk:
             self.visit(source)
 
     def _sources(self, path: Path, op: Operation) -> Iterable[Path]:
-        if isinstance(op, tensor.ConcatOp):
-            return self._parts(path, op)
-        if isinstance(op, tensor.PadOp):
-            self._pad(path, op)
-        step = self.tracer.step(path, op)
-        if step is not None:
-            return (step,)
+        moved = sources(op, path.at, self.shapes, self.tracer.coordinates)
+        if moved is not None:
+            self._cut(guard for source in moved for guard in source.guards)
+            return [replace(path, value=source.value, at=source.at) for source in moved]
+        copied = self.tracer.step(path, op)
+        if copied is not None:
+            return (copied,)
         return _operands(StructuredOp(op), path) if is_generic(op) else ()
 
-    def _parts(self, path: Path, op: tensor.ConcatOp) -> Iterable[Path]:
-        axis, offset = op.dim.value.data, 0
-        for part in op.inputs:
-            self._cut(path.at[axis], offset)
-            moved = path.at[axis].plus(constant(d.mul(offset, -1)))
-            yield replace(path, value=part, at=(*path.at[:axis], moved, *path.at[axis + 1 :]))
-            offset = d.add(offset, self.shapes.dims(part)[axis])
-
-    def _pad(self, path: Path, op: tensor.PadOp) -> None:
-        lows = self.shapes.mixed(attributes.values(op.static_low), op.low)
-        for coordinate, low, size in zip(path.at, lows, self.shapes.dims(op.source), strict=True):
-            self._cut(coordinate, low)
-            self._cut(coordinate, d.add(low, size))
-
-    def _cut(self, coordinate: Linear, border: Dim) -> None:
-        """Note the iteration at which a coordinate that only this loop moves reaches `border`."""
-        step, start = coordinate.terms.get(self.loop), coordinate.constant
-        if len(coordinate.terms) == 1 and isinstance(step, int) and step > 0 and isinstance(start, int) and isinstance(border, int):
-            self.cuts.add(-(-(border - start) // step))
+    def _cut(self, guards: Iterable[Guard[Linear]]) -> None:
+        """Note the iterations at which a coordinate that only this loop moves begins or ceases to lie inside its guard."""
+        for guard in guards:
+            step, start = guard.coordinate.terms.get(self.loop), guard.coordinate.constant
+            if len(guard.coordinate.terms) == 1 and isinstance(step, int) and step > 0 and isinstance(start, int):
+                self.cuts.update(-(-(border - start) // step) for border in (0, guard.size) if isinstance(border, int))
 
 
 def _operands(view: StructuredOp, path: Path) -> Iterable[Path]:

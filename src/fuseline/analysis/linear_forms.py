@@ -178,3 +178,26 @@ def _multiples(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear
         return Linear(terms), rest
     steps = low[0] // size
     return Linear(terms, steps), rest.plus(constant(-steps * size))
+
+
+class LinearCoordinates:
+    """Linear forms as coordinates of `analysis/moves.py`; `extents` are those of the loops."""
+
+    def __init__(self, extents: Sequence[Dim]) -> None:
+        self.extents = extents
+
+    def number(self, value: Dim) -> Linear:
+        """The form that is `value` everywhere."""
+        return constant(value)
+
+    def moved(self, at: Linear, stride: Dim, offset: Dim) -> Linear:
+        """`stride * at + offset`."""
+        return constant(offset).plus(at, stride)
+
+    def linearized(self, at: Sequence[Linear], sizes: Sequence[Dim]) -> Linear:
+        """The row-major index."""
+        return flatten(at, sizes)
+
+    def delinearized(self, at: Linear, sizes: Sequence[Dim]) -> list[Linear] | None:
+        """The digits; None where a quotient would be divided again."""
+        return digits(at, sizes, self.extents)

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.linear_forms import Floor, Linear, constant, digits, flatten, range_of
-from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
+from fuseline.analysis.linear_forms import Floor, Linear, LinearCoordinates, flatten, range_of
+from fuseline.analysis.moves import Source, sources
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
@@ -110,23 +110,17 @@ def segments(
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
-    """`low <= coordinate < high`: the points that fall into one part of a concat."""
-
-    coordinate: Linear
-    low: Dim
-    high: Dim
-
-
-@dataclass(frozen=True, slots=True)
 class Path:
-    """A value on the way back to memory, the coordinates at which it is read, and what was met."""
+    """A value on the way back to memory, the coordinates at which it is read, and what was met.
+
+    `bounds`: outside of them the element is `pad`. `ranges`: the points that fall into one operand of a concat.
+    """
 
     value: SSAValue
     at: tuple[Linear, ...]
     bounds: tuple[Bound, ...] = ()
     pad: float | int | None = None
-    ranges: tuple[_Range, ...] = ()
+    ranges: tuple[Bound, ...] = ()
 
 
 def _segments_of(paths: Sequence[Path], shapes: ShapeAnalysis, extents: Sequence[Dim]) -> tuple[Segment, ...] | None:
@@ -164,8 +158,8 @@ def _segment(path: Path, loop: int, shapes: ShapeAnalysis, extents: Sequence[Dim
     for range_ in path.ranges:
         if range_.coordinate.terms.get(loop) != 1:
             return None
-        start = d.maximum(start, d.sub(range_.low, range_.coordinate.constant))
-        stop = d.minimum(stop, d.sub(range_.high, range_.coordinate.constant))
+        start = d.maximum(start, d.mul(range_.coordinate.constant, -1))
+        stop = d.minimum(stop, d.sub(range_.size, range_.coordinate.constant))
     size = d.maximum(d.sub(stop, start), 0)
     shifted = _shifted(path, loop, start)
     inner = [size if i == loop else extent for i, extent in enumerate(extents)]
@@ -212,7 +206,8 @@ class Tracer:
     """Follows a value to the stored tensors it is made of, rewriting the coordinates on the way."""
 
     def __init__(self, shapes: ShapeAnalysis, extents: tuple[Dim, ...], is_stored: Callable[[SSAValue], bool]) -> None:
-        self.shapes, self.extents, self.is_stored = shapes, extents, is_stored
+        self.shapes, self.is_stored = shapes, is_stored
+        self.coordinates = LinearCoordinates(extents)
 
     def follow(self, path: Path) -> list[Path] | None:
         """One path per piece; None where the value is computed."""
@@ -236,17 +231,13 @@ class Tracer:
         return True
 
     def _pieces(self, path: Path, op: tensor.ConcatOp) -> list[Path] | None:
-        axis, offset = op.dim.value.data, 0
         out: list[Path] = []
-        coordinate = path.at[axis]
-        for part in op.inputs:
-            end = d.add(offset, self.shapes.dims(part)[axis])
-            inner = coordinate.plus(constant(d.mul(offset, -1)))
-            ranges = (*path.ranges, _Range(coordinate, offset, end)) if coordinate.terms else path.ranges
-            offset, low = end, offset
-            if not coordinate.terms and not _holds(coordinate.constant, low, end):
+        for part in sources(op, path.at, self.shapes, self.coordinates) or ():
+            ranges = _bounds(part)
+            if not all(map(_may_hold, ranges)):
                 continue
-            found = self.follow(replace(path, value=part, at=(*path.at[:axis], inner, *path.at[axis + 1 :]), ranges=ranges))
+            moving = tuple(range_ for range_ in ranges if range_.coordinate.terms)
+            found = self.follow(replace(path, value=part.value, at=part.at, ranges=(*path.ranges, *moving)))
             if found is None or len(out) > MOST_SEGMENTS:
                 return None
             out += found
@@ -254,84 +245,32 @@ class Tracer:
 
     def step(self, path: Path, op: Operation) -> Path | None:
         """Through an op that only moves data, a concat aside; None where it is another."""
-        if isinstance(op, tensor.PadOp):
-            return self._through_pad(path, op)
-        if isinstance(op, tensor.CastOp):
-            return replace(path, value=op.operands[0])
-        if isinstance(op, tensor.ExpandShapeOp):
-            return self._through_expand(path, op)
-        moved = self._moved(path, op)
-        return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
-
-    def _moved(self, path: Path, op: Operation) -> tuple[SSAValue, Sequence[Linear]] | None:
-        if isinstance(op, tensor.ExtractSliceOp):
-            return self._through_slice(op, path.at)
-        if isinstance(op, tensor.CollapseShapeOp):
-            return self._through_collapse(op, path.at)
-        if isinstance(op, linalg.ops.TransposeOp):
-            return _through_transpose(op, path.at)
-        if isinstance(op, linalg.ops.BroadcastOp):
-            added = set(attributes.values(op.dimensions))
-            return op.input, [c for axis, c in enumerate(path.at) if axis not in added]
-        if is_generic(op) and kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST):
-            return _through_copy(StructuredOp(op), path.at)
-        return None
-
-    def _through_pad(self, path: Path, op: tensor.PadOp) -> Path | None:
-        last = op.region.block.last_op
-        pad = splat_value(last.operands[0]) if last is not None else None
-        if pad is None or (path.pad is not None and pad != path.pad):
+        if is_generic(op):
+            moved = _through_copy(StructuredOp(op), path.at) if kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST) else None
+            return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
+        found = sources(op, path.at, self.shapes, self.coordinates)
+        if found is None or len(found) != 1:
             return None
-        lows, highs = self.shapes.mixed(static_numbers(op, "static_low"), op.low), self.shapes.mixed(static_numbers(op, "static_high"), op.high)
-        at, bounds = list(path.at), list(path.bounds)
-        for axis, (low, high, size) in enumerate(zip(lows, highs, self.shapes.dims(op.source), strict=True)):
-            if low != 0:
-                at[axis] = at[axis].plus(constant(d.mul(low, -1)))
-            if low != 0 or high != 0:
-                bounds.append(Bound(at[axis], size))
-        return replace(path, value=op.source, at=tuple(at), bounds=tuple(bounds), pad=pad)
-
-    def _through_expand(self, path: Path, op: tensor.ExpandShapeOp) -> Path:
-        dims = self.shapes.dims(op.result)
-        return replace(path, value=op.src, at=tuple(flatten([path.at[a] for a in group], [dims[a] for a in group]) for group in _groups(op)))
-
-    def _through_collapse(self, op: tensor.CollapseShapeOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
-        dims = self.shapes.dims(op.src)
-        source: list[Linear] = []
-        for group, coordinate in zip(_groups(op), at, strict=True):
-            found = digits(coordinate, [dims[axis] for axis in group], self.extents)
-            if found is None:
-                return None
-            source += found
-        return op.src, source if at else [constant(0)] * len(dims)
-
-    def _through_slice(self, op: tensor.ExtractSliceOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
-        offsets = self.shapes.mixed(static_numbers(op, "static_offsets"), op.offsets)
-        strides = self.shapes.mixed(static_numbers(op, "static_strides"), op.strides)
-        sizes = self.shapes.mixed(static_numbers(op, "static_sizes"), op.sizes)
-        full = len(at) == len(sizes)
-        rest = iter(at)
-        if not full and len(at) != sum(size != 1 for size in sizes):
+        pad = _pad_value(op) if isinstance(op, tensor.PadOp) else path.pad
+        if isinstance(op, tensor.PadOp) and (pad is None or (path.pad is not None and pad != path.pad)):
             return None
-        coordinates = [next(rest) if full or size != 1 else constant(0) for size in sizes]
-        return op.source, [constant(offset).plus(c, stride) for c, offset, stride in zip(coordinates, offsets, strides, strict=True)]
+        return replace(path, value=found[0].value, at=found[0].at, bounds=(*path.bounds, *_bounds(found[0])), pad=pad)
 
 
-def _holds(value: Dim, low: Dim, high: Dim) -> bool:
-    """Whether a fixed coordinate may lie in `[low, high)`."""
-    below, above = d.upper_bound(d.sub(value, low)), d.lower_bound(d.sub(value, high))
-    return not ((below is not None and below < 0) or (above is not None and above >= 0))
+def _bounds(source: Source[Linear]) -> tuple[Bound, ...]:
+    return tuple(Bound(guard.coordinate, guard.size) for guard in source.guards)
 
 
-def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
-    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+def _pad_value(op: tensor.PadOp) -> float | int | None:
+    last = op.region.block.last_op
+    return splat_value(last.operands[0]) if last is not None else None
 
 
-def _through_transpose(op: linalg.ops.TransposeOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]]:
-    out = list(at)
-    for axis, coordinate in zip(attributes.values(op.permutation), at, strict=True):
-        out[int(axis)] = coordinate
-    return op.inputs[0], out
+def _may_hold(bound: Bound) -> bool:
+    """Whether a coordinate may lie inside its bound; one that loops move is taken to."""
+    low, high = bound.coordinate.constant, d.sub(bound.coordinate.constant, bound.size)
+    below, above = d.upper_bound(low), d.lower_bound(high)
+    return bool(bound.coordinate.terms) or not ((below is not None and below < 0) or (above is not None and above >= 0))
 
 
 def _through_copy(view: StructuredOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:

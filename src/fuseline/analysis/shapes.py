@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, Inde
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from fuseline.analysis.moves import groups_of, kept_axes
 from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -194,7 +195,7 @@ def _collapse(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     del value
     assert type(op) is tensor.CollapseShapeOp
     source = shapes.dims(op.src)
-    return tuple(d.product(source[axis.value.data] for axis in group.data) for group in op.reassociation.data)
+    return tuple(d.product(source[axis] for axis in group) for group in groups_of(op))
 
 
 def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
@@ -208,20 +209,7 @@ def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
 def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     assert type(op) is tensor.ExtractSliceOp and isinstance(value.type, TensorType)
     sizes = shapes.mixed(static_numbers(op, "static_sizes"), op.sizes)
-    if len(sizes) == len(value.type.get_shape()):
-        return sizes
-    return _without_units(sizes, value.type.get_shape())
-
-
-def _without_units(sizes: Dims, reduced: Sequence[int]) -> Dims:
-    """The sizes of a slice that drops units: those of its type, in order, which may keep some."""
-    drop, kept = len(sizes) - len(reduced), list[Dim]()
-    for size in sizes:
-        if size == 1 and drop and not (len(kept) < len(reduced) and reduced[len(kept)] == 1):
-            drop -= 1
-        else:
-            kept.append(size)
-    return tuple(kept)
+    return tuple(sizes[axis] for axis in kept_axes(sizes, value.type.get_shape()))
 
 
 def _concat(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:

@@ -10,27 +10,26 @@ The ids are canonical (`node_ids.py`): names, weights and the order of ops do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
+from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
 from fuseline.analysis.walks import walk_of
-from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.identity import by_identity
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.lazily import lazily
 from fuseline.passes.fusion.node_ids import assign_ids
-from fuseline.passes.fusion.plain_reads import Coordinate, plain_reads
 from fuseline.passes.fusion.prologues import Prologues
 
 FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
@@ -202,7 +201,7 @@ class FusionGraph:
         self._by_op[id(op)] = node
 
     def _connect(self, node: Node) -> None:
-        for value, coordinates in _operand_reads(node):
+        for value, coordinates in _operand_reads(node, self.shapes):
             read = self._read(node, value, coordinates)
             node.reads.append(read)
             if read.producer is not None:
@@ -235,15 +234,15 @@ class FusionGraph:
         return found
 
     def _read(self, node: Node, value: SSAValue, coordinates: tuple[Coordinate, ...]) -> Read:
-        regrouped = False
         loops = _loops_in(coordinates)
+        kind_of_coordinates = AffineCoordinates()
         while type(value) is OpResult and is_view(value.op):
-            coordinates, mixed = _through_view(value.op, coordinates, self.shapes)
-            regrouped |= mixed
-            value = operand_of(value.op, 0)
+            viewed = sources(value.op, coordinates, self.shapes, kind_of_coordinates)
+            assert viewed is not None
+            value, coordinates = viewed[0].value, viewed[0].at
         producer = self._by_op.get(id(value.op)) if type(value) is OpResult else None
         filled = producer is None and type(value) is OpResult and kind(value.op) in (Kind.FILL, Kind.EMPTY)
-        return Read(value, producer, node, coordinates, regrouped, loops, filled)
+        return Read(value, producer, node, coordinates, kind_of_coordinates.regrouped, loops, filled)
 
     def _escapes(self, value: SSAValue) -> bool:
         for user in users_of_value(value):
@@ -301,7 +300,7 @@ def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalys
     return Node(op, op_kind, position, dims, ("parallel",) * len(dims), written)
 
 
-def _operand_reads(node: Node) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+def _operand_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
     """The tensors a node reads, each with the node's coordinates; an init that the body ignores is not read."""
     op, view = node.op, node.structured
     if view is not None:
@@ -309,64 +308,18 @@ def _operand_reads(node: Node) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...
             if argument.first_use is not None:
                 yield value, tuple(map_.results)
     else:
-        yield from plain_reads(op)
+        yield from _plain_reads(op, len(node.loops), shapes)
     for value in node.captured:
         if isinstance(value.type, TensorType):
             yield value, (None,) * len(value.type.get_shape())
 
 
-def _through_view(op: Operation, coordinates: tuple[Coordinate, ...], shapes: ShapeAnalysis) -> tuple[tuple[Coordinate, ...], bool]:
-    """Coordinates of the result of a view as coordinates of its source; True where dimensions are regrouped."""
-    if isinstance(op, tensor.CastOp):
-        return coordinates, False
-    if isinstance(op, tensor.ExtractSliceOp):
-        return _through_slice(op, coordinates), False
-    assert isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp)
-    groups = [[axis.value.data for axis in group.data] for group in op.reassociation.data]
-    if isinstance(op, tensor.ExpandShapeOp):
-        return _through_expand(groups, shapes.dims(op.result), coordinates)
-    return _through_collapse(groups, shapes.dims(op.src), coordinates)
-
-
-def _through_slice(op: tensor.ExtractSliceOp, coordinates: tuple[Coordinate, ...]) -> tuple[Coordinate, ...]:
-    """One row is a constant; a run of rows is a loop from its offset on, which is no plain loop, whatever the offset."""
-    out: list[Coordinate] = []
-    source = _static_shape(op.source)
-    for coordinate, offset, size, extent in zip(
-        coordinates, attributes.values(op.static_offsets), attributes.values(op.static_sizes), source, strict=True
-    ):
-        if size == 1 != extent:
-            out.append(AffineConstantExpr(offset))
-        elif size == extent or coordinate is None:
-            out.append(coordinate)
-        else:
-            out.append(AffineBinaryOpExpr(AffineBinaryOpKind.Add, coordinate, AffineConstantExpr(offset)))
-    return tuple(out)
-
-
-def _static_shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, TensorType)
-    return tuple(value.type.get_shape())
-
-
-def _through_expand(groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, ...], bool]:
-    out: list[Coordinate] = []
-    mixed = False
-    for group in groups:
-        real = [axis for axis in group if wide[axis] != 1]
-        mixed |= len(real) > 1
-        out.append(AffineConstantExpr(0) if not real else coordinates[real[0]] if len(real) == 1 else None)
-    return tuple(out), mixed
-
-
-def _through_collapse(
-    groups: Sequence[Sequence[int]], wide: Sequence[Dim], coordinates: tuple[Coordinate, ...]
-) -> tuple[tuple[Coordinate, ...], bool]:
-    out: list[Coordinate] = [None] * len(wide)
-    mixed = False
-    for narrow, group in enumerate(groups):
-        real = [axis for axis in group if wide[axis] != 1]
-        mixed |= len(real) > 1
-        for axis in group:
-            out[axis] = AffineConstantExpr(0) if wide[axis] == 1 else coordinates[narrow] if len(real) == 1 else None
-    return tuple(out), mixed
+def _plain_reads(op: Operation, rank: int, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+    """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is not told apart."""
+    found = sources(op, [AffineDimExpr(i) for i in range(rank)], shapes, AffineCoordinates()) if rank else None
+    if found is not None:
+        yield from ((source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found)
+        return
+    for value in op.operands:
+        if isinstance(value.type, TensorType):
+            yield value, (None,) * len(value.type.get_shape())

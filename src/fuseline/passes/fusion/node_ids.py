@@ -28,8 +28,8 @@ from fuseline.ir.nesting import ops_inside
 from fuseline.ir.rounds import rounds
 
 if TYPE_CHECKING:
+    from fuseline.analysis.moves import Coordinate
     from fuseline.passes.fusion.graph import Node, Read
-    from fuseline.passes.fusion.plain_reads import Coordinate
 
 RADIUS = 2
 """How many edges around a node its id looks at."""

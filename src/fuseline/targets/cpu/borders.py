@@ -6,17 +6,19 @@ lanes, a branch takes the fast way (all lanes inside one part) or the slow one (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import BlockArgument, OpResult
 
+from fuseline.analysis.moves import Guard
 from fuseline.ir.dim import lower_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.inside import both, decided, run_inside
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.lane_coordinates import lane_sources
 
 if TYPE_CHECKING:
     from fuseline.targets.cpu.evaluator import Evaluator
@@ -28,19 +30,9 @@ def pad(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, ac
     """`tensor.pad`: the source where the point lies inside it, else the pad value."""
     op = value.op
     assert isinstance(op, tensor.PadOp)
-    low, high = e.mixed(op, "static_low", op.low), e.mixed(op, "static_high", op.high)
-    sizes = e.frame.dims(op.source)
-    window = _Window(e, value, lanes, active)
-    shifted: list[AnyIndex] = []
-    for axis, coordinate in enumerate(index):
-        if isinstance(low[axis], int) and isinstance(high[axis], int) and low[axis] == 0 and high[axis] == 0:
-            shifted.append(coordinate)
-            continue
-        inner = e.frame.plus(e.frame.resolve(coordinate, lanes), Index(e.kernel.sub(0, low[axis])), lanes)
-        shifted.append(inner)
-        window.bound(axis, inner, e.frame.operand(sizes[axis]), possibly_empty=(lower_bound(sizes[axis]) or 0) < 1)
+    (source,) = lane_sources(e, op, index, lanes)
     border = _pad_value(e, op, index, lanes)
-    return window.read(shifted, lambda at: e.pull(op.source, at, lanes, active), lambda: border)
+    return _Window(e, value, lanes, active).of(source.guards).read(source.at, lambda at: e.pull(source.value, at, lanes, active), lambda: border)
 
 
 def _pad_value(e: Evaluator, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: int) -> Value:
@@ -56,22 +48,9 @@ def _pad_value(e: Evaluator, op: tensor.PadOp, index: Sequence[AnyIndex], lanes:
 
 def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
     """`tensor.insert_slice` with unit strides: the source inside its place, else the destination."""
-    op = value.op
-    assert isinstance(op, tensor.InsertSliceOp)
-    offsets, sizes = e.mixed(op, "static_offsets", op.offsets), e.mixed(op, "static_sizes", op.sizes)
-    rank = len(e.frame.dims(op.source))
-    dropped = {axis for axis, size in enumerate(sizes) if isinstance(size, int) and size == 1} if rank < len(sizes) else set[int]()
-    window = _Window(e, value, lanes, active)
-    shifted: list[AnyIndex] = []
-    for axis, coordinate in enumerate(index):
-        inner = e.frame.plus(e.frame.resolve(coordinate, lanes), Index(e.kernel.sub(0, offsets[axis])), lanes)
-        shifted.append(inner)
-        window.bound(axis, inner, sizes[axis], possibly_empty=not isinstance(sizes[axis], int))
-
-    def source(at: Sequence[AnyIndex]) -> Value:
-        return e.pull(op.source, [c for axis, c in enumerate(at) if axis not in dropped], lanes, active)
-
-    return window.read(shifted, source, lambda: e.pull(op.dest, index, lanes, active))
+    box, rest = lane_sources(e, value.op, index, lanes)
+    window = _Window(e, value, lanes, active).of(box.guards)
+    return window.read(box.at, lambda at: e.pull(box.value, at, lanes, active), lambda: e.pull(rest.value, rest.at, lanes, active))
 
 
 class _Window:
@@ -80,19 +59,22 @@ class _Window:
     def __init__(self, e: Evaluator, value: OpResult, lanes: int, active: Operand | None) -> None:
         self.e, self.lanes, self.active = e, lanes, active
         self.dtype = dtype_of(value.type)
-        self.shared: list[tuple[int, Index, Operand]] = []
-        self.across: list[tuple[int, Index, Operand]] = []
+        self.shared: list[tuple[int | None, Index, Operand]] = []
+        self.across: list[tuple[int | None, Index, Operand]] = []
         self.possibly_empty = False
         self.never = False
 
-    def bound(self, axis: int, inner: Index, size: Operand, *, possibly_empty: bool) -> None:
-        """Limit `axis` to `0 <= inner < size`. A limit known to hold, or never to, needs no code."""
-        holds = decided(inner, size, self.lanes if self.active is None else self.active)
-        if holds is not None:
-            self.never = self.never or not holds
-            return
-        self.possibly_empty = self.possibly_empty or possibly_empty
-        (self.shared if inner.uniform else self.across).append((axis, inner, size))
+    def of(self, guards: Iterable[Guard[AnyIndex]]) -> _Window:
+        """The window with these limits. A limit known to hold, or never to, needs no code."""
+        for guard in guards:
+            inner, size = self.e.frame.resolve(guard.coordinate, self.lanes), self.e.frame.operand(guard.size)
+            holds = decided(inner, size, self.lanes if self.active is None else self.active)
+            if holds is not None:
+                self.never = self.never or not holds
+                continue
+            self.possibly_empty = self.possibly_empty or (lower_bound(guard.size) or 0) < 1
+            (self.shared if inner.uniform else self.across).append((guard.axis, inner, size))
+        return self
 
     def read(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
         """`source` at `index` where it is inside, else `outside`."""
@@ -119,9 +101,11 @@ class _Window:
             total = condition if total is None else both(self.e.kernel, total, condition)
         return total
 
-    def _clamped(self, index: Sequence[AnyIndex], axes: Sequence[tuple[int, Index, Operand]]) -> list[AnyIndex]:
+    def _clamped(self, index: Sequence[AnyIndex], axes: Sequence[tuple[int | None, Index, Operand]]) -> list[AnyIndex]:
         kernel, out = self.e.kernel, list(index)
         for axis, inner, size in axes:
+            if axis is None:
+                continue
             whole = inner.base if inner.uniform else self.e.frame.vector(inner, self.lanes)
             held = kernel.min(kernel.max(whole, 0), kernel.sub(size, 1))
             out[axis] = Index(held) if inner.uniform else Index(0, 0, held)

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import OpResult
 
+from fuseline.analysis.moves import Source
 from fuseline.ir.dim import lower_bound
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.inside import both, decided, run_inside
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.lane_coordinates import lane_sources
 
 if TYPE_CHECKING:
     from fuseline.targets.cpu.evaluator import Evaluator
@@ -30,17 +32,17 @@ def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int,
     """`tensor.concat`: the part that the coordinate along the axis falls into."""
     op = value.op
     assert isinstance(op, tensor.ConcatOp)
-    axis = op.dim.value.data
-    return _Concat(e, op, [*index[:axis], e.frame.resolve(index[axis], lanes), *index[axis + 1 :]], lanes, active).value()
+    return _Concat(e, op, index, lanes, active).value()
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part: where it begins and its size along the axis; `empty`: it may have no elements."""
+    """A part and its size along the axis, and the coordinate counted from its beginning; `first`: it begins at 0; `empty`: it may be empty."""
 
-    source: SSAValue
-    start: Operand
+    source: Source[AnyIndex]
+    inner: Index
     size: Operand
+    first: bool
     empty: bool
 
 
@@ -48,14 +50,12 @@ class _Concat:
     """One concat at one point."""
 
     def __init__(self, e: Evaluator, op: tensor.ConcatOp, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> None:
-        self.e, self.kernel, self.index, self.lanes, self.active = e, e.kernel, index, lanes, active
+        self.e, self.kernel, self.lanes, self.active = e, e.kernel, lanes, active
         self.axis = op.dim.value.data
         self.dtype = dtype_of(op.result.type)
-        coordinate = index[self.axis]
-        assert isinstance(coordinate, Index)
-        self.coordinate = coordinate
+        self.coordinate = e.frame.resolve(index[self.axis], lanes)
         self.live: Operand = lanes if active is None else active
-        self.parts = self._possible_parts(op)
+        self.parts = self._possible_parts(lane_sources(e, op, [*index[: self.axis], self.coordinate, *index[self.axis + 1 :]], lanes))
 
     def value(self) -> Value:
         """The elements of the concat."""
@@ -69,27 +69,20 @@ class _Concat:
 
     # parts ---------------------------------------------------------------------------------------------------------------------------
 
-    def _possible_parts(self, op: tensor.ConcatOp) -> list[_Part]:
+    def _possible_parts(self, sources: Sequence[Source[AnyIndex]]) -> list[_Part]:
         """The parts that some lane may touch; the last one where none is known to be touched."""
-        start: Operand = 0
-        found: list[_Part] = []
-        last: _Part | None = None
-        for source in op.inputs:
-            dim = self.e.frame.dims(source)[self.axis]
-            last = _Part(source, start, self.e.frame.operand(dim), (lower_bound(dim) or 0) < 1)
-            if decided(self._inside(last), last.size, self.live) is not False:
-                found.append(last)
-            start = self.kernel.add(start, last.size)
-        assert last is not None
-        return found or [last]
+        parts = [self._part_of(source, first=position == 0) for position, source in enumerate(sources)]
+        return [part for part in parts if decided(part.inner, part.size, self.live) is not False] or parts[-1:]
 
-    def _inside(self, part: _Part) -> Index:
-        """The coordinate counted from the beginning of a part."""
-        return self.e.frame.plus(self.coordinate, Index(self.kernel.sub(0, part.start)), self.lanes)
+    def _part_of(self, source: Source[AnyIndex], *, first: bool) -> _Part:
+        (guard,) = source.guards
+        inner = self.e.frame.resolve(guard.coordinate, self.lanes)
+        return _Part(source, inner, self.e.frame.operand(guard.size), first, (lower_bound(guard.size) or 0) < 1)
 
-    def _part(self, part: _Part, at: Index | None = None) -> Value:
-        inner = self._inside(part) if at is None else at
-        return self.e.pull(part.source, [*self.index[: self.axis], inner, *self.index[self.axis + 1 :]], self.lanes, self.active)
+    def _part(self, part: _Part, inner: Index | None = None) -> Value:
+        at = list(part.source.at)
+        at[self.axis] = part.inner if inner is None else inner
+        return self.e.pull(part.source.value, at, self.lanes, self.active)
 
     def _wide(self, value: Value) -> Value:
         return self.kernel.splat(value, self.lanes)
@@ -104,7 +97,7 @@ class _Concat:
         if len(parts) == 1:
             return self._part(parts[0])
         middle = len(parts) // 2
-        before = self.kernel.compare("lt", self.coordinate.base, parts[middle].start)
+        before = self.kernel.compare("lt", parts[middle].inner.base, 0)
         return self._either(before, lambda: self._searched(parts[:middle]), lambda: self._searched(parts[middle:]))
 
     def _turn(self, number: int) -> Value:
@@ -112,29 +105,29 @@ class _Concat:
         if number == len(self.parts):
             return self._lane_by_lane()
         part = self.parts[number]
-        held = both(self.kernel, *run_inside(self.kernel, self._inside(part), part.size, self.live))
+        held = both(self.kernel, *run_inside(self.kernel, part.inner, part.size, self.live))
         return self._either(held, lambda: self._part(part), lambda: self._turn(number + 1))
 
     def _searched_run(self) -> Value:
         """A run of lanes among many parts: the part that holds its first lane, or lane by lane where that part ends before the last."""
         kernel = self.kernel
-        last = kernel.add(self.coordinate.base, kernel.mul(kernel.sub(self.live, 1), self.coordinate.stride))
+        reach = kernel.mul(kernel.sub(self.live, 1), self.coordinate.stride)
 
         def search(parts: Sequence[_Part]) -> tuple[Value, Value]:
             if len(parts) == 1:
-                return self._whole_run(parts[0], last)
+                return self._whole_run(parts[0], reach)
             middle = len(parts) // 2
-            before = kernel.compare("lt", self.coordinate.base, parts[middle].start)
+            before = kernel.compare("lt", parts[middle].inner.base, 0)
             value, whole = kernel.when(before, lambda: search(parts[:middle]), lambda: search(parts[middle:]))
             return value, whole
 
         value, whole = search(self.parts)
         return self._either(whole, lambda: value, self._lane_by_lane)
 
-    def _whole_run(self, part: _Part, last: Operand) -> tuple[Value, Value]:
-        """The run out of `part`, and whether that holds all of it."""
+    def _whole_run(self, part: _Part, reach: Operand) -> tuple[Value, Value]:
+        """The run out of `part`, and whether that holds all of it: the last lane is `reach` behind the first."""
         kernel = self.kernel
-        ends_inside = kernel.compare("lt", last, kernel.add(part.start, part.size))
+        ends_inside = kernel.compare("lt", kernel.add(part.inner.base, reach), part.size)
         nothing = kernel.const(0, self.dtype, self.lanes), kernel.const(0, "i1")
         value, whole = kernel.when(ends_inside, lambda: (self._wide(self._part(part)), kernel.const(1, "i1")), lambda: nothing)
         return value, whole
@@ -149,8 +142,8 @@ class _Concat:
 
     def _picked(self, part: _Part, total: Value | None) -> Value:
         kernel = self.kernel
-        inner = self.e.frame.vector(self._inside(part), self.lanes)
-        held = kernel.min(inner if part.start == 0 else kernel.max(inner, 0), kernel.sub(part.size, 1))
+        inner = self.e.frame.vector(part.inner, self.lanes)
+        held = kernel.min(inner if part.first else kernel.max(inner, 0), kernel.sub(part.size, 1))
 
         def lanes_of(before: Value | None) -> Value:
             mine = self._wide(self._part(part, Index(0, 0, held)))

@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim
 from fuseline.targets.cpu import borders, concats
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_of
 from fuseline.targets.cpu.body_ops import emit_scalar_op
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Block as KernelBlock
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.lane_coordinates import lane_sources
 from fuseline.targets.cpu.shortcuts import shortcuts
 
 Supplier = Callable[[Sequence[AnyIndex], int, "Operand | None"], Value]
@@ -137,12 +137,6 @@ class Evaluator:
     def size(self, value: SSAValue) -> Operand:
         """An index value that the dispatch computes from its sizes."""
         return self.frame.operand(self.view.shapes.index(value))
-
-    def mixed(self, op: Operation, static: str, dynamic: Sequence[SSAValue]) -> list[Operand]:
-        """Offsets or sizes given partly as numbers and partly as index values, in MLIR's mixed form."""
-        numbers = op.properties[static].get_values()  # pyright: ignore[reportAttributeAccessIssue]
-        rest = iter(dynamic)
-        return [self.size(next(rest)) if number == DYNAMIC_INDEX else int(number) for number in numbers]
 
     def scalar(self, value: SSAValue) -> Value:
         """A scalar computed outside every body: a constant, a size, or arithmetic on them."""
@@ -401,86 +395,23 @@ def _constant(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: i
     return e.frame.load(memory, e.frame.linear(index, e.frame.dims(value), lanes), lanes, active)
 
 
-def _transpose(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    op = value.op
-    assert isinstance(op, linalg.ops.TransposeOp)
-    source: list[AnyIndex] = [Index(0)] * len(index)
-    for axis, coordinate in zip(op.permutation.get_values(), index, strict=True):
-        source[int(axis)] = coordinate
-    return e.pull(op.inputs[0], source, lanes, active)
-
-
-def _broadcast(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    op = value.op
-    assert isinstance(op, linalg.ops.BroadcastOp)
-    added = {int(axis) for axis in op.dimensions.get_values()}
-    return e.pull(op.input, [c for axis, c in enumerate(index) if axis not in added], lanes, active)
-
-
-def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
-    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
-
-
-def _expand(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    op = value.op
-    assert isinstance(op, tensor.ExpandShapeOp)
-    dims = e.frame.dims(value)
-    source: list[AnyIndex] = [joined(e, [index[a] for a in group], [dims[a] for a in group], lanes) for group in _groups(op)]
-    return e.pull(op.src, source, lanes, active)
-
-
-def joined(e: Evaluator, index: Sequence[AnyIndex], dims: Sequence[Dim], lanes: int) -> AnyIndex:
-    """The coordinate of several dimensions collapsed into one."""
-    moving = [i for i, size in enumerate(dims) if size != 1]
-    if len(moving) == 1:
-        return index[moving[0]]
-    return e.frame.linear(index, dims, lanes)
-
-
-def _collapse(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    op = value.op
-    assert isinstance(op, tensor.CollapseShapeOp)
-    dims = e.frame.dims(op.src)
-    source: list[AnyIndex] = []
-    for group, coordinate in zip(_groups(op), index, strict=True):
-        source += e.frame.split(coordinate, tuple(dims[axis] for axis in group))
-    if not index:  # a scalar made of unit dimensions
-        source = [Index(0)] * len(dims)
-    return e.pull(op.src, source, lanes, active)
-
-
-def _cast(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    return e.pull(value.op.operands[0], index, lanes, active)
-
-
-def _extract_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-    op = value.op
-    assert isinstance(op, tensor.ExtractSliceOp)
-    offsets = e.mixed(op, "static_offsets", op.offsets)
-    sizes = e.mixed(op, "static_sizes", op.sizes)
-    strides = e.mixed(op, "static_strides", op.strides)
-    coordinates = iter(index)
-    full = len(index) == len(sizes)
-    source: list[AnyIndex] = []
-    for offset, size, stride in zip(offsets, sizes, strides, strict=True):
-        coordinate = next(coordinates) if full or size != 1 else Index(0)
-        if offset != 0 or stride != 1:
-            coordinate = e.frame.plus(e.frame.scaled(e.frame.resolve(coordinate, lanes), stride, lanes), Index(offset), lanes)
-        source.append(coordinate)
-    return e.pull(op.source, source, lanes, active)
+def _moved(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    """An op that only moves data, with one source that is there everywhere."""
+    (source,) = lane_sources(e, value.op, index, lanes)
+    return e.pull(source.value, source.at, lanes, active)
 
 
 _RULES: dict[type[Operation], Callable[[Evaluator, OpResult, Sequence[AnyIndex], int, Operand | None], Value]] = {
     linalg.ops.GenericOp: _generic,
     linalg.ops.FillOp: _fill,
-    linalg.ops.TransposeOp: _transpose,
-    linalg.ops.BroadcastOp: _broadcast,
+    linalg.ops.TransposeOp: _moved,
+    linalg.ops.BroadcastOp: _moved,
     arith.ConstantOp: _constant,
     tensor.EmptyOp: _empty,
-    tensor.ExpandShapeOp: _expand,
-    tensor.CollapseShapeOp: _collapse,
-    tensor.CastOp: _cast,
-    tensor.ExtractSliceOp: _extract_slice,
+    tensor.ExpandShapeOp: _moved,
+    tensor.CollapseShapeOp: _moved,
+    tensor.CastOp: _moved,
+    tensor.ExtractSliceOp: _moved,
     tensor.PadOp: borders.pad,
     tensor.ConcatOp: concats.concat,
     tensor.InsertSliceOp: borders.insert_slice,

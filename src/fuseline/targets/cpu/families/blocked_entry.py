@@ -18,12 +18,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from fuseline.analysis.arms import is_size, operands_of
 from fuseline.analysis.dispatch_view import BOUNDS_ATTRIBUTE
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, splat_value
 from fuseline.ir.build import Emitter, element_of, tensor_type
 from fuseline.ir.dim import Dim, Symbol, to_name
 from fuseline.targets.cpu.families.blocked_structure import starts_empty
 from fuseline.targets.cpu.families.blocked_tiles import Box, Tile, Tiling
-from fuseline.targets.cpu.families.iteration import plain_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class UnitWriter:
             return self._operand(source, box)
         offsets: list[Dim] = []
         sizes: list[Dim] = []
-        made = {axis: result for value, axis, result in plain_pairs(self.view, op) if value is source}
+        made = {axis: result for value, axis, result in plain_pairs(op, self.view.shapes) if value is source}
         for axis, size in enumerate(self.view.shapes.dims(source)):
             cut = axis in made and box.offsets[made[axis]] != 0
             offsets.append(box.offsets[made[axis]] if cut else 0)

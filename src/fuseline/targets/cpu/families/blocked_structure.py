@@ -19,9 +19,10 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.result_places import unreshaped
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind, splat_value, tensor_operands
-from fuseline.targets.cpu.families.iteration import Axes, Node, plain_pairs
+from fuseline.targets.cpu.families.iteration import Axes, Node
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 """What a dispatch is built around; mirrors the fusion graph's."""
@@ -112,7 +113,7 @@ class Structure:
             yield from self._out_of_step(op)
             return
         made = self.axes.of_value(op.results[0])
-        kept = {(source, axis): made[result] for source, axis, result in plain_pairs(self.view, op)}
+        kept = {(source, axis): made[result] for source, axis, result in plain_pairs(op, self.view.shapes)}
         for source in tensor_operands(op):
             if self.is_inside(source):
                 axes = self.axes.of_value(source)

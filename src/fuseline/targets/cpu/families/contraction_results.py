@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.result_places import Place, place_of
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.dim import Dim
@@ -114,7 +115,7 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
 
 
 def _reshaped(view: DispatchView, op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, source: Coordinates) -> Coordinates:
-    groups = [[axis.value.data for axis in group.data] for group in op.reassociation.data]
+    groups = groups_of(op)
     expands = isinstance(op, tensor.ExpandShapeOp)
     dims = view.shapes.dims(op.result if expands else op.src)
     if not expands:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.siblings import sibling_links
@@ -43,7 +44,7 @@ class Axes:
             roots = {node: self._root(node) for link in read for node in link}
             self._parent.clear()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
-        for links in sibling_links(view, self.ops, plain_pairs):
+        for links in sibling_links(view, self.ops):
             self.join(links)
 
     def join(self, links: Iterable[tuple[Node, Node]]) -> bool:
@@ -105,13 +106,6 @@ def is_internal(value: SSAValue) -> bool:
     return not isinstance(value.op, tensor.EmptyOp | arith.ConstantOp)
 
 
-def plain_pairs(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    """For an op that moves data: `(source, source dimension, result dimension)` where both always have the same coordinate."""
-    rule = _MOVES.get(type(op))
-    if rule is not None:
-        yield from rule(view, op)
-
-
 def _twice(axes: Sequence[Node | None]) -> set[Node]:
     return {axis for axis in axes if axis is not None and axes.count(axis) > 1}
 
@@ -131,98 +125,9 @@ def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], b
             if joins(value):
                 yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
         return
-    for source, axis, result_axis in plain_pairs(view, op):
+    for source, axis, result_axis in plain_pairs(op, view.shapes):
         if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
             yield (source, axis), (op.results[0], result_axis)
-
-
-def _groups(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
-    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
-
-
-def _expand(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, tensor.ExpandShapeOp)
-    sizes = view.shapes.dims(op.results[0])
-    for axis, group in enumerate(_groups(op)):
-        moving = [i for i in group if sizes[i] != 1]
-        if len(moving) == 1:
-            yield op.src, axis, moving[0]
-
-
-def _collapse(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, tensor.CollapseShapeOp)
-    sizes = view.shapes.dims(op.src)
-    for axis, group in enumerate(_groups(op)):
-        moving = [i for i in group if sizes[i] != 1]
-        if len(moving) == 1:
-            yield op.src, moving[0], axis
-
-
-def _static(op: Operation, name: str) -> list[int]:
-    return [int(n) for n in op.properties[name].get_values()]  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _pad(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    del view
-    assert isinstance(op, tensor.PadOp)
-    for axis, (low, high) in enumerate(zip(_static(op, "static_low"), _static(op, "static_high"), strict=True)):
-        if low == 0 and high == 0:
-            yield op.source, axis, axis
-
-
-def _extract_slice(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, tensor.ExtractSliceOp)
-    source, result = view.shapes.dims(op.source), view.shapes.dims(op.results[0])
-    if len(source) != len(result):
-        return
-    for axis, (offset, stride) in enumerate(zip(_static(op, "static_offsets"), _static(op, "static_strides"), strict=True)):
-        if offset == 0 and stride == 1 and source[axis] == result[axis]:
-            yield op.source, axis, axis
-
-
-def _concat(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, tensor.ConcatOp)
-    for part in op.inputs:
-        for axis in range(len(view.shapes.dims(part))):
-            if axis != op.dim.value.data:
-                yield part, axis, axis
-
-
-def _insert_slice(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, tensor.InsertSliceOp)
-    for axis in range(len(view.shapes.dims(op.dest))):
-        yield op.dest, axis, axis
-
-
-def _transpose(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    del view
-    assert isinstance(op, linalg.ops.TransposeOp)
-    for axis, source in enumerate(op.permutation.get_values()):
-        yield op.inputs[0], int(source), axis
-
-
-def _broadcast(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    assert isinstance(op, linalg.ops.BroadcastOp)
-    added = {int(axis) for axis in op.dimensions.get_values()}
-    kept = [axis for axis in range(len(view.shapes.dims(op.results[0]))) if axis not in added]
-    yield from ((op.input, source, axis) for source, axis in enumerate(kept))
-
-
-def _cast(view: DispatchView, op: Operation) -> Iterator[tuple[SSAValue, int, int]]:
-    yield from ((op.operands[0], axis, axis) for axis in range(len(view.shapes.dims(op.operands[0]))))
-
-
-_MOVES: dict[type[Operation], Any] = {
-    tensor.ExpandShapeOp: _expand,
-    tensor.CollapseShapeOp: _collapse,
-    tensor.PadOp: _pad,
-    tensor.ExtractSliceOp: _extract_slice,
-    tensor.ConcatOp: _concat,
-    tensor.InsertSliceOp: _insert_slice,
-    tensor.CastOp: _cast,
-    linalg.ops.TransposeOp: _transpose,
-    linalg.ops.BroadcastOp: _broadcast,
-}
 
 
 def contiguous_axis(view: DispatchView, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> Node | None:
@@ -271,7 +176,7 @@ def _only_places(op: Operation) -> bool:
 def _loose_in_move(view: DispatchView, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
     if _only_places(op):
         return
-    pairs = list(plain_pairs(view, op))
+    pairs = list(plain_pairs(op, view.shapes))
     through: set[int] = set()
     if op.results and op.results[0] not in kept:
         through = loose.get(op.results[0], set())

@@ -8,10 +8,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.result_places import Place
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.targets.cpu.families.gathers import Gather, gathers
-from fuseline.targets.cpu.families.iteration import Node, plain_pairs
+from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.schedule_traffic import is_uninitialised
 from fuseline.targets.cpu.families.stages import Staging
 
@@ -84,7 +85,7 @@ def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:
     """The orders of what a data-moving op reads and makes, in terms of its result's axes."""
     made = staging.axes.of_value(op.results[0])
     orders: list[list[Node | None]] = [[axis for axis in made if axis is not None]]
-    pairs = list(plain_pairs(staging.view, op))
+    pairs = list(plain_pairs(op, staging.view.shapes))
     for source in op.operands:
         if isinstance(source.type, TensorType):
             known = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}

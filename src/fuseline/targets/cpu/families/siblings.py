@@ -11,27 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value, tensor_operands
 
 Node = tuple[Any, int]
 Links = list[tuple[Node, Node]]
-Pairs = Callable[[DispatchView, Operation], Iterator[tuple[SSAValue, int, int]]]
 
 
-def sibling_links(view: DispatchView, ops: Sequence[Operation], pairs: Pairs) -> Iterator[Links]:
-    """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps along it.
-
-    `pairs` gives `(source, source dimension, result dimension)` for an op that moves data.
-    """
+def sibling_links(view: DispatchView, ops: Sequence[Operation]) -> Iterator[Links]:
+    """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps along it."""
     parts = _parts(ops)
     for argument in view.tensors:
         readers = [op for op in ops if argument in op.operands]
         if len({parts(op) for op in readers}) > 1:
-            yield [link for op in readers for link in _steps(view, op, argument, pairs)]
+            yield [link for op in readers for link in _steps(view, op, argument)]
 
 
 def _parts(ops: Sequence[Operation]) -> Callable[[Operation], Operation]:
@@ -51,9 +48,9 @@ def _parts(ops: Sequence[Operation]) -> Callable[[Operation], Operation]:
     return root
 
 
-def _steps(view: DispatchView, op: Operation, argument: BlockArgument, pairs: Pairs) -> Iterator[tuple[Node, Node]]:
+def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> Iterator[tuple[Node, Node]]:
     if not is_generic(op):
-        yield from (((argument, axis), (op.results[0], made)) for source, axis, made in pairs(view, op) if source is argument)
+        yield from (((argument, axis), (op.results[0], made)) for source, axis, made in plain_pairs(op, view.shapes) if source is argument)
         return
     structured = StructuredOp(op)
     for value, map_ in zip(structured.inputs, structured.input_maps, strict=True):

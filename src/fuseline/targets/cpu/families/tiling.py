@@ -17,11 +17,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.access import Index
 from fuseline.targets.cpu.families.gathers import Gather, gathers
-from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal, plain_pairs
+from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.stages import Staging, cost
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -56,7 +57,7 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set
             yield contiguous_axis(staging.view, value, map_, loops), {loops[d] for d in map_.used_dims()}
         return
     made = staging.axes.of_value(op.results[0])
-    pairs = list(plain_pairs(staging.view, op))
+    pairs = list(plain_pairs(op, staging.view.shapes))
     for source in op.operands:
         if isinstance(source.type, TensorType) and splat_value(source) is None and not is_internal(source):
             axes = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}

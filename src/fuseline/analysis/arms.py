@@ -21,11 +21,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from fuseline.analysis.arm_walks import Walk, nominal, walk_of
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, captured, is_generic, kind
 from fuseline.ir.dim import Dim, add, symbols
-
-_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
-
 
 MOST_PARTS = 128
 """Parts of a concat that are stored one by one; one of more is made as a whole."""
@@ -82,7 +80,7 @@ def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Seque
 def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Output]:
     """The parts of a returned concat, reshaped or not; anything else is stored as it is."""
     value = result
-    while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
+    while isinstance(value, OpResult) and isinstance(value.op, RESHAPES):
         value = value.op.operands[0]
     if not _is_seam(value):
         yield Output(position, result)
@@ -115,7 +113,7 @@ def _is_seam(value: SSAValue) -> bool:
     seen: set[Operation] = set()
     while pending:
         for use in pending.pop().uses:
-            if isinstance(use.operation, (*_RESHAPES, tensor.ConcatOp)):
+            if isinstance(use.operation, (*RESHAPES, tensor.ConcatOp)):
                 if use.operation not in seen:
                     seen.add(use.operation)
                     pending += use.operation.results

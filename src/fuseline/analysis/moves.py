@@ -214,6 +214,9 @@ _RULES: dict[type[Operation], Callable[[Any, Sequence[Any], Sizes, Coordinates[A
 MOVES = frozenset(_RULES)
 """The ops that only move data."""
 
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+"""Of these the ones whose result is the operand's elements in the same order."""
+
 
 # coordinates as affine expressions -------------------------------------------------------------------------------------------------------
 

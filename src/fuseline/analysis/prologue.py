@@ -23,10 +23,10 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands, used_dims
-from fuseline.analysis.views import RESHAPES
 from fuseline.ir.dim import Dim, product, upper_bound
 
 PrologueKind = Literal["addressed", "segmented", "packed"]

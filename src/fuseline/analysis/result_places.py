@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import OpResult, SSAValue
 
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.ir.dim import Dim
-
-_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def place_of(shapes: ShapeAnalysis, result: SSAValue) -> Place:
 
 def unreshaped(value: SSAValue) -> SSAValue:
     """What a value is before reshapes: the same elements in the same order."""
-    while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
+    while isinstance(value, OpResult) and isinstance(value.op, RESHAPES):
         value = value.op.operands[0]
     return value
 

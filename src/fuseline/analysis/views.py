@@ -12,10 +12,9 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, kind
 from fuseline.ir import attributes
-
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 def is_view(op: Operation) -> bool:

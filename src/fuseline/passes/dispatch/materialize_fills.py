@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, linalg
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import splat_value
 from fuseline.ir.build import PARALLEL, Emitter, element_of, identity_map, shape_of
 
 MOST_ELEMENTS = 1 << 20
 """A result of more elements that are one number is filled at run time: it would only make the program larger."""
 
-_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _materialize(value: SSAValue, parts: Callable[[Emitter], tuple[SSAValue, SSA
 def _leaves(use: Use) -> bool:
     """Whether the value goes to the caller or a host operator, as it is or under another shape."""
     op: Operation = use.operation
-    if isinstance(op, _RESHAPES):
+    if isinstance(op, RESHAPES):
         result: SSAValue = op.results[0]
         return use.index == 0 and any(_leaves(inner) for inner in result.uses)
     return isinstance(op, func.ReturnOp | func.CallOp)

@@ -23,8 +23,8 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.concat_places import ConcatPlaces
 from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.views import RESHAPES
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import provenance

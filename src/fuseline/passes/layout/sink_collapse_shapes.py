@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
@@ -23,7 +24,7 @@ from fuseline.ir.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain, root_of
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.stored_values import is_stored_before
 from fuseline.passes.layout.rewriting.upward import can_expand_result

@@ -16,13 +16,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import ops_of
 from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
-from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape, merge_chain
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
 from fuseline.passes.layout.rewriting.slices import slice_collapsed
 

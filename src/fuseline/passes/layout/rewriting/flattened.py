@@ -13,13 +13,14 @@ from xdsl.dialects import linalg, tensor
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
 from fuseline.ir.direct import operands_of
 from fuseline.passes.layout.rewriting.generics import set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, transpose, transposed_input
-from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, grouped, groups_of, root_of
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, grouped, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
 

@@ -8,11 +8,12 @@ from xdsl.dialects import func, linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse
 from fuseline.passes.layout.rewriting.permutation import users_of
-from fuseline.passes.layout.rewriting.reshapes import groups_of, is_reshape
+from fuseline.passes.layout.rewriting.reshapes import is_reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 
 

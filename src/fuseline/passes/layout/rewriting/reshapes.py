@@ -38,11 +38,6 @@ def is_reshape(op: Operation | None) -> TypeGuard[ReshapeOp]:
     return type(op) is tensor.ExpandShapeOp or type(op) is tensor.CollapseShapeOp
 
 
-def groups_of(op: ReshapeOp) -> Groups:
-    """The reassociation: for every dimension of the collapsed side, its dimensions on the expanded side."""
-    return [[axis.value.data for axis in group.data] for group in op.reassociation.data]
-
-
 def grouped(sizes: Sequence[int]) -> Groups:
     """Consecutive groups with the given numbers of dimensions.
 

@@ -12,6 +12,7 @@ from xdsl.dialects import linalg, tensor
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import is_constant
 from fuseline.analysis.views import is_returned
 from fuseline.ir import attributes
@@ -22,7 +23,7 @@ from fuseline.ir.direct import operand_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input
-from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, groups_of, root_of
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
 _SOME = 64

@@ -49,8 +49,19 @@ DIFFERENT: dict[str, tuple[str, _Condition]] = {
 """Operators of which onnxruntime does something else, always or under a condition, and what NumPy does."""
 
 
+STANDARD_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
+"""Whose operators onnx.reference knows."""
+
+
+def only_in_onnxruntime(node: onnx.NodeProto) -> bool:
+    """Whether `node`, or one in the bodies inside it, is an operator of onnxruntime's own."""
+    return any(inner.domain not in STANDARD_DOMAINS for inner in nodes_inside(node))
+
+
 def why_numpy(node: onnx.NodeProto) -> str | None:
     """Why `node` and the bodies inside it run in NumPy; None where onnxruntime may run them."""
+    if only_in_onnxruntime(node):
+        return None
     if node.op_type in BY_REFERENCE:
         return "passes values on"
     for inner in nodes_inside(node):

@@ -15,9 +15,9 @@ import numpy as np
 
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference, onnx_runtime
-from fuseline.interop.host_choice import FINITE_ONLY, why_numpy
+from fuseline.interop.host_choice import FINITE_ONLY, only_in_onnxruntime, why_numpy
 from fuseline.interop.onnx_reference import ReferenceOperator
-from fuseline.interop.onnx_runtime import NotTaken, OrtOperator
+from fuseline.interop.onnx_runtime import NotInstalled, NotTaken, OrtOperator
 from fuseline.runtime import host
 
 if TYPE_CHECKING:
@@ -59,11 +59,14 @@ class _Operator:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         node = proto.graph.node[0]
-        self._proto, self._name, self._finite_only = proto, node.name or None, node.op_type in FINITE_ONLY
+        self._proto, self._name, self._only_fast = proto, node.name or None, only_in_onnxruntime(node)
+        self._finite_only = node.op_type in FINITE_ONLY and not self._only_fast
         self._numpy: ReferenceOperator | None = None
         try:
             self._fast = None if why_numpy(node) is not None else OrtOperator(proto)
-        except NotTaken:
+        except NotTaken as reason:
+            if self._only_fast:
+                raise self._lacking(reason) from reason
             self._fast = None
 
     @property
@@ -83,11 +86,21 @@ class _Operator:
         if fast is not None and not (self._finite_only and _not_finite(operands)):
             try:
                 return fast.run(operands)
-            except NotTaken:
+            except NotTaken as reason:
+                if self._only_fast:
+                    raise self._lacking(reason) from reason
                 self._fast = None
         if self._numpy is None:
             self._numpy = ReferenceOperator(self._proto)
         return self._numpy.run(operands)
+
+    def _lacking(self, reason: NotTaken) -> FuselineError:
+        """What to say where nothing runs the node: only onnxruntime could."""
+        op_type = self._proto.graph.node[0].op_type
+        if not isinstance(reason, NotInstalled):
+            return FuselineError("E0106", f"{onnx_runtime.NAME} cannot run {op_type}: {reason}", node=self._name)
+        message = f"{op_type} has no native lowering and runs in {onnx_runtime.NAME}, which is not installed"
+        return FuselineError("E0503", message, node=self._name, hint=f"pip install {onnx_runtime.NAME}")
 
 
 def _not_finite(operands: Sequence[Any]) -> bool:

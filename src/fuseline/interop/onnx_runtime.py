@@ -30,6 +30,10 @@ class NotTaken(Exception):
     """onnxruntime does not run this model; why."""
 
 
+class NotInstalled(NotTaken):
+    """There is no onnxruntime."""
+
+
 class OrtOperator:
     """A model that onnxruntime has taken. Raises NotTaken for one that it does not take: an operator, type or operator set it lacks."""
 
@@ -38,7 +42,7 @@ class OrtOperator:
             from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
             from onnxruntime.capi.onnxruntime_pybind11_state import GraphOptimizationLevel, SessionOptions
         except ImportError as error:
-            raise NotTaken("onnxruntime is not installed") from error
+            raise NotInstalled("onnxruntime is not installed") from error
         _check_types(proto)
         marked = type(proto)()
         marked.CopyFrom(proto)

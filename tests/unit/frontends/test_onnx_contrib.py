@@ -119,8 +119,6 @@ def test_a_fused_convolution(activation: str, parameters: list[float]):
 @pytest.mark.parametrize(
     ("op_type", "attributes"),
     [
-        ("QLinearGlobalAveragePool", {"channels_last": 1}),
-        ("QLinearSoftmax", {"opset": 12}),
         ("FusedConv", {"activation": "Erf"}),
         ("QLinearOther", {}),
     ],

@@ -1,4 +1,4 @@
-"""Bodies that the ONNX standard defines for an operator, as functions to expand."""
+"""Bodies that the ONNX standard defines for an operator, and ours for those of onnxruntime, as functions to expand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from fuseline.frontends.onnx.contrib_bodies import contrib_body
 from fuseline.frontends.onnx.dtypes import to_onnx
 from fuseline.frontends.onnx.emission import cast
 from fuseline.frontends.onnx.node import OnnxNode
@@ -32,8 +33,15 @@ def as_its_body_takes_it(node: OnnxNode) -> OnnxNode:
 
 
 def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, Mapping[str, int]] | None:
-    """The standard's body for `node` with its operator sets, None where there is none that holds for this version."""
-    if domain == "" and node.op_type in WRONG:
+    """The body for `node` with its operator sets, as the standard has it, or ours for an operator of onnxruntime's; None where there is none
+    that holds for this version.
+
+    Raises:
+        NoNativeLowering: ours does not cover the call.
+    """
+    if domain == "com.microsoft":
+        return contrib_body(node)
+    if (domain == "" and node.op_type in WRONG) or not onnx.defs.has(node.op_type, version, domain):
         return None
     schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # onnx's stub lacks the functions of a schema
     proto = _plain(schema, version) if schema.has_function else None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import TypeProto, helper, numpy_helper
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.foreign_operators import check_foreign, is_foreign, output_types
 from fuseline.frontends.onnx.host_values import HostValue, Value, element_dtype, sized_type, without_sizes
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
@@ -135,12 +136,17 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
 
     A tensor of numbers of known rank is a `Tensor`, all else a `HostValue`; neither has a `value` yet.
     """
+    types = output_types(model.proto, node.label) if is_foreign(node.domain) else _inferred(model)
+    return [_output(node, i, types[i], model.sizes, program) for i in range(node.output_count)]
+
+
+def _inferred(model: HostModel) -> list[TypeProto]:
+    """The types of a model's outputs, as far as onnx.shape_inference can tell."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         inferred = model.proto
-    by_name = {info.name: info.type for info in inferred.graph.output}
-    return [_output(node, i, by_name[f"@o{i}"], model.sizes, program) for i in range(node.output_count)]
+    return [info.type for info in inferred.graph.output]
 
 
 def _output(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> Value:
@@ -266,5 +272,7 @@ def check_known(node: HostNode) -> None:
 def _check_known(domain: str, op_type: str, version: int, label: str) -> None:
     if (domain, op_type) in _OLD_NAMES or onnx.defs.has(op_type, version, domain):
         return
+    if is_foreign(domain):
+        return check_foreign(domain, op_type, label)
     name = f"{domain}.{op_type}" if domain else op_type
     raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=label, hint="export with standard ONNX operators")

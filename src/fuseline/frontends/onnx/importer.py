@@ -22,6 +22,7 @@ from fuseline.frontends.onnx.check_types import check_inputs, check_output
 from fuseline.frontends.onnx.constant_nodes import settled
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
 from fuseline.frontends.onnx.folding import fold
+from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
 from fuseline.frontends.onnx.host_ops import HELD, HostOps, border_attributes, held_inputs
@@ -226,10 +227,14 @@ class Importer:
 
     def _fallback(self, node: OnnxNode, domain: str, version: int, frame: _Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
         alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
-        check_known(alone)
+        if not is_foreign(domain):  # of those that are, onnxruntime is asked last
+            check_known(alone)
         mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
         node = as_its_body_takes_it(node)
-        body = function_body(node, domain, version)
+        try:
+            body = function_body(node, domain, version)
+        except NoNativeLowering as error:
+            body, refusal = None, error
         if body is not None:
             try:
                 outputs = self._call(body[0], node.inputs, node.attributes, node.label, body[1])
@@ -239,6 +244,7 @@ class Importer:
                 pass
             self.program.rollback(mark)
             del self.problems[known_problems:]
+        check_known(alone)
         return self.host.run(alone, refusal)
 
     def _on_host(

@@ -1,0 +1,71 @@
+"""Calls of onnxruntime's own operators: a model of one node, and whether it gives onnxruntime's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+import fuseline
+
+Array = NDArray[Any]
+RNG = np.random.default_rng()
+
+
+def normal(*shape: int) -> Array:
+    """f32."""
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def ints(below: int, *shape: int, dtype: Any = np.int32) -> Array:
+    """Numbers from 0 on."""
+    return RNG.integers(0, below, shape).astype(dtype)
+
+
+def one_call(
+    op_type: str,
+    inputs: Sequence[Array | None],
+    *,
+    constants: Collection[int] = (),
+    asked: Sequence[int] = (0,),
+    free: Collection[int] = (),
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """`op_type` on `i0`, `i1`, .. (None: left out), of which `asked` outputs are named; `free` are sizes that are symbols, equal ones the same."""
+    names = ["" if array is None else f"i{place}" for place, array in enumerate(inputs)]
+    results = [f"o{place}" if place in asked else "" for place in range(max(asked) + 1)]
+    node = helper.make_node(op_type, names, results, name="node", domain="com.microsoft", **attributes)
+    given = [(place, array) for place, array in enumerate(inputs) if array is not None]
+    infos = [_info(f"i{place}", array, free) for place, array in given if place not in constants]
+    held = [numpy_helper.from_array(array, f"i{place}") for place, array in given if place in constants]
+    graph = helper.make_graph([node], "call", infos, [onnx.ValueInfoProto(name=name) for name in results if name], held)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def _info(name: str, array: Array, free: Collection[int]) -> onnx.ValueInfoProto:
+    sizes = [f"size{size}" if size in free else size for size in array.shape]
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), sizes)
+
+
+def agree(
+    op_type: str, inputs: Sequence[Array | None], *, constants: Collection[int] = (), host: int | None = 0, target: str = "interpreter", **more: Any
+) -> None:
+    """The program gives onnxruntime's outputs, and runs `host` nodes on the host (None: any number)."""
+    proto = one_call(op_type, inputs, constants=constants, **more)
+    feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None and place not in constants}
+    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    program = fuseline.compile(proto, target=target, threads=1)
+    ours = program.run(feeds)
+    assert host is None or program.stats["host_ops"] == host
+    answers: Sequence[Any] = session.run(None, feeds)
+    for item, expected in zip(session.get_outputs(), answers, strict=True):
+        found = ours[item.name]
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        tolerance = 1 if expected.dtype.itemsize == 1 else 3e-5 * max(1.0, float(np.abs(expected).max(initial=0)))
+        np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=tolerance)

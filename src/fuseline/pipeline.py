@@ -46,6 +46,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "generalize-tensor-ops",
         "scalars-to-tensors",
         "require-equal-sizes",
+        "require-maps-inside",
         "require-readable-places",
         "compute-halves-in-f32",
         "canonicalize",

@@ -16,9 +16,10 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.evaluation.program import is_evaluable
-from fuseline.analysis.structured import StructuredOp, extents_of, is_generic, used_dims
+from fuseline.analysis.structured import StructuredOp, extents_of, is_generic, is_projected_permutation, used_dims
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
@@ -35,7 +36,8 @@ _ENDS = (linalg.ops.YieldOp, tensor.YieldOp)
 def check_supported(main: func.FuncOp) -> None:
     """Look at every op of the program.
 
-    Raises FuselineError: E0306 for a type or an op that has no form here, E0302 for a structured op that leaves elements of its result unwritten.
+    Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op that leaves elements of its
+    result unwritten.
     """
     for argument in main.body.block.args:
         _check_type(main, argument.type)
@@ -62,10 +64,14 @@ def _check_type(op: Operation, type_: Attribute) -> None:
 
 
 def _check_places(op: linalg.ops.GenericOp) -> None:
-    """Each parallel loop says where in every result an iteration writes: else several would write one element."""
+    """Each parallel loop says where in every result an iteration writes: else several would write one element. All of a result is written."""
     view = StructuredOp(op)
     sizes = [value.type.get_shape() if isinstance(value.type, TensorType) else () for value in view.operands]
     extents = extents_of(view.maps, sizes, view.rank)
+    for map_, shape in zip(view.output_maps, sizes[view.input_count :], strict=True):
+        whole = all(type(place) is AffineDimExpr or size == 1 for place, size in zip(map_.results, shape, strict=True))
+        if not whole or not is_projected_permutation(map_):
+            raise unsupported(op, f"a result is written at {map_}", "write whole results, and put them in place with tensor.insert_slice")
     for map_ in view.output_maps:
         named = used_dims(map_)
         loose = [loop for loop in view.parallel if loop not in named and extents[loop] != 1]

@@ -12,7 +12,7 @@ lowering.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -24,11 +24,10 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
-from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
-from fuseline.ir.provenance import provenance
+from fuseline.passes.cleanup.inside_requirements import require_inside
 
 Range = tuple[Dim | None, Dim | None]
 """The least and the greatest value, both met; None where sizes do not tell."""
@@ -59,36 +58,8 @@ class RequireReadablePlacesPass(ModulePass):
 def _check(ctx: CompilerContext, shapes: ShapeAnalysis, generic: linalg.ops.GenericOp, read: tensor.ExtractOp) -> None:
     loops = StructuredOp(generic).loops(shapes)
     ranges = _Ranges(shapes, generic, loops)
-    some = d.minimum(1, d.product(loops))  # 0 where nothing is read at all
     for place, size in zip(read.indices, shapes.dims(read.tensor), strict=True):
-        least, most = ranges.of(place)
-        for left, right in _conditions(least, most, size):
-            if not _never_less(left, right):
-                _require(ctx, read, d.mul(left, some), d.mul(right, some))
-
-
-def _conditions(least: Dim | None, most: Dim | None, size: Dim) -> Iterator[tuple[Dim, Dim]]:
-    """What must be no smaller than what."""
-    if least is not None:
-        yield least, 0
-    if most is not None:
-        yield size, d.add(most, 1)
-
-
-def _never_less(left: Dim, right: Dim) -> bool:
-    low = d.lower_bound(d.sub(left, right))
-    return low is not None and low >= 0
-
-
-def _require(ctx: CompilerContext, read: Operation, left: Dim, right: Dim) -> None:
-    if _never_less(left, right):
-        return
-    high = d.upper_bound(d.sub(left, right))
-    node = ", ".join(sorted(provenance(read.parent_op() or read))) or read.name
-    if high is not None and high < 0:
-        raise FuselineError("E0107", f"it reads element {d.to_text(d.sub(right, 1))} of {d.to_text(left)}", node=node)
-    if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
-        ctx.require(SizeRequirement(left, right, node, at_least=True))
+        require_inside(ctx, generic, ranges.of(place), size, loops)
 
 
 @dataclass

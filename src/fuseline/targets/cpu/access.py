@@ -15,9 +15,10 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import Place
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, mul, product, upper_bound
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product, upper_bound
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
+from fuseline.targets.cpu.quotients import floor_of_any
 
 MOST_STRIDE = 4
 """Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an element."""
@@ -145,8 +146,15 @@ class Frame:
                 raise FuselineError("E0901", f"size {atom.name!r} is no argument of the dispatch", node=self.view.entry.sym_name.data)
             return self.kernel.size(self._size_index[atom.name], atom.hi)
         if isinstance(atom, Quotient):
-            return self.kernel.div(self.operand(atom.numerator), self.operand(atom.denominator))
+            return self._quotient(atom)
         return self.kernel.combine(atom.kind, self.operand(atom.lhs), self.operand(atom.rhs))
+
+    def _quotient(self, atom: Quotient) -> Operand:
+        """Rounded down, as sizes are; 0 for a divisor of 0."""
+        least, divisor = lower_bound(atom.numerator), lower_bound(atom.denominator)
+        a, b = self.operand(atom.numerator), self.operand(atom.denominator)
+        positive = divisor is not None and divisor > 0
+        return self.kernel.div(a, b) if positive and least is not None and least >= 0 else floor_of_any(self.kernel, a, b)
 
     def product(self, dims: Sequence[Dim]) -> Operand:
         """The product of sizes as an operand."""

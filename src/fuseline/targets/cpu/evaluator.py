@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.errors import FuselineError
+from fuseline.ir.affine_forms import with_safe_divisions
 from fuseline.targets.cpu import borders, concats
 from fuseline.targets.cpu.access import AnyIndex, Frame, Index, as_index, dtype_of
 from fuseline.targets.cpu.body_ops import emit_scalar_op
@@ -154,7 +155,7 @@ class Evaluator:
 
     def through(self, map_: AffineMap, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates that `map_` gives at the point `loops`."""
-        return [self._expression(expr, loops, lanes) for expr in map_.results]
+        return [self._expression(expr, loops, lanes) for expr in with_safe_divisions(map_).results]
 
     def _expression(self, expr: AffineExpr, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
         if isinstance(expr, AffineDimExpr):
@@ -173,6 +174,7 @@ class Evaluator:
         return self._division(expr.kind, a, b.base, lanes)
 
     def _division(self, kind: AffineBinaryOpKind, a: Index, divisor: Operand, lanes: int) -> Index:
+        """Of a coordinate that is not negative."""
         kernel = self.kernel
         whole: Any = a.base if a.uniform else self.frame.vector(a, lanes)
         if kind is AffineBinaryOpKind.Mod:

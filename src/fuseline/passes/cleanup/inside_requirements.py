@@ -1,0 +1,40 @@
+"""What must hold for places to lie inside of a tensor: proved from the symbols, noted as a requirement, or refused where it never holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from fuseline.errors import FuselineError
+from fuseline.ir import dim as d
+from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.dim import Dim
+from fuseline.ir.dim_order import never_less
+from fuseline.ir.provenance import provenance
+
+
+def require_inside(ctx: CompilerContext, reader: Operation, ends: tuple[Dim | None, Dim | None], size: Dim, loops: Sequence[Dim]) -> None:
+    """Note what must hold for the places from `ends[0]` to `ends[1]` (None: nothing is asked of that end) to lie in `0..size - 1` wherever `loops`
+    run at all. Raises FuselineError (E0107) for what never holds."""
+    least, most = ends
+    if least is not None:
+        _require(ctx, reader, loops, (least, 0), f"element {d.to_text(least)}")
+    if most is not None:
+        _require(ctx, reader, loops, (size, d.add(most, 1)), f"element {d.to_text(most)} of {d.to_text(size)}")
+
+
+def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: str) -> None:
+    """Note that the first of `sizes` must be no smaller than the second one."""
+    if never_less(*sizes):
+        return
+    some = d.minimum(1, d.product(loops))  # 0 where nothing is read at all
+    left, right = (d.mul(size, some) for size in sizes)
+    if never_less(left, right):
+        return
+    node = ", ".join(sorted(provenance(reader))) or reader.name
+    high = d.upper_bound(d.sub(left, right))
+    if high is not None and high < 0:
+        raise FuselineError("E0107", f"it reads {what}", node=node)
+    if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
+        ctx.require(SizeRequirement(left, right, node, at_least=True))

@@ -54,10 +54,10 @@ bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
 	$(BIN)/python benchmarks/models.py $(MODELS)
 
 mutants: $(VENV)/.dev ## change the compiler's code in small ways and see whether tests notice (SAMPLE=n, SEED=n, MODULES=globs)
-	$(BIN)/python tools/mutants.py --sample $(or $(SAMPLE),300) --seed $(or $(SEED),0) $(if $(MODULES),--modules $(MODULES))
+	$(BIN)/python -m tools.mutants --sample $(or $(SAMPLE),300) --seed $(or $(SEED),0) $(if $(MODULES),--modules $(MODULES))
 
 replay: $(VENV)/.test ## diff the generated IR of all test models against main (BASE=commit)
 	$(BIN)/python tools/replay.py --base $(or $(BASE),main)
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) mutants mutants.log .pytest_cache .ruff_cache .hypothesis .replay build dist
+	rm -rf $(VENV) mutants .pytest_cache .ruff_cache .hypothesis .replay build dist

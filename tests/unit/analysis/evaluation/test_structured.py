@@ -12,35 +12,11 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import contraction, evaluate_function
 from fuseline.errors import FuselineError
-from fuseline.ir.context import new_context
-from fuseline.ir.text import parse_module
 from tests.equivalence import random_arguments
 from tests.unit.analysis.evaluation.reference import evaluate_point_by_point
+from tests.unit.analysis.generics import generic
 
 Array = NDArray[Any]
-
-
-def generic(maps: list[str], kinds: str, ins: list[str], outs: list[str], body: str) -> FuncOp:
-    """A function of one generic; `kinds` has p or r per loop; the body's arguments are %a0, %a1, ... in operand order."""
-    operands = [*ins, *outs]
-    elements = [t.removeprefix("tensor<").removesuffix(">").split("x")[-1] for t in operands]
-    dims = ", ".join(f"d{i}" for i in range(len(kinds)))
-    map_text = ", ".join(f"affine_map<({dims}) -> ({m})>" for m in maps)
-    iterators = ", ".join('"parallel"' if kind == "p" else '"reduction"' for kind in kinds)
-    args = ", ".join(f"%x{i}: {t}" for i, t in enumerate(operands))
-    names = [f"%x{i}" for i in range(len(operands))]
-    results = ", ".join(outs)
-    text = f"""func.func @main({args}) -> ({results}) {{
-      %r:{len(outs)} = linalg.generic {{indexing_maps = [{map_text}], iterator_types = [{iterators}]}}
-        ins({", ".join(names[: len(ins)])} : {", ".join(ins)}) outs({", ".join(names[len(ins) :])} : {results}) {{
-      ^bb0({", ".join(f"%a{i}: {e}" for i, e in enumerate(elements))}):
-        {body}
-      }} -> {f"({results})" if len(outs) > 1 else results}
-      return {", ".join(f"%r#{i}" for i in range(len(outs)))} : {results}
-    }}"""
-    (function,) = parse_module(text, new_context()).ops
-    assert isinstance(function, FuncOp)
-    return function
 
 
 def check(function: FuncOp, seed: int = 0) -> list[Array]:

@@ -1,0 +1,156 @@
+"""Reductions that are one walk: scatters and ranks, what differs from them in one place, and the loops behind a scalar."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseline.analysis.structured import yielded
+from fuseline.analysis.walks import Rank, Scatter, loops_behind, rank_of, walk_of
+from tests.unit.analysis.generics import view_of
+
+SCATTER = """%i = linalg.index 0 : index
+  %ic = arith.index_cast %i : index to i64
+  %hit = arith.cmpi eq, %ic, %a0 : i64
+  %n = arith.constant 0.0 : f32
+  %v = arith.select %hit, %a1, %n : f32
+  %s = arith.addf %a2, %v : f32
+  linalg.yield %s : f32"""
+
+RANK = """%i = linalg.index 0 : index
+  %j = linalg.index 1 : index
+  %first = arith.cmpi slt, %j, %i : index
+  %le = arith.cmpi sle, %a0, %a1 : i32
+  %lt = arith.cmpi slt, %a0, %a1 : i32
+  %before = arith.select %first, %le, %lt : i1
+  %one = arith.extui %before : i1 to i64
+  %s = arith.addi %a2, %one : i64
+  linalg.yield %s : i64"""
+
+LIMITED = RANK.replace("linalg.yield %s : i64", "%most = arith.constant 7 : i64\n %l = arith.minsi %s, %most : i64\n linalg.yield %l : i64")
+
+
+def _scatter(body: str = SCATTER, maps: tuple[str, str, str] = ("d1", "d1", "d0")):
+    return view_of(list(maps), "pr", ["tensor<9xi64>", "tensor<9xf32>"], ["tensor<5xf32>"], body)
+
+
+def _rank(body: str = RANK, maps: tuple[str, str, str] = ("d1", "d0", "d0"), *, same: bool = True):
+    view = view_of(list(maps), "pr", ["tensor<5xi32>", "tensor<5xi32>"], ["tensor<5xi64>"], body)
+    if same:
+        view.op.operands[1] = view.op.operands[0]
+    return type(view)(view.op)
+
+
+@pytest.mark.parametrize("change", [("", ""), ("eq, %ic, %a0", "eq, %a0, %ic"), ("addf %a2, %v", "addf %v, %a2"), ("arith.addf", "arith.maximumf")])
+def test_a_scatter(change: tuple[str, str]):
+    view = _scatter(SCATTER.replace(*change))
+    found = walk_of(view)
+    assert isinstance(found, Scatter)
+    assert (found.element, found.place, found.scattered) == (view.body.args[1], view.body.args[0], 0)
+    assert found.neutral is next(op for op in view.body.ops if op.name == "arith.constant").results[0]
+    assert found.root is view
+
+
+def test_a_scatter_without_a_cast_of_the_index():
+    body = SCATTER.replace("%ic = arith.index_cast %i : index to i64", "%p = arith.index_cast %a0 : i64 to index").replace(
+        "%ic, %a0 : i64", "%i, %p : index"
+    )
+    assert isinstance(walk_of(_scatter(body)), Scatter)
+
+
+@pytest.mark.parametrize(
+    ("change", "maps"),
+    [
+        (("cmpi eq", "cmpi ne"), ("d1", "d1", "d0")),
+        (("arith.select %hit, %a1, %n", "arith.select %hit, %n, %a1"), ("d1", "d1", "d0")),
+        (("arith.addf %a2, %v", "arith.addf %a1, %v"), ("d1", "d1", "d0")),
+        (("linalg.index 0", "linalg.index 1"), ("d1", "d1", "d0")),
+        (("%i = linalg.index 0 : index\n  %ic = arith.index_cast %i : index to i64", "%ic = arith.constant 3 : i64"), ("d1", "d1", "d0")),
+    ],
+    ids=["other comparison", "the neutral one first", "not the running result", "the summed loop", "a fixed place"],
+)
+def test_no_scatter(change: tuple[str, str], maps: tuple[str, str, str]):
+    assert walk_of(_scatter(SCATTER.replace(*change), maps)) is None
+
+
+def test_what_is_placed_must_not_vary_with_the_place():
+    for ins, maps in ((["tensor<9xi64>", "tensor<9x5xf32>"], ["d1", "d1, d0", "d0"]), (["tensor<9x5xi64>", "tensor<9xf32>"], ["d1, d0", "d1", "d0"])):
+        assert walk_of(view_of(maps, "pr", ins, ["tensor<5xf32>"], SCATTER)) is None
+
+
+def test_a_place_that_no_summed_loop_moves_is_no_scatter():
+    view = view_of(
+        ["d1", "d1", "d2", "d0, d1"], "ppr", ["tensor<9xi64>", "tensor<9xf32>", "tensor<3xf32>"], ["tensor<5x9xf32>"], SCATTER.replace("%a2", "%a3")
+    )
+    assert walk_of(view) is None
+
+
+def test_a_rank():
+    view = _rank()
+    assert walk_of(view) == Rank(view, 1, 0, None)
+
+
+@pytest.mark.parametrize("order", ["%s, %most", "%most, %s"])
+def test_a_rank_up_to_a_limit(order: str):
+    view = _rank(LIMITED.replace("%s, %most", order))
+    assert walk_of(view) == Rank(view, 1, 0, 7)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("cmpi slt, %j", "cmpi sle, %j"),
+        ("cmpi sle, %a0", "cmpi slt, %a0"),
+        ("%lt = arith.cmpi slt", "%lt = arith.cmpi sle"),
+        ("slt, %j, %i", "slt, %i, %j"),
+        ("%lt = arith.cmpi slt, %a0, %a1", "%lt = arith.cmpi slt, %a1, %a0"),
+        ("slt, %j, %i : index", "slt, %j, %c : index"),
+        ("sle, %a0, %a1", "sle, %c0, %a1"),
+        ("arith.extui %before : i1 to i64", "arith.extsi %before : i1 to i64"),
+        ("%s = arith.addi %a2, %one", "%s = arith.addi %one, %one"),
+        ("%i = linalg.index 0", "%i = linalg.index 1"),
+    ],
+)
+def test_no_rank(change: tuple[str, str]):
+    body = "%c = arith.constant 1 : index\n %c0 = arith.constant 1 : i32\n" + RANK
+    assert rank_of(_rank(body)) is not None
+    assert walk_of(_rank(body.replace(*change))) is None
+
+
+def test_ranks_compare_a_tensor_with_itself():
+    assert walk_of(_rank(same=False)) is None
+
+
+def test_a_limit_below_one_is_none():
+    assert walk_of(_rank(LIMITED.replace("constant 7", "constant 0"))) is None
+
+
+@pytest.mark.parametrize("maps", [("d1", "d1", "d0"), ("d0", "d1", "d0")])
+def test_both_sides_are_read_at_the_same_place_but_for_the_ranked_loop(maps: tuple[str, str, str]):
+    assert walk_of(_rank(maps=maps)) is None
+
+
+@pytest.mark.parametrize(("maps", "agree"), [(["d2, d1", "d2, d0", "d0, d2"], True), (["d2, d1", "d0, d2", "d0, d2"], False)])
+def test_the_other_loops_of_a_rank_agree(maps: list[str], agree: bool):
+    view = view_of(maps, "prp", ["tensor<5x5xi32>", "tensor<5x5xi32>"], ["tensor<5x5xi64>"], RANK)
+    view.op.operands[1] = view.op.operands[0]
+    view = type(view)(view.op)
+    assert walk_of(view) == (Rank(view, 1, 0, None) if agree else None)
+
+
+def test_two_reduction_loops_and_two_results_are_no_walk():
+    view = view_of(["d1, d2", "d1, d2", "d0"], "prr", ["tensor<9x2xi64>", "tensor<9x2xf32>"], ["tensor<5xf32>"], SCATTER)
+    assert walk_of(view) is None
+    twice = SCATTER.replace("linalg.yield %s : f32", "linalg.yield %s, %s : f32, f32")
+    assert walk_of(view_of(["d1", "d1", "d0", "d0"], "pr", ["tensor<9xi64>", "tensor<9xf32>"], ["tensor<5xf32>"] * 2, twice)) is None
+
+
+def test_the_loops_behind_a_scalar():
+    body = """%i = linalg.index 2 : index
+      %c = arith.index_cast %i : index to i32
+      %t = arith.addi %a0, %c : i32
+      %u = arith.muli %t, %t : i32
+      linalg.yield %u : i32"""
+    view = view_of(["d0, d3", "d1", "d0, d1, d2, d3"], "pppp", ["tensor<2x5xi32>", "tensor<3xi32>"], ["tensor<2x3x4x5xi32>"], body)
+    assert loops_behind(view, yielded(view.op)[0]) == {0, 2, 3}
+    assert loops_behind(view, view.body.args[1]) == {1}
+    assert loops_behind(view, view.op.operands[0]) == frozenset()

@@ -61,6 +61,7 @@ def label_encoder(d: Draw) -> Call:
         return Call([x], {"classes_strings": ["a", "b", "fuse"], **d.some(default_int64=7, default_string="none")})
     if d.before(4) or (d.chance() and not {keys[0], values[0]} & {"tensor"}):
         return Call([x], {f"keys_{keys[0]}": keys[1], f"values_{values[0]}": values[1], **d.some(**{f"default_{values[0][:-1]}": values[2]})})
+    keys = (keys[0], [*keys[1][:-1], keys[1][d.whole(0, 2)]], keys[2]) if d.chance() else keys  # perhaps one of them twice
     tensors = {"keys_tensor": _tensor(keys[1], d.dtype()), "values_tensor": _tensor(values[1], d.dtypes["T2"])}
     return Call([x], {**tensors, **d.some(default_tensor=_tensor([values[2]], d.dtypes["T2"]))})
 
@@ -124,6 +125,8 @@ def svm_regressor(d: Draw) -> Call:
 @calls("SVMClassifier", domain=ML)
 def svm_classifier(d: Draw) -> Call:
     width, classes = d.whole(1, 4), d.whole(2, 4)
+    if d.chance(0.2):
+        return _without_vectors(d, width, classes)
     per = [d.whole(1, 3) for _ in range(classes)]
     pairs, vectors = classes * (classes - 1) // 2, sum(per)
     given = {"coefficients": _numbers(d, (classes - 1) * vectors), "support_vectors": _numbers(d, vectors * width), "vectors_per_class": per}
@@ -132,6 +135,13 @@ def svm_classifier(d: Draw) -> Call:
     if d.chance():
         given |= {"prob_a": _numbers(d, pairs, -2, -0.5), "prob_b": _numbers(d, pairs, -0.5, 0.5)}
     return Call([d.values((d.whole(1, 4), width))], {**given, **d.some(post_transform=d.one_of(*POST[:4]))}, 2)
+
+
+def _without_vectors(d: Draw, width: int, classes: int) -> Call:
+    given: dict[str, Any] = {"coefficients": _numbers(d, classes * width), "kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
+    apart = {"classlabels_ints": [20, 30]}  # of two classes, so that the table of disagreements can speak of them
+    given |= {"rho": _numbers(d, 1), **(apart if classes == 2 else _names(d, classes)), **d.some(post_transform=d.one_of(*POST[:4]))}
+    return Call([d.values((d.whole(1, 4), width))], given, 2)
 
 
 def _trees(d: Draw, width: int) -> dict[str, list[Any]]:

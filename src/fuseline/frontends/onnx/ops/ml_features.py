@@ -8,14 +8,18 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import is_float, lowest, mlir_element
-from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce, reshape, with_units
+from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at, position
+from fuseline.frontends.onnx.recurrent_parts import concat
 from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body
+from fuseline.ir.dim import product
 
 ML = "ai.onnx.ml"
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -121,3 +125,25 @@ def one_hot_encoder(node: OnnxNode) -> Tensor:
         return s.select(b, s.compare(b, INT64, "eq", e, category), b.constant(1.0, number), b.constant(0.0, number))
 
     return mapped(node, [(whole, list(range(x.rank))), (table, [x.rank])], (*x.dims, len(categories)), FLOAT32, body)
+
+
+@onnx_op("FeatureVectorizer", domain=ML)
+def feature_vectorizer(node: OnnxNode) -> Tensor:
+    """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one without a batch is one row."""
+    parts, widths = node.present(), node.integers("inputdimensions")
+    if len(widths) != len(parts) or not widths or min(widths) < 1:
+        raise FuselineError("E0105", f"inputdimensions {widths} for {len(parts)} inputs", node=node.label)
+    columns = [_of_width(node, x, width) for x, width in zip(parts, widths, strict=True)]
+    for other in columns[1:]:
+        node.program.require_equal(columns[0].dims[0], other.dims[0], node.label)
+    return concat(node, columns, 1)
+
+
+def _of_width(node: OnnxNode, x: Tensor, width: int) -> Tensor:
+    rows = x.dims[0] if x.rank > 1 else 1
+    found = static_size(product(x.dims[1:] if x.rank > 1 else x.dims))
+    flat = reshape(node, cast(node, x, FLOAT32), (rows, found))
+    if width < found:
+        return slice_of(node, flat, [0, 0], [rows, width], [1, 1])
+    zeros = (rows, width - found)
+    return flat if width == found else concat(node, [flat, result(filled(node, 0.0, zeros, FLOAT32), zeros, FLOAT32)], 1)

@@ -30,7 +30,8 @@ def float_rows(node: OnnxNode) -> Tensor:
     return reshape(node, wide, (1, x.dims[0])) if x.rank == 1 else wide
 
 
-def _product(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) -> Tensor:
+def product_with(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) -> Tensor:
+    """`[rows, outputs]`: the features of each row times the weights of each output, one output after the other."""
     features = static_size(x.dims[1])
     if len(weights) != outputs * features:
         raise NoNativeLowering("malformed-scores", f"{len(weights)} coefficients for {outputs} outputs of {features} features")
@@ -39,7 +40,7 @@ def _product(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) -> T
 
 
 def _linear(node: OnnxNode, x: Tensor, outputs: int) -> Tensor:
-    scores = _product(node, x, node.numbers("coefficients"), outputs)
+    scores = product_with(node, x, node.numbers("coefficients"), outputs)
     row = np.asarray(node.numbers("intercepts"), np.float32)
     if len(row) not in (0, outputs):
         raise NoNativeLowering("malformed-scores", f"{len(row)} intercepts for {outputs} outputs")
@@ -74,7 +75,7 @@ def svm_regressor(node: OnnxNode) -> Tensor:
     """The sum of the kernels of all support vectors; of one class only on which side it lies."""
     x, count = float_rows(node), node.integer("n_supports")
     weights = node.numbers("coefficients")
-    scores = _product(node, kernels(node, x, count), weights, 1) if count else _product(node, x, weights, 1)
+    scores = product_with(node, kernels(node, x, count), weights, 1) if count else product_with(node, x, weights, 1)
     scores = plus_row(node, scores, np.asarray(node.numbers("rho")[:1], np.float32))
     if node.integer("one_class"):
         number = mlir_element(FLOAT32)

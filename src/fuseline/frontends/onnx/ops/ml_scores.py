@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import arith, math, tensor
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce, with_units
@@ -127,11 +128,16 @@ def column_of(node: OnnxNode, scores: Tensor, column: int) -> Tensor:
     )
 
 
+def refuse_probit_of_one(node: OnnxNode, post: str) -> None:
+    """Nothing says what the other class is then, and onnxruntime answers memory that it has not written."""
+    if post == "PROBIT":
+        raise FuselineError("E0106", f"{node.op_type} has one score for two classes, of which PROBIT makes no second", node=node.label)
+
+
 def second_of_two(node: OnnxNode, score: Tensor, post: str, *, share: bool) -> Tensor:
     """Both classes of one score: its complement and itself where it is a share, else its opposite and itself, or their logistics."""
     dtype, one = score.dtype, 1.0
-    if post == "PROBIT":
-        raise NoNativeLowering("unsupported-mode", "PROBIT of one score for two classes")
+    refuse_probit_of_one(node, post)
     if share and post != "LOGISTIC":
         return two_columns(node, score, lambda b, e: s.sub(b, dtype, b.constant(one, mlir_element(dtype)), e), lambda b, e: e)
     if post == "LOGISTIC":

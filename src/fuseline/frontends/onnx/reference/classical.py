@@ -17,6 +17,11 @@ from fuseline.frontends.onnx.reference.corrections import Node
 from fuseline.frontends.onnx.reference.scores import logistic, named, transformed, two_classes
 
 F32 = np.float32
+NAN = float("nan")
+"""The one that keys are compared with, by identity."""
+
+NAN_IS_A_KEY_SINCE = 4
+"""Operator set of ai.onnx.ml; before it onnxruntime finds no NaN."""
 
 
 class _Ml(Node):
@@ -56,7 +61,7 @@ class Normalizer(_Ml):
 
 
 class LabelEncoder(_Ml):
-    """Values by their keys."""
+    """Values by their keys; of equal keys the first."""
 
     def _run(self, x: Any, **given: Any) -> tuple[Any, ...]:
         if given.get("classes_strings") is not None:
@@ -64,7 +69,10 @@ class LabelEncoder(_Ml):
         keys, values = (next(given[name] for name in names if given.get(name) is not None) for names in (_kinds("keys"), _kinds("values")))
         dtype = np.asarray(values).dtype if given.get("values_tensor") is not None else _dtype_of(given)
         default = _default(given, dtype)
-        return (_looked_up(x, dict(zip(map(_key, _items(keys)), _items(values), strict=True)), default, dtype),)
+        pairs = list(zip(map(_key, _items(keys)), _items(values), strict=True))
+        if self.version < NAN_IS_A_KEY_SINCE:
+            pairs = [pair for pair in pairs if pair[0] is not NAN]
+        return (_looked_up(x, dict(reversed(pairs)), default, dtype),)
 
 
 def _kinds(side: str) -> list[str]:
@@ -78,7 +86,7 @@ def _items(given: Any) -> list[Any]:
 
 def _key(item: Any) -> Any:
     """Every not-a-number is the same key."""
-    return "not a number" if isinstance(item, float) and item != item else item
+    return NAN if isinstance(item, float) and item != item else item
 
 
 def _dtype_of(given: dict[str, Any]) -> Any:

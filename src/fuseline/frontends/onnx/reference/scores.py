@@ -63,7 +63,7 @@ def two_classes(score: Array, transform: str | None, *, probability: bool) -> Ar
     """
     name = transform or "NONE"
     if name == "PROBIT":
-        return _probit(score)
+        raise NotImplementedError("PROBIT makes no second score for two classes of one")
     if probability and name != "LOGISTIC":
         return np.concatenate([1 - score, score], 1)
     return _TRANSFORMS[name](np.concatenate([-score, score], 1))

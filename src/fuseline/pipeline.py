@@ -25,7 +25,9 @@ from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.provenance import provenance
+from fuseline.ir.rounds import rounds
 from fuseline.ir.text import print_module
+from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.plan import plan_text
 from fuseline.passes.registry import load_pass
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from fuseline.frontends.onnx.branches import BranchModel
     from fuseline.runtime.artifact import Artifact
     from fuseline.runtime.branches import Branch
-    from fuseline.targets.target import Target
+    from fuseline.targets.target import CompiledKernel, Target
 
 PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
@@ -197,9 +199,33 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
 
     target = create_target(options.target, options.threads, options.numerics)
     with _without_collection():
-        module, ctx = prepare(source, options, target)
-        run_phases(module, ctx, options)
-        return lower(module, ctx, options, target)
+        return _compile(source, options, target)
+
+
+def _compile(source: Any, options: CompileOptions, target: Target, read: tuple[ModuleOp, CompilerContext] | None = None) -> Artifact:
+    """All phases, code and schedule; from the start with smaller dispatches where the target says that one's code came out too long.
+
+    `read`: the program of `source` where it has been read.
+    """
+    limits: dict[str, int] = {}
+    most = 0 if options.plan or options.fusion == "none" else MOST_ROUNDS
+    for attempt in rounds("splitting what is too long", most=most + 1):
+        smaller = _with_limits(options, limits)
+        module, ctx = read if read is not None and not limits else prepare(source, smaller, target)
+        run_phases(module, ctx, smaller)
+        kernels = _code(module, ctx, smaller, target, splits=attempt < most)
+        long = too_long(ctx.records.dispatches, kernels)
+        if not long:
+            return _assembled(module, ctx, options, target, kernels)
+        limits = lowered(limits, long, target.description.code_limit)
+    raise AssertionError("the last round splits nothing")
+
+
+def _with_limits(options: CompileOptions, limits: Mapping[str, int]) -> CompileOptions:
+    """The options where dispatches that hold the nodes in `limits` may be no longer than those say."""
+    former = "form-dispatch-regions"
+    more = {former: {**options.pass_options.get(former, {}), "code_limits": limits}}
+    return replace(options, pass_options={**options.pass_options, **more}) if limits else options
 
 
 @contextmanager
@@ -271,11 +297,10 @@ def _compile_branch(branch: BranchModel, options: CompileOptions) -> Branch | Fu
 
     target = create_target(options.target, options.threads, options.numerics)
     try:
-        module, ctx = prepare(branch.proto, options, target)
+        read = prepare(branch.proto, options, target)
     except FuselineError as error:
         return error
-    run_phases(module, ctx, options)
-    return Branch(lower(module, ctx, options, target), branch.operands)
+    return Branch(_compile(branch.proto, options, target, read), branch.operands)
 
 
 def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifact]) -> None:
@@ -291,13 +316,22 @@ def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifa
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
     """Code, schedule and artifact for a module whose dispatches are outlined."""
+    return _assembled(module, ctx, options, target, _code(module, ctx, options, target, splits=False))
+
+
+def _code(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool) -> dict[str, CompiledKernel]:
+    """The kernel of each executable, by its name; `splits`: see `Target.compile_executables`."""
     executables = [op for op in module.ops if isinstance(op, ExecutableOp)]
     _report(options, "codegen", len(PHASES), len(PHASES))
     start = time.perf_counter()
     with border("codegen"):
-        compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources)
-    kernels = {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
+        compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources, splits=splits)
     _add_seconds(ctx, "codegen", start)
+    return {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
+
+
+def _assembled(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, kernels: Mapping[str, CompiledKernel]) -> Artifact:
+    """Schedule and artifact for dispatches whose code is there."""
     _report(options, "schedule", len(PHASES), len(PHASES))
     start = time.perf_counter()
     with border("schedule"):

@@ -132,7 +132,8 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     outside = [d for d in touching if d not in inside]
     arms = f", {plural(len(dispatch.arms), 'arm')}" if dispatch.arms else ""
     family = f", family {dispatch.family}" if dispatch.family else ""
-    lines = [f"{dispatch.name}: root {dispatch.root}{family}{arms}, {quantity(dispatch.flops)} flops, executable {dispatch.executable}"]
+    form = f", {dispatch.form} code" if dispatch.form not in ("", "full") else ""
+    lines = [f"{dispatch.name}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable {dispatch.executable}"]
     lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
     lines += [f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()]
     lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]

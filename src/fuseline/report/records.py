@@ -89,7 +89,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes.
 
     `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`). `predicted_ns` is what the
-    profit model of fusion expects of a launch.
+    profit model of fusion expects of a launch. `form` says how its code was kept within the target's budget: `full`, `compact` (each body once, in
+    loops) or `over-budget` (one op whose own body is that long); empty for a target without one.
     """
 
     name: str
@@ -105,6 +106,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     workgroups: str = ""
     arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
     predicted_ns: float = 0.0
+    form: str = ""
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):

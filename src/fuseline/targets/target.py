@@ -50,13 +50,18 @@ class Refusal:
     detail: str
 
 
+FORMS = ("", "full", "compact", "over-budget")
+"""Of a kernel's code, the most that was done to it last."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
     """One executable's code and everything the runtime must know to launch it.
 
     `workgroups` counts the grid in terms of the executable's size names; `constant_layouts` maps the position of a constant tensor operand to
     the layout its bytes must have; `extra_constants` are further read-only bindings after the results (bytes); `scratch_bytes` per thread.
-    `signature` is what the target's runtime checks launches against.
+    `signature` is what the target's runtime checks launches against. `form`, one of `FORMS`: how it was kept within the budget of code; empty
+    for a target without one. `too_long`: it has no code, since it would exceed that budget; the dispatch is to be split.
     An executable of several `arms` has no code of its own: each arm is launched on its part of the operands and results (`launches`).
     """
 
@@ -73,6 +78,8 @@ class CompiledKernel:
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     arms: Sequence[KernelArm] = ()
     signature: Any = None
+    form: str = ""
+    too_long: bool = False
 
     @property
     def bodies(self) -> Sequence[CompiledKernel]:
@@ -117,6 +124,7 @@ def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:
         family="+".join(sorted({body.family for body in bodies})),
         workgroups=total("workgroups"),
         scratch_bytes=max(body.scratch_bytes for body in bodies),
+        form=max((body.form for body in bodies), key=FORMS.index),
         extra_constants=tuple(block for body in bodies for block in body.extra_constants),
         flops=total("flops"),
         bytes_read=total("bytes_read"),
@@ -175,8 +183,11 @@ class Target(ABC):
         return None
 
     @abstractmethod
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
-        """Code for each entry function, in order; raises FuselineError naming the dispatch that failed."""
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
+        """Code for each entry function, in order; raises FuselineError naming the dispatch that failed.
+
+        `splits`: whether one of several ops may come back `too_long`, to be split and asked for again.
+        """
 
     @abstractmethod
     def assemble(

@@ -11,6 +11,7 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,13 +61,15 @@ FUSION_LEVELS = ("none", "default", "aggressive")
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
     """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch. `plan`: the file of a fusion plan; its groups are formed under any level,
-    and `plan_strict` refuses one with entries that do not match."""
+    and `plan_strict` refuses one with entries that do not match. `code_limits`: by the name of a node, how many operations a dispatch that holds it
+    may be estimated to have, where that is fewer than the target takes."""
 
     name = "form-dispatch-regions"
     fusion: str = "default"
     rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
     plan: str = ""
     plan_strict: bool = False
+    code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
@@ -79,7 +82,7 @@ class FormDispatchRegionsPass(ModulePass):
         prints, taken = list[str](), dict[str, int]()
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
+                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
                 prints.append(graph.fingerprint())
                 _form(ctx, function, graph, rules, self.fusion, matcher)
         ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)

@@ -11,7 +11,7 @@ Sums (which are stored) and what leaves the group are evaluated once, wherever t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -22,19 +22,27 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import Node, Read
 from fuseline.passes.fusion.group import Group
 
+NOTHING: Mapping[str, int] = {}
+
 BORDERED = {Kind.CONCAT: 40, Kind.PAD: 30}
 """Operations per part of what is told apart by its coordinate: comparisons, a way for runs of lanes and one lane by lane."""
 
 
-def over_limit(group: Group, target: TargetDescription) -> WhyNot | None:
-    """The refusal of a group of several ops that would be more code than the target takes, None where it is not."""
-    if len(group.members) < 2 or not target.code_limit:
+def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, int] = NOTHING) -> WhyNot | None:
+    """The refusal of a group of several ops that would be more code than the target takes, None where it is not.
+
+    `lowered`: limits of their own, by the name of a node, for what came out longer than estimated when it was emitted.
+    """
+    limits = [lowered[node.name] for node in group.members if node.name in lowered] if lowered else []
+    limit = min([target.code_limit, *limits]) if target.code_limit else min(limits, default=0)
+    if len(group.members) < 2 or not limit:
         return None
-    count = operations(group, target.code_limit)
-    if count <= target.code_limit:
+    count = operations(group, limit)
+    if count <= limit:
         return None
-    numbers = {"operations": float(count), "limit_operations": float(target.code_limit)}
-    return WhyNot("code-limit", f"about {count:,} operations or more, the target takes {target.code_limit:,}", group.root.name, numbers)
+    why = f"the target takes {limit:,}" if not limits else f"the kernel of more than {limit:,} came out too long"
+    numbers = {"operations": float(count), "limit_operations": float(limit)}
+    return WhyNot("code-limit", f"about {count:,} operations or more, {why}", group.root.name, numbers)
 
 
 def operations(group: Group, limit: int) -> int:

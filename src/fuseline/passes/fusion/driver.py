@@ -147,7 +147,7 @@ class Driver:
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
-        refusal = self._too_many_bindings(group) or over_limit(group, self.target) or self._costs_time(group, merge, saved, answer)
+        refusal = self._too_many_bindings(group) or self._too_much_code(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
@@ -163,6 +163,9 @@ class Driver:
         if count <= limit:
             return None
         return WhyNot("binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)})
+
+    def _too_much_code(self, group: Group) -> WhyNot | None:
+        return over_limit(group, self.target, self.graph.code_limits)
 
     def _structural(self, merge: Merge) -> WhyNot | None:
         producer, consumer = merge.producer, merge.consumer
@@ -226,7 +229,7 @@ class Driver:
         if between is not None:
             return Outcome("structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name))
         saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
-        limits = illegal(candidate, self.target) or self._too_many_bindings(group) or over_limit(group, self.target)
+        limits = illegal(candidate, self.target) or self._too_many_bindings(group) or self._too_much_code(group)
         refusal = limits or self._stream_costs_time(candidate, saved)
         if refusal is not None:
             return Outcome(STREAMED_SOFTMAX, refusal)
@@ -249,7 +252,7 @@ class Driver:
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
                 whole = joined(join.groups)
-                refusal = self._too_many_bindings(whole) or self._too_many_arms(join) or over_limit(whole, self.target)
+                refusal = self._too_many_bindings(whole) or self._too_many_arms(join) or self._too_much_code(whole)
                 if refusal is None:
                     self._join(join)
                 else:

@@ -10,7 +10,7 @@ The ids are canonical (`node_ids.py`): names, weights and the order of ops do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
@@ -154,11 +154,13 @@ class Node:
 class FusionGraph:
     """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built.
 
-    `taken`: see `assign_ids`; for the functions of one program.
+    `taken`: see `assign_ids`; for the functions of one program. `code_limits`: lower ones than the target's, by the name of a node.
     """
 
-    def __init__(self, block: Block, shapes: ShapeAnalysis, taken: dict[str, int] | None = None) -> None:
-        self.block, self.shapes = block, shapes
+    def __init__(
+        self, block: Block, shapes: ShapeAnalysis, taken: dict[str, int] | None = None, code_limits: Mapping[str, int] | None = None
+    ) -> None:
+        self.block, self.shapes, self.code_limits = block, shapes, code_limits or {}
         self.prologues = Prologues(shapes)
         self.nodes: list[Node] = []
         # By the identity of ops and values, all of which stay: their hash is that in Python.

@@ -49,6 +49,7 @@ def record_statistics(
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),
         "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
+        "forms": dict(Counter(dispatch.form for dispatch in record.dispatches if dispatch.form)),
         "phase_seconds": record.phase_seconds,
     }
 
@@ -70,7 +71,7 @@ def _host_ops(record: CompileRecord, steps: Sequence[HostStep]) -> int:
 def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
     if kernel is None:
         return
-    dispatch.family = kernel.family
+    dispatch.family, dispatch.form = kernel.family, kernel.form
     dispatch.scratch_bytes = kernel.scratch_bytes
     dispatch.workgroups = d.to_text(kernel.workgroups)
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):

@@ -18,6 +18,7 @@ from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import Artifact
+from fuseline.targets.cpu.code_budget import FULL, OVER_BUDGET, TOO_LONG, as_it_is, is_divisible, within_budget
 from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.blocked_block import STREAMED_SIZES
@@ -26,7 +27,6 @@ from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd_memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.signature import signature_of
@@ -44,6 +44,7 @@ class _Built:
     plan: Plan
     kernel: Kernel
     refusals: dict[str, str]
+    form: str = FULL
 
 
 class CpuTarget(Target):
@@ -69,19 +70,20 @@ class CpuTarget(Target):
             numerics=numerics,
         )
         self.policy = Policy(numerics, self.description.threads)
+        self._numbers = AttributeNumbers()
+        self._made: dict[Any, CompiledKernel] = {}
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
         """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a symbol and an object."""
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
         counts = [count for count, arms in zip(call_counts(entries), split, strict=True) for _ in arms]
-        kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts))
+        kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts, splits))
         return [kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms]) for entry, arms in zip(entries, split, strict=True)]
 
-    def _compile(self, entries: Sequence[FuncOp], counts: Sequence[int]) -> list[CompiledKernel]:
-        """Code for each entry function; `counts` says how often each is launched."""
-        numbers = AttributeNumbers()
-        keys = [structural_key(entry, numbers) for entry in entries]
+    def _compile(self, entries: Sequence[FuncOp], counts: Sequence[int], splits: bool) -> list[CompiledKernel]:
+        """Code for each entry function; `counts` says how often each is launched. What an earlier call made is not made again."""
+        keys = [structural_key(entry, self._numbers) for entry in entries]
         distinct = {key: entry for key, entry in reversed(list(zip(keys, entries, strict=True)))}
         first = list(distinct.values())
         prepare(self.machine)  # LLVM, and below the families: once, before the forks
@@ -91,16 +93,22 @@ class CpuTarget(Target):
         for key, count in zip(keys, counts, strict=True):
             launches[key] += count
         policies = self._within_memory([(DispatchView(entry), launches[key]) for key, entry in distinct.items()])
-        kernels = dict(zip(distinct, shared(lambda i: self._kernel(first[i], policies[i]), len(first), processes), strict=True))
+        wanted = [(key, policy, splits) for key, policy in zip(distinct, policies, strict=True)]
+        missing = [i for i, what in enumerate(wanted) if what not in self._made]
+        made = shared(lambda i: self._kernel(first[missing[i]], policies[missing[i]], splits), len(missing), processes)
+        self._made.update(zip([wanted[i] for i in missing], made, strict=True))
+        kernels = {what[0]: self._made[what] for what in wanted}
         return [kernels[key] for key in keys]
 
     def _within_memory(self, dispatches: Sequence[tuple[DispatchView, int]]) -> list[Policy]:
         """The policies for the kernels of a program with these dispatches, each launched so often."""
         return [replace(self.policy, filter_growth=limit) for limit in filter_growth_limits(dispatches, self.machine, self.policy)]
 
-    def _kernel(self, entry: FuncOp, policy: Policy) -> CompiledKernel:
-        """The code of one dispatch, under a name that its text decides."""
-        built = self.build(entry, policy)
+    def _kernel(self, entry: FuncOp, policy: Policy, splits: bool) -> CompiledKernel:
+        """The code of one dispatch, under a name that its text decides; none where it is to be split."""
+        built = self._build(entry, policy, splits)
+        if built is None:
+            return CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
         text = print_llvm([built.kernel], self.machine)
         symbol = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         (code,) = compile_texts([text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1)
@@ -111,17 +119,34 @@ class CpuTarget(Target):
 
         Raises E0901 naming the dispatch when no family emits it, which is a defect.
         """
+        built = self._build(entry, policy or self.policy, splits=False)
+        assert built is not None
+        return built
+
+    def _build(self, entry: FuncOp, policy: Policy, splits: bool) -> _Built | None:
+        """The kernel of one dispatch, of the first family that has one within the budget, or the smallest of the first family.
+
+        None, where `splits`, for one of several ops that the first family cannot emit within the budget.
+        """
         view = DispatchView(entry)
         refusals: dict[str, str] = {}
-        for family in families(policy or self.policy):
+        taken: list[tuple[Family, Plan]] = []
+        for family in families(policy):
             plan = family.accepts(view, self.machine)
             if isinstance(plan, Refusal):
                 refusals[family.name] = f"{plan.code}: {plan.detail}"
                 continue
-            kernel = KernelBuilder(_PLACEHOLDER, self.machine)
-            family.emit(plan, kernel)
-            return _Built(family, plan, kernel.finish(), refusals)
-        raise FuselineError("E0901", f"no kernel family takes the dispatch: {refusals}", node=entry.sym_name.data)
+            found = within_budget(_PLACEHOLDER, self.machine, family, plan)
+            if found is not None:
+                return _Built(family, plan, found[0], refusals, found[1])
+            if splits and is_divisible(view):
+                return None
+            refusals[family.name] = TOO_LONG
+            taken.append((family, plan))
+        if not taken:
+            raise FuselineError("E0901", f"no kernel family takes the dispatch: {refusals}", node=entry.sym_name.data)
+        (family, plan), refusals = taken[0], {name: why for name, why in refusals.items() if name != taken[0][0].name}
+        return _Built(family, plan, as_it_is(_PLACEHOLDER, self.machine, family, plan), refusals, OVER_BUDGET)
 
     def assemble(
         self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
@@ -146,6 +171,7 @@ def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
         flops=flops(view),
         bytes_read=bytes_read(view, plan.constant_layouts),
         bytes_written=bytes_written(view),
-        notes={**plan.notes, "refused": one.refusals},
+        notes={**plan.notes, "refused": one.refusals, "form": one.form},
+        form=one.form,
         signature=signature_of(one.kernel, plan),
     )

@@ -25,7 +25,7 @@ class InterpreterTarget(Target):
         self.description = TargetDescription("interpreter", numerics=numerics)
         self._entries: dict[str, FuncOp] = {}
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
         """No code: what each dispatch counts. The functions are kept by the symbol of their entry."""
         del resources
         self._entries = {entry.sym_name.data: entry for entry in entries}

@@ -25,7 +25,7 @@ class NullTarget(Target):
     def __init__(self, description: TargetDescription) -> None:
         self.description = description
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any]) -> list[CompiledKernel]:
+    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
         """A record without code per entry function; what would be equal code, arms of dispatches included, has one symbol."""
         del resources
         names, numbers = dict[Hashable, str](), AttributeNumbers()

@@ -16,6 +16,7 @@ from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_rows import RowReader
 from fuseline.targets.cpu.families.contraction_tile import Point, TileRows
+from fuseline.targets.cpu.families.staged_results import in_turn
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import TileReduction
@@ -47,7 +48,8 @@ class ContractionKernel:
         self.rows = RowReader(plan, self.evaluator)
         self.columns = ColumnReader(plan, self.evaluator)
         self.accumulator: Value | None = None
-        staged = plan.stages or plan.split is None
+        self.stages = plan.stages or kernel.compact
+        staged = self.stages or plan.split is None
         self.stage = kernel.scratch(plan.problem.dtype, plan.tile.rows * plan.width) if staged else None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -187,7 +189,7 @@ class ContractionKernel:
 
     def _peeled(self, height: int, start: Start, begin: int, end: int) -> list[tuple[int, int]]:
         """Tiles `begin` to `end` as runs that meet padding at the low side, nowhere, at the high side; one run where that does not pay."""
-        if not self.rows.peels:
+        if not self.rows.peels or self.kernel.compact:
             return [(begin, end)]
         low, high = begin, end
         while low < end and self.rows.meets(_known(start(low)), height)[0]:
@@ -208,7 +210,7 @@ class ContractionKernel:
                 ahead=self.columns.ahead(point.number),
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
-        if self.stage is not None and (self.plan.stages or point.valid is not None):
+        if self.stage is not None and (self.stages or point.valid is not None):
             self._store_staged(self.stage, point, panel, actives, accumulators)
             return
         for row in range(point.height):
@@ -229,11 +231,11 @@ class ContractionKernel:
                 out.append(self.evaluator.value_at(root.outputs[0], index, plan.lanes, active))
         return out
 
-    def _loops(self, point: Point, position: Operand, panel: Operand, v: int) -> list[AnyIndex]:
+    def _loops(self, point: Point, position: Operand, panel: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at vector `v` of the row at `position`; reduction loops at 0."""
         plan, kernel = self.plan, self.kernel
         loops = TileRows.loops(self.evaluator, plan, point, position)
-        column = kernel.add(kernel.mul(panel, plan.width), v * plan.lanes)
+        column = kernel.add(kernel.mul(panel, plan.width), kernel.mul(v, plan.lanes))
         loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
         return loops
 
@@ -245,21 +247,28 @@ class ContractionKernel:
             kernel.store(stage, i * lanes, value, align=kernel.machine.vector_bytes)
 
         def row(r: Operand) -> tuple[Operand, ...]:
-            places = [kernel.add(kernel.mul(r, width), v * lanes) for v in range(len(actives))]
+            position, first = kernel.add(point.start, r), kernel.mul(r, width)
+            if kernel.compact:
+                in_turn(kernel, stage, first, lanes, actives, partial(self._store_vector, point, position, panel))
+                return ()
+            places = [kernel.add(first, v * lanes) for v in range(len(actives))]
             values = [kernel.load(stage, place, lanes, align=kernel.machine.vector_bytes) for place in places]
-            self._store(point, kernel.add(point.start, r), panel, actives, values)
+            self._store(point, position, panel, actives, values)
             return ()
 
         kernel.loop(0, point.height if point.valid is None else point.valid, 1, row)
 
     def _store(self, point: Point, position: Operand, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
         for v, active in enumerate(actives):
-            loops = self._loops(point, position, panel, v)
-            self.accumulator = held[v]
-            for path in self.plan.paths:
-                index = path.index(self.frame, loops, self.plan.lanes)
-                value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
-                path.store(self.frame, index, value, active)
+            self._store_vector(point, position, panel, v, active, held[v])
+
+    def _store_vector(self, point: Point, position: Operand, panel: Operand, v: Operand, active: Operand | None, held: Value) -> None:
+        loops = self._loops(point, position, panel, v)
+        self.accumulator = held
+        for path in self.plan.paths:
+            index = path.index(self.frame, loops, self.plan.lanes)
+            value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
+            path.store(self.frame, index, value, active)
 
 
 def _known(operand: Operand) -> int:

@@ -10,6 +10,7 @@ from fuseline.targets.cpu.evaluator import Evaluator
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_tile import place
 from fuseline.targets.cpu.families.grouped_plan import GroupedPlan
+from fuseline.targets.cpu.families.staged_results import in_turn, put_aside
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
@@ -55,6 +56,7 @@ class GroupedKernel:
         self.image = kernel.scratch(self.problem.dtype, plan.copied)
         self.filters = kernel.binding(plan.view.tensors.index(self.problem.filter.value), self.problem.dtype, plan.packed.elements)  # pyright: ignore[reportArgumentType]
         self.accumulator: Value | None = None
+        self.stage = kernel.scratch(self.problem.dtype, plan.pixels * plan.lanes) if kernel.compact else None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         del index, lanes, active
@@ -215,6 +217,10 @@ class GroupedKernel:
             totals = list(self.kernel.loop(0, rows.positions, 1, body, totals))
         else:
             totals = list(self._columns(tile, base, filters, totals))
+        if self.stage is not None:
+            put_aside(self.kernel, self.stage, totals)
+            in_turn(self.kernel, self.stage, 0, self.plan.lanes, [None] * tile.pixels, lambda pixel, _, total: self._store(tile, pixel, total))
+            return
         for pixel, total in enumerate(totals):
             self._store(tile, pixel, total)
 
@@ -232,7 +238,7 @@ class GroupedKernel:
     def _filters(self, tile: Tile) -> Operand:
         return self.kernel.add(self.kernel.mul(self._panel(tile), self.plan.packed.panel_stride), tile.vector * self.plan.lanes)
 
-    def _loops(self, tile: Tile, pixel: int) -> list[AnyIndex]:
+    def _loops(self, tile: Tile, pixel: Operand) -> list[AnyIndex]:
         """The root's loops at a pixel; reduction loops at 0."""
         kernel, problem, walk = self.kernel, self.problem, self.problem.walk
         loops: list[AnyIndex] = [Index(0)] * problem.root.rank
@@ -251,7 +257,7 @@ class GroupedKernel:
         index = self.evaluator.through(root.output_maps[0], self._loops(tile, pixel), lanes)
         return self.evaluator.value_at(root.outputs[0], index, lanes, self._live(tile))
 
-    def _store(self, tile: Tile, pixel: int, value: Value) -> None:
+    def _store(self, tile: Tile, pixel: Operand, value: Value) -> None:
         loops = self._loops(tile, pixel)
         self.accumulator = value
         for path in self.plan.paths:

@@ -1,4 +1,4 @@
-"""Loops across the lanes: whole vectors, then what remains."""
+"""Loops across the lanes: whole vectors, then what remains; in compact kernels all of them masked."""
 
 from __future__ import annotations
 
@@ -29,13 +29,24 @@ class LaneLoop:
         if self.lanes == 1:
             return self._steps(lo, hi, 1, 1, body, tuple(carried))
         at, state = lo, tuple(carried)
-        if self.unroll > 1:
+        if self.kernel.compact and self.masked:
+            return self._all_masked(lo, hi, body, state)
+        if self.unroll > 1 and not self.kernel.compact:
             end = self._whole(lo, hi, self.lanes * self.unroll)
             state = self._steps(lo, end, self.unroll, self.lanes, body, state)
             at = end
         full = self._whole(lo, hi, self.lanes)
         state = self._steps(at, full, 1, self.lanes, body, state)
         return self._rest(full, hi, body, state)
+
+    def _all_masked(self, lo: Operand, hi: Operand, body: Body, carried: tuple[Value, ...]) -> tuple[Any, ...]:
+        """The body once: every vector may be the last."""
+        k = self.kernel
+
+        def one(i: Operand, *state: Value) -> Sequence[Value]:
+            return body([i], self.lanes, k.min(k.sub(hi, i), self.lanes), state)
+
+        return k.loop(lo, hi, self.lanes, one, carried)
 
     def _whole(self, lo: Operand, hi: Operand, step: int) -> Operand:
         k = self.kernel

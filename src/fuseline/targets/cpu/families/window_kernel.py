@@ -14,6 +14,7 @@ from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.runtime_pixels import RuntimePixels, Tiles
 from fuseline.targets.cpu.families.runtime_rows import interior_of
+from fuseline.targets.cpu.families.staged_results import in_turn, put_aside
 from fuseline.targets.cpu.families.window_columns import ColumnWindows
 from fuseline.targets.cpu.families.window_plan import Image, WindowPlan
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -69,6 +70,7 @@ class WindowKernel:
         self.filter_memory = self._filter_memory()
         self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
         self.accumulator: Value | None = None
+        self.stage = kernel.scratch(self.problem.dtype, plan.pixels * plan.width) if kernel.compact else None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         del index, lanes, active
@@ -226,6 +228,9 @@ class WindowKernel:
             totals = columns.totals(self._nest(tile, 0, whole, columns.initial(), columns.row), starts)
         else:
             totals = self._nest(tile, 0, whole, starts, lambda window, carried: self._columns(tile, window, carried))
+        if self.stage is not None:
+            self._store_staged(self.stage, tile, totals)
+            return
         for p in range(tile.pixels):
             values = totals[p * len(tile.actives) : (p + 1) * len(tile.actives)]
             if tile.stored is None:
@@ -233,7 +238,7 @@ class WindowKernel:
             else:
                 kernel.when(kernel.compare("ge", p, tile.stored), partial(self._store_pixel, tile, p, values))
 
-    def _loops(self, tile: Tile, pixel: int, v: int) -> list[AnyIndex]:
+    def _loops(self, tile: Tile, pixel: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at a vector of a pixel; reduction loops at 0."""
         kernel, problem = self.kernel, self.problem
         loops: list[AnyIndex] = [Index(0)] * problem.root.rank
@@ -244,24 +249,35 @@ class WindowKernel:
         loops[problem.channel.inner] = Index(self._channel(tile, v), 1 if self.plan.lanes > 1 else 0)
         return loops
 
-    def _channel(self, tile: Tile, v: int) -> Operand:
+    def _channel(self, tile: Tile, v: Operand) -> Operand:
         """The first channel of a vector, in the whole image."""
         return self.kernel.add(self.frame.operand(tile.image.start), self._channel_of_part(tile, v))
 
-    def _channel_of_part(self, tile: Tile, v: int) -> Operand:
-        return self.kernel.add(self.kernel.mul(tile.panel, self.plan.width), v * self.plan.lanes)
+    def _channel_of_part(self, tile: Tile, v: Operand) -> Operand:
+        return self.kernel.add(self.kernel.mul(tile.panel, self.plan.width), self.kernel.mul(v, self.plan.lanes))
 
     def _start(self, tile: Tile, pixel: int, v: int) -> Value:
         root = self.problem.root
         index = self.evaluator.through(root.output_maps[0], self._loops(tile, pixel, v), self.plan.lanes)
         return self.evaluator.value_at(root.outputs[0], index, self.plan.lanes, tile.actives[v])
 
+    def _store_staged(self, stage: MemRef, tile: Tile, totals: Sequence[Value]) -> None:
+        """Put the totals aside, then finish and store them one by one in a loop."""
+        kernel, lanes = self.kernel, self.plan.lanes
+        put_aside(kernel, stage, totals)
+
+        def pixel(p: Operand) -> tuple[()]:
+            in_turn(kernel, stage, kernel.mul(p, len(tile.actives) * lanes), lanes, tile.actives, partial(self._store, tile, p))
+            return ()
+
+        kernel.loop(0 if tile.stored is None else tile.stored, tile.pixels, 1, pixel)
+
     def _store_pixel(self, tile: Tile, pixel: int, values: Sequence[Value]) -> tuple[Operand, ...]:
         for v, active in enumerate(tile.actives):
             self._store(tile, pixel, v, active, values[v])
         return ()
 
-    def _store(self, tile: Tile, pixel: int, v: int, active: Operand | None, value: Value) -> None:
+    def _store(self, tile: Tile, pixel: Operand, v: Operand, active: Operand | None, value: Value) -> None:
         loops = self._loops(tile, pixel, v)
         self.accumulator = value
         for path in self.plan.paths:

@@ -251,8 +251,9 @@ class WinogradKernel:
             return ()
 
         if columns % width == 0:
-            for v in range(width // lanes):
+            for v in range(width // lanes) if not kernel.compact else ():
                 vector(v)
+            kernel.loop(0, width // lanes if kernel.compact else 0, 1, vector)
             return
         whole = columns // lanes * lanes
         rest = kernel.sub(whole // lanes, kernel.mul(number, width // lanes))

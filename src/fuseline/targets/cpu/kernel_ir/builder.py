@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.memory import Memory
@@ -45,10 +46,13 @@ class KernelBuilder(Memory):
     Args:
         symbol: the name the object code exports.
         machine: what the kernel may use.
+        budget: of code, in instructions (about); `TooMuchCodeError` is raised beyond it.
+        compact: whether long code is there once and run in loops, rather than written out for each register of a tile.
     """
 
-    def __init__(self, symbol: str, machine: Machine) -> None:
-        super().__init__()
+    def __init__(self, symbol: str, machine: Machine, *, budget: float = inf, compact: bool = False) -> None:
+        super().__init__(8 * machine.vector_bytes, budget)
+        self.compact = compact
         self.symbol, self.machine = symbol, machine
         self.half_conversion = machine.half_conversion
         self._begin, self._end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")

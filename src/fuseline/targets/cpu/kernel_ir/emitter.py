@@ -7,19 +7,43 @@ into the displacement of a memory operand and would otherwise hold a register ac
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
-from fuseline.targets.cpu.kernel_ir.types import I64, Block, Loop, Operand, Type, Value, When, depth_of
+from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Block, Loop, Operand, Type, Value, When, depth_of
 
 HOISTED = frozenset(
     "mul sub add min max compare select cast bitcast splat iota mask and or xor select_address fdiv fma neg abs sqrt floor ceil rint trunc".split()
 )
 
 
-class Emitter:
-    """The scope stack of a kernel under construction."""
+class TooMuchCodeError(Exception):
+    """A kernel under construction has passed its budget of code; whoever builds it tries a smaller form."""
 
-    def __init__(self) -> None:
+
+class Registers(dict[Type, int]):
+    """How many registers of `bits` a value of a type takes: as many instructions does an operation on it become."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self.bits = bits
+
+    def __missing__(self, type: Type) -> int:
+        self[type] = max(1, -(-type.lanes * BITS.get(type.dtype, 64) // self.bits))
+        return self[type]
+
+
+class Emitter:
+    """The scope stack of a kernel under construction.
+
+    Args:
+        register_bits: of the machine's vector registers.
+        budget: instructions, about, beyond which `TooMuchCodeError` is raised.
+    """
+
+    def __init__(self, register_bits: int = 512, budget: float = inf) -> None:
+        self.code, self.budget = 0, budget
+        self._registers = Registers(register_bits)
         self._blocks: list[Block] = [Block()]
         self._seen: list[dict[Any, Any]] = [{}]
         self._constants: dict[Any, Value] = {}
@@ -37,6 +61,9 @@ class Emitter:
 
     def _fresh(self, op: str, type: Type, args: tuple[Any, ...] = (), attr: Any = None, depth: int = 0) -> Value:
         self._count += 1
+        self.code += self._registers[type]
+        if self.code > self.budget:
+            raise TooMuchCodeError
         return Value(op, type, args, attr, self._count, depth)
 
     def effect(self, op: str, type: Type, args: tuple[Any, ...], attr: Any = None) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.conversion import Conversion
@@ -14,8 +15,8 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES, PTR, VOID, Address, MemR
 class Memory(Conversion):
     """Buffers are flat and addressed in elements. A bool takes a byte in memory and is i1 in a register."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, register_bits: int = 512, budget: float = inf) -> None:
+        super().__init__(register_bits, budget)
         self._bindings: dict[int, MemRef] = {}
         self._scratch: list[MemRef] = []
         self._tables: list[MemRef] = []

@@ -180,7 +180,7 @@ def verify_module(module: Operation) -> None:
     if found is not None:
         op, value = found
         name = f"%{value.name_hint}" if value.name_hint else "a value"
-        raise FuselineError("E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=_place_of(op.location))
+        raise FuselineError("E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=place_of(op.location))
 
 
 def _verify_error(module: Operation, error: Exception) -> FuselineError:
@@ -188,11 +188,12 @@ def _verify_error(module: Operation, error: Exception) -> FuselineError:
         try:
             op.verify(verify_nested_ops=False)
         except _FAILURES as found:
-            return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=_place_of(op.location))
+            return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=place_of(op.location))
     return FuselineError("E0302", _first_line(str(error)))
 
 
-def _place_of(location: LocationAttr) -> str | None:
+def place_of(location: LocationAttr) -> str | None:
+    """Where in a text an op stands (`file:line:column`); for one that has another location, the source nodes that it came from."""
     if isinstance(location, FileLineColLoc):
         return f"{location.filename.data}:{location.line.data}:{location.column.data}"
     from fuseline.ir.provenance import nodes_in

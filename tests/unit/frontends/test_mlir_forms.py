@@ -309,3 +309,26 @@ def test_what_is_not_supported_is_refused_by_name_and_line(name: str, tmp_path: 
     assert caught.value.code == "E0306", caught.value
     assert told in str(caught.value)
     assert "p.mlir:" in str(caught.value.node)
+
+
+def test_a_dispatch_of_an_executable_that_is_not_there_is_refused(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    call = "flow.dispatch @elsewhere::@entry(%a) : (tensor<4xf32>) -> tensor<4xf32>"
+    path.write_text(f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n  %0 = {call}\n  return %0 : tensor<4xf32>\n}}\n")
+    with pytest.raises(FuselineError, match=r"E0302 \[p.mlir:2:\d+\].*@elsewhere"):
+        fuseline.compile(path, target="null")
+
+
+@pytest.mark.parametrize(("at", "count", "step"), [(1, 2, 1), (1, 2, 2), (0, 1, 3)])
+def test_a_slice_put_in_is_looked_at_before_anything_runs(at: int, count: int, step: int, tmp_path: Path):
+    text = """func.func @main(%a: tensor<?xf32>, %b: tensor<5xf32>, %i: index, %n: index, %s: index) -> tensor<5xf32> {
+  %r = tensor.insert_slice %a into %b[%i] [%n] [%s] : tensor<?xf32> into tensor<5xf32>
+  return %r : tensor<5xf32>
+}"""
+    feeds: dict[str, Any] = {"a": A[0, :count], "b": B[0], "i": at, "n": count, "s": step}
+    expected = B[0].copy()
+    expected[at : at + count * step : step] = A[0, :count]
+    np.testing.assert_array_equal(_result(text, feeds, tmp_path), expected)
+    for wrong in ({"n": count + 1}, {"s": 0}, {"i": 5}):
+        with pytest.raises(FuselineError, match="E0203"):
+            _result(text, feeds | wrong, tmp_path)

@@ -174,14 +174,29 @@ def separated(nest: Nest, k: int) -> Reduction | None:
 
 
 def _reduced(nest: Nest) -> list[Array]:
-    for map_ in nest.maps[len(nest.maps) - len(nest.outputs) :]:
-        forms = [linear(expression, nest.rank) for expression in map_.results]
-        if any(form is None or any(form.coefficients[d] for d in nest.reductions) for form in forms):
-            raise ValueError("an output is indexed by a reduction loop")
-    reductions = [separated(nest, k) for k in range(len(nest.outputs))]
-    if any(reduction is None for reduction in reductions):
-        return _sequential(nest)
-    return [_combined(nest, k, reduction) for k, reduction in enumerate(reductions) if reduction is not None]
+    """The results of a nest with reductions. One that a result names with all of its reduction loops is no reduction for that result."""
+    whole = [k for k in range(len(nest.outputs)) if _names_reductions(nest, k)]
+    rest = [k for k in range(len(nest.outputs)) if k not in whole]
+    results = {k: nest.stored(k, value) for k, value in zip(whole, _run(nest, [nest.yielded[k] for k in whole]), strict=True)}
+    reductions = [(k, separated(nest, k)) for k in rest]
+    if any(reduction is None for _, reduction in reductions):
+        results |= _sequential(nest, rest)
+    else:
+        results |= {k: _combined(nest, k, reduction) for k, reduction in reductions if reduction is not None}
+    return [results[k] for k in range(len(nest.outputs))]
+
+
+def _names_reductions(nest: Nest, k: int) -> bool:
+    """Whether each iteration writes an element of output k of its own, of nothing that was there before; raises ValueError for a mixture."""
+    map_ = nest.maps[len(nest.maps) - len(nest.outputs) + k]
+    forms = [linear(expression, nest.rank) for expression in map_.results]
+    named = {d for form in forms for d in nest.reductions if form is None or form.coefficients[d]}
+    if not named:
+        return False
+    reached = {operand for op in needed_ops(nest.block, [nest.yielded[k]]) for nested in op.walk() for operand in nested.operands} | {nest.yielded[k]}
+    if named != set(nest.reductions) or None in forms or any(accumulator in reached for accumulator in nest.accumulators):
+        raise ValueError("an output is indexed by a reduction loop")
+    return True
 
 
 def _combined(nest: Nest, k: int, reduction: Reduction) -> Array:
@@ -221,20 +236,21 @@ def _folded(nest: Nest, reduction: Reduction, function: np.ufunc, view: Any) -> 
     return function.reduce(term, axis=tuple(nest.reductions), keepdims=True)
 
 
-def _sequential(nest: Nest) -> list[Array]:
-    """The reduction loops one step at a time, in order, for bodies that do not separate (an arg-max with two outputs)."""
+def _sequential(nest: Nest, which: Sequence[int]) -> dict[int, Array]:
+    """Outputs `which`, the reduction loops one step at a time, in order, for bodies that do not separate (an arg-max with two outputs)."""
     extents = [1 if d in nest.reductions else size for d, size in enumerate(nest.sizes)]
-    state: list[Array] = [np.broadcast_to(nest.output_view(k), extents) for k in range(len(nest.outputs))]
+    state: list[Array] = [np.broadcast_to(nest.output_view(k), extents) for k in which]
+    yielded = [nest.yielded[k] for k in which]
     inputs = [(value, nest.scope[value]) for value in nest.block.args[: len(nest.maps) - len(nest.outputs)]]
-    ops = needed_ops(nest.block, nest.yielded)
+    ops = needed_ops(nest.block, yielded)
     for where in np.ndindex(*(nest.sizes[d] for d in nest.reductions)):
         step = Scope(nest.scope.program, nest.scope, [_at(nest, index, where) for index in nest.scope.indices])
         step.bind([value for value, _ in inputs], [_at(nest, array, where) for _, array in inputs])
-        step.bind(nest.accumulators, state)
+        step.bind([nest.accumulators[k] for k in which], state)
         for op in ops:
             run_op(op, step)
-        state = [nest.full_rank(step[value]) for value in nest.yielded]
-    return [nest.stored(k, value) for k, value in enumerate(state)]
+        state = [nest.full_rank(step[value]) for value in yielded]
+    return {k: nest.stored(k, value) for k, value in zip(which, state, strict=True)}
 
 
 def _at(nest: Nest, array: Array, where: Sequence[int]) -> Array:

@@ -12,8 +12,9 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.direct import operands_of, ops_of
 from fuseline.ir.nesting import ops_inside
-from fuseline.ir.provenance import carry, provenance
+from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
+from fuseline.ir.text import place_of
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
@@ -85,7 +86,7 @@ def _inlinable(callee: func.FuncOp | None) -> bool:
 def _inline(call: func.CallOp, callee: func.FuncOp) -> None:
     types = callee.function_type
     if [value.type for value in call.arguments] != list(types.inputs) or [value.type for value in call.res] != list(types.outputs):
-        raise FuselineError("E0302", f"func.call: @{callee.sym_name.data} has another type", node=", ".join(provenance(call)) or None)
+        raise FuselineError("E0302", f"func.call: @{callee.sym_name.data} has another type", node=place_of(call.location))
     assert call.parent is not None
     values: dict[SSAValue, SSAValue] = dict(zip(callee.body.block.args, call.arguments, strict=True))
     for op in ops_of(callee.body.block):

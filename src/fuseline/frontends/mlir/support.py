@@ -24,8 +24,8 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
 from fuseline.ir.flow import ReturnOp as FlowReturnOp
-from fuseline.ir.provenance import provenance
 from fuseline.ir.tensor_ops import GenerateOp
+from fuseline.ir.text import place_of
 
 _FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 _WIDTHS = (1, 8, 16, 32, 64)
@@ -37,7 +37,7 @@ def check_supported(main: func.FuncOp) -> None:
     """Look at every op of the program.
 
     Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op that leaves elements of its
-    result unwritten.
+    result unwritten and a dispatch of an executable that the text has not.
     """
     for argument in main.body.block.args:
         _check_type(main, argument.type)
@@ -48,6 +48,17 @@ def check_supported(main: func.FuncOp) -> None:
             raise unsupported(op, "there is no such operation here")
         if is_generic(op):
             _check_places(op)
+        elif isinstance(op, DispatchOp):
+            _check_callee(op)
+
+
+def _check_callee(op: DispatchOp) -> None:
+    module = op.parent_op()
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    executables = [inner.sym_name.data for inner in module.ops if isinstance(inner, ExecutableOp)] if module is not None else []
+    if op.executable not in executables:
+        raise FuselineError("E0302", f"{op.name}: no executable is called @{op.executable}", node=place_of(op.location))
 
 
 def _check_type(op: Operation, type_: Attribute) -> None:
@@ -77,4 +88,4 @@ def _check_places(op: linalg.ops.GenericOp) -> None:
         loose = [loop for loop in view.parallel if loop not in named and extents[loop] != 1]
         if loose:
             message = f"{op.name}: parallel loop d{loose[0]} does not say where a result is written"
-            raise FuselineError("E0302", message, node=", ".join(provenance(op)) or None, hint="a loop that results do not name is a reduction")
+            raise FuselineError("E0302", message, node=place_of(op.location), hint="a loop that results do not name is a reduction")

@@ -59,6 +59,10 @@ def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
         yield from _along_loops(op, shapes)
     elif isinstance(op, tensor.ConcatOp):
         yield from _beside(op.dim.value.data, [shapes.dims(part) for part in op.inputs])
+    elif isinstance(op, tensor.InsertSliceOp):
+        sizes = shapes.mixed(attributes.values(op.static_sizes), op.sizes)
+        source = shapes.dims(op.source)
+        yield from zip(source, sizes, strict=True) if len(source) == len(sizes) else ()
     elif isinstance(op, tensor.CastOp):
         yield from zip(shapes.dims(op.source), shapes.dims(op.dest), strict=True)
     elif isinstance(op, tensor.ExpandShapeOp):
@@ -88,6 +92,8 @@ def _slice_bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Seque
     for extent, offset, size, stride in zip(whole, *parts, strict=True):
         last = d.add(offset, d.mul(d.sub(size, 1), stride))
         backwards = isinstance(stride, int) and stride < 0
+        if not isinstance(stride, int):
+            yield stride, 1
         yield from ((offset, 0), (size, 0), (extent, d.add(offset if backwards else last, 1)))
         if backwards:
             yield d.add(last, stride), -1

@@ -177,3 +177,18 @@ def test_an_output_indexed_by_a_reduction_is_refused():
     function = generic(["d0, d1", "d0, d1"], "pr", ["tensor<3x4xf32>"], ["tensor<3x4xf32>"], "%s = arith.addf %a0, %a1 : f32\n linalg.yield %s : f32")
     with pytest.raises(FuselineError, match=r"E0305.*indexed by a reduction loop"):
         evaluate_function(function, random_arguments(function, 0))
+
+
+def test_a_result_that_names_the_reduction_loops_has_every_element():
+    maps, body = ["d0, d1", "d0", "d0, d1", "d0"], "%e = math.exp %a0 : f32\n %p = arith.mulf %e, %a1 : f32\n %s = arith.addf %e, %a3 : f32"
+    ins, outs = ["tensor<3x5xf32>", "tensor<3xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"]
+    check(generic(maps, "pr", ins, outs, f"{body}\n linalg.yield %p, %s : f32, f32"))
+    best = "%c = arith.cmpf ogt, %a0, %a3 : f32\n %p = arith.negf %a0 : f32\n %s = arith.select %c, %a0, %a3 : f32"
+    check(generic(maps, "pr", ins, outs, f"{best}\n linalg.yield %p, %s : f32, f32"))
+
+
+def test_a_running_total_in_every_element_is_refused():
+    text = "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s, %s : f32, f32"
+    function = generic(["d0, d1", "d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"], text)
+    with pytest.raises(FuselineError, match="E0305.*indexed by a reduction loop"):
+        evaluate_function(function, random_arguments(function, 1))

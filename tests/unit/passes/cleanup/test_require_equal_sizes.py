@@ -84,3 +84,20 @@ def test_a_slice_lies_inside_what_it_is_a_slice_of():
 def test_a_slice_that_never_lies_inside():
     with pytest.raises(FuselineError, match="E0107 .part.: size n must be at least 5 and never is"):
         noted(SLICE, n=d.symbol("n", 1, 4))
+
+
+def test_slices_put_in_are_as_large_as_they_say():
+    text = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<9xf32>, %m: index {fuseline.name = "m"}) -> tensor<9xf32> {
+  %r = tensor.insert_slice %x into %y[0] [%m] [1] : tensor<?xf32> into tensor<9xf32> loc("put")
+  return %r : tensor<9xf32>
+}"""
+    assert [(item.left, item.right) for item in noted(text).requirements.values() if not item.at_least] == [(N, M)]
+
+
+def test_strides_lead_on():
+    text = """func.func @main(%x: tensor<9xf32>, %m: index {fuseline.name = "m"}) -> tensor<1xf32> {
+  %r = tensor.extract_slice %x[0] [1] [%m] : tensor<9xf32> to tensor<1xf32> loc("cut")
+  return %r : tensor<1xf32>
+}"""
+    free = d.symbol("m", 0)
+    assert [(item.left, item.right) for item in noted(text, m=free).requirements.values()] == [(free, 1)]

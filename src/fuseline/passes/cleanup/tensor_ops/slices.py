@@ -52,7 +52,10 @@ def expand_extract_slice(op: tensor.ExtractSliceOp) -> None:
 
 
 def expand_insert_slice(op: tensor.InsertSliceOp) -> None:
-    """The source with all dimensions of the destination; with gaps, a choice per element."""
+    """The source with all dimensions of the destination; with gaps, a choice per element. What it says of sizes is said by the op that nobody reads
+    any more: `require-equal-sizes` asks it, and `dead-code` takes it away."""
+    if not op.result.uses:
+        return
     sizes = attributes.values(op.static_sizes)
     emit = Emitter.before(op)
     source = op.source
@@ -64,7 +67,7 @@ def expand_insert_slice(op: tensor.InsertSliceOp) -> None:
         wide = attributes.tensor_type(element_of(source), sizes)
         source = emit.add(tensor.ExpandShapeOp.create(operands=[source, *op.sizes], result_types=[wide], properties=properties)).results[0]
     if any(stride != 1 for stride in attributes.values(op.static_strides)):
-        replace(op, [], [_chosen(emit, op, source)])
+        op.result.replace_all_uses_with(_chosen(emit, op, source))
     elif source is not op.source:
         same = tensor.InsertSliceOp.create(operands=[source, *op.operands[1:]], result_types=[op.result.type], properties=op.properties)
         replace(op, [], [emit.add(same).results[0]])

@@ -13,6 +13,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.control import erase_uncalled, flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
@@ -52,6 +53,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     flatten_branches(main)
     main.update_function_type()
     check_supported(main)
+    keep_reads_inside(main)
 
 
 def _entry(module: ModuleOp, path: Path) -> FuncOp:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
@@ -79,7 +79,10 @@ class _Ranges:
         return found
 
     def _compute(self, value: SSAValue) -> Range:
-        if isinstance(value, BlockArgument) or not isinstance(value, OpResult):
+        if isinstance(value, BlockArgument) and isinstance(value.owner.parent_op(), FuncOp) and isinstance(value.type, IndexType):
+            size = self.shapes.index(value)
+            return size, size
+        if not isinstance(value, OpResult):
             return UNKNOWN
         op = value.op
         if isinstance(op, linalg.ops.IndexOp):

@@ -47,6 +47,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "generalize-named-ops",
         "generalize-tensor-ops",
         "scalars-to-tensors",
+        "require-addressable-sizes",
         "require-equal-sizes",
         "require-maps-inside",
         "require-readable-places",

@@ -92,6 +92,13 @@ CASES: dict[str, tuple[onnx.ModelProto, str]] = {
     "a constant of another rank": (model([op("Add", "x w")], [X, info("w", [3])], w=W), "E0105 .w.: declared as an input of sizes"),
     "a constant of another type": (model([op("Add", "x w")], [X, info("w", [2, 3], D)], w=W), "E0105 .w.: declared as an input of DOUBLE"),
     "an input left out": (model([op("Add", "x -")]), "E0105 .node.: .*input 1"),
+    "an input of a list left out": (model([op("Concat", "x - x", axis=0)]), "E0105 .node.: one of its inputs is missing"),
+    "a size left out of a list": (model([op("Shape", "x", "s"), op("Concat", "s -", axis=0)]), "E0105 .node.: one of its inputs is missing"),
+    "an input that no memory holds": (model([op("Relu", "x")], [info("x", [2**62])]), "E0405 .x.: a tensor of 4611686018427387904 elements"),
+    "a result that no memory holds": (
+        model([op("Pad", "x p")], p=np.array([0, 2**46, 0, 2**46])),
+        "E0405 .node.: a tensor of 2x140737488355331 elements",
+    ),
     "no such value": (model([op("Add", "x q")]), "E0105 .node.: nothing defines 'q'"),
     "an output that nothing defines": (model([op("Relu", "x", "z")]), "E0105 .y."),
     "a missing attribute": (model([op("Concat", "x x")]), "E0105 .node.*axis"),

@@ -84,6 +84,7 @@ class _Check:
         except checker.ValidationError as error:
             text = str(error).splitlines()[0]
             raise FuselineError("E0105", text, node=label, hint="export the model again, or run onnx.checker on it") from error
+        _check_operands(node, defs.get_schema(node.op_type, version, domain), label)
         _check_values(node, domain, label)
 
     def _context(self, domain: str, version: int) -> Any:
@@ -111,6 +112,13 @@ def _plain(node: onnx.NodeProto, domain: str) -> onnx.NodeProto:
         if attribute.t.data_location == TensorProto.EXTERNAL:
             attribute.t.CopyFrom(TensorProto(name="t", data_type=attribute.t.data_type, dims=[0]))
     return out
+
+
+def _check_operands(node: onnx.NodeProto, schema: defs.OpSchema, label: str) -> None:
+    """What the checker leaves out: of a list of operands, none may be missing."""
+    listed = schema.inputs and schema.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+    if listed and "" in node.input[len(schema.inputs) - 1 :]:
+        raise _bad(label, f"one of its {schema.inputs[-1].name} is missing; an operator that takes a list takes no gaps")
 
 
 def _check_values(node: onnx.NodeProto, domain: str, label: str) -> None:

@@ -95,6 +95,7 @@ def _softmax_zero(node: OnnxNode, scores: Tensor) -> Tensor:
         return b.op(arith.AddfOp, acc, s.select(b, some, raised(b, e, peak), b.constant(0.0, element)))
 
     total = with_units(reduce(node, [scores, top], [1], 0.0, counted, dtype=dtype), [1], 2)
+
     def shared(b: Body, e: SSAValue, peak: SSAValue, whole: SSAValue) -> SSAValue:
         nothing = s.compare(b, dtype, "eq", whole, b.constant(0.0, element))
         return s.select(b, nothing, b.constant(OF_NOTHING, element), b.op(arith.DivfOp, raised(b, e, peak), whole))

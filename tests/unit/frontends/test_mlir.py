@@ -32,6 +32,28 @@ def test_the_only_function_becomes_main_and_its_arguments_keep_their_names(tmp_p
     assert set(ctx.symbols) == {"x_0"}
 
 
+ANNOTATED = "func.func @main(%x: tensor<?x4xf32> {ARGUMENT}) -> (tensor<?x4xf32> {RESULT}) { return %x : tensor<?x4xf32> }"
+
+
+@pytest.mark.parametrize("dims", ['["n"]', '["n", 4]', '"n"', "3", '["[\\22sum\\22]", "4"]', '["[1", "4"]', "[]"])
+def test_names_of_sizes_are_one_text_per_dimension(dims: str, tmp_path: Path):
+    with pytest.raises(FuselineError, match="E0302.*@main.*fuseline.dims must be the size of each dimension"):
+        _read(ANNOTATED.replace("ARGUMENT", f"fuseline.dims = {dims}").replace("RESULT", 'fuseline.name = "y"'), tmp_path)
+
+
+def test_names_are_texts(tmp_path: Path):
+    with pytest.raises(FuselineError, match="E0302.*@main.*fuseline.name must be a text"):
+        _read(ANNOTATED.replace("ARGUMENT", 'fuseline.dims = ["n", "4"]').replace("RESULT", "fuseline.name = 3"), tmp_path)
+
+
+@pytest.mark.parametrize("dims", ["[]", '["n"]', "3", '[["n"]]'])
+def test_names_of_sizes_are_one_list_per_result(dims: str, tmp_path: Path):
+    line = f'%y = "tensor.empty"(%n) {{fuseline.dims = {dims}}} : (index) -> tensor<?x4xf32>'
+    text = f"func.func @main(%n: index) -> tensor<?x4xf32> {{\n  {line}\n  return %y : tensor<?x4xf32>\n}}"
+    with pytest.raises(FuselineError, match="E0302.*tensor.empty.*fuseline.dims must be"):
+        _read(text, tmp_path)
+
+
 @pytest.mark.parametrize("others", [IDENTITY.format("", "helper"), IDENTITY.format("private ", "helper")])
 def test_a_function_called_main_wins(others: str, tmp_path: Path):
     main, _ = _read(others + IDENTITY.format("", "main"), tmp_path)

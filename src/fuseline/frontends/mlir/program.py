@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, BlockArgument
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
+from fuseline.frontends.mlir.annotations import check_annotations
 from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.control import erase_uncalled, flatten_branches, inline_calls, join_blocks
 from fuseline.frontends.mlir.readable import keep_reads_inside
@@ -32,6 +33,7 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     except (OSError, UnicodeDecodeError) as error:
         raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
     module = parse_module(text, ctx, path.name)
+    check_annotations(module, path.name)
     main = _entry(module, path)
     main.sym_name = StringAttr("main")
     _take_apart(module, main)

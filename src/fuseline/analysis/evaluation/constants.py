@@ -34,14 +34,8 @@ def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8)."""
-    if dtype.kind == "i":
-        return (
-            np.int64(value & (2**64 - 1) if value >= 2**63 else value).astype(dtype)
-            if value < 2**63
-            else np.uint64(value).view(np.int64).astype(dtype)
-        )
-    return dtype.type(value)
+    """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8, and a product of sizes may leave 64 bits)."""
+    return np.uint64(value % 2**64).view(np.int64).astype(dtype) if dtype.kind == "i" else dtype.type(value)
 
 
 def dense_array(value: DenseIntOrFPElementsAttr) -> Array:

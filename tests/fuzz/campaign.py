@@ -11,49 +11,62 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.case import Case, save_case
-from tests.fuzz.check import Finding
+from tests.fuzz.case import Case, Choices, save_case
+from tests.fuzz.finding import Finding
 from tests.fuzz.generate import make_case
 from tests.fuzz.isolate import Answer, run_isolated
 from tests.fuzz.shrink import shrink
-from tests.fuzz.work import Result, work_case, work_seed
+from tests.fuzz.work import Result, work_case, work_seed, work_seed_fully
 
 Say = Callable[[str], None]
 
 BATCH = 25
+PROGRESS = 30.0
+"""Seconds between two lines that say how far a campaign is."""
+
 HARMLESS = ("generate", "references")
-"""Stages before fuseline runs: what fails there is the references' own failure."""
+"""Stages before fuseline runs: where a child dies or hangs there, a reference did."""
 
 
 @dataclass(slots=True)
 class State:
-    """What a campaign has done: the next seed, counts by outcome and by operator, and the findings."""
+    """What a campaign has done: the next seed, counts by outcome, operator and combination of fusion and numerics, and the findings."""
 
     next_seed: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     operators: Counter[str] = field(default_factory=Counter[str])
+    combinations: Counter[str] = field(default_factory=Counter[str])
     findings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def severe(self) -> int:
-        """How many findings are neither refusals nor known."""
+        """How many findings are no refusals."""
         return sum(1 for finding in self.findings if finding["severe"])
 
     def to_json(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
-        return {"next_seed": self.next_seed, "outcomes": dict(self.outcomes), "operators": dict(self.operators), "findings": self.findings}
+        counts = {"outcomes": dict(self.outcomes), "operators": dict(self.operators), "combinations": dict(self.combinations)}
+        return {"next_seed": self.next_seed, **counts, "findings": self.findings}
+
+    def summary(self) -> str:
+        """One line."""
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
+        return f"{self.outcomes.total()} graphs with {len(self.operators)} operators: {counts}; {self.severe} unexplained"
 
 
 class Campaign:
     """Runs cases and keeps what they show in `folder` (state.json, one .onnx per finding); without a folder nothing is written.
 
     Args:
-        say: takes a line of text as findings turn up.
+        say: takes a line of text as findings turn up, and how far it is every half minute.
+        fully: whether a graph is compiled for every combination of fusion and numerics, not for the one that its seed draws.
         shrinks: whether findings are made small.
+        seconds: the longest time for one graph.
     """
 
-    def __init__(self, folder: Path | None, say: Say, *, shrinks: bool = True, seconds: float = 60.0) -> None:
+    def __init__(self, folder: Path | None, say: Say, *, fully: bool = False, shrinks: bool = True, seconds: float = 60.0) -> None:
         self.folder, self.say, self.shrinks, self.seconds = folder, say, shrinks, seconds
+        self.work = work_seed_fully if fully else work_seed
         self.state = State()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -62,21 +75,26 @@ class Campaign:
     def run(self, first: int | None = None, count: int | None = None, seconds: float | None = None) -> State:
         """Seeds from `first` (default: where the last run stopped) until `count` are done or `seconds` have passed."""
         start, done = time.monotonic(), 0
+        told = start
         self.state.next_seed = self.state.next_seed if first is None else first
         while (count is None or done < count) and (seconds is None or time.monotonic() - start < seconds):
             size = BATCH if count is None else min(BATCH, count - done)
-            for answer in run_isolated(range(self.state.next_seed, self.state.next_seed + size), work_seed, seconds=self.seconds, batch=size):
+            for answer in run_isolated(range(self.state.next_seed, self.state.next_seed + size), self.work, seconds=self.seconds, batch=size):
                 self._take(answer)
             done += size
             self.state.next_seed += size
             self._keep()
+            if time.monotonic() - told > PROGRESS:
+                told = time.monotonic()
+                self.say(f"seed {self.state.next_seed}, {done / (told - start):.1f} a second: {self.state.summary()}")
         return self.state
 
     def _take(self, answer: Answer) -> None:
         finding, result = finding_of(answer)
         if result is not None:
             self.state.operators.update(set(result.op_types))
-        outcome = "right" if finding is None else f"{finding.kind} (known)" if finding.known else finding.kind
+            self.state.combinations.update(result.combinations)
+        outcome = "right" if finding is None else finding.kind
         if (result is not None and result.skipped) or (finding is not None and finding.kind == "reference"):
             outcome, finding = "not comparable", None
         self.state.outcomes[outcome] += 1
@@ -84,23 +102,25 @@ class Campaign:
             self._note(int(answer.item), finding)
 
     def _note(self, seed: int, finding: Finding) -> None:
-        case = make_case(seed) if finding.kind not in ("crash", "hang") or not finding.extra.get("stage", "").startswith("generate") else None
-        if case is not None and self.shrinks and finding.severe:
+        case = make_case(seed)
+        case = case.replace(choices=finding.choices or _choices_at(case.choices, finding.extra.get("stage", "")))
+        if self.shrinks and finding.severe:
             case, finding = shrunk(case, finding, self.seconds)
         signature = signature_of(finding, case)
         if any(other["signature"] == signature for other in self.state.findings):
             return
-        entry = {**asdict(finding), "seed": seed, "severe": finding.severe, "signature": signature, "operators": case.op_types() if case else []}
-        self.state.findings.append(entry)
-        operators = " ".join(case.op_types()) if case is not None else ""
-        self.say(f"seed {seed}: {finding.kind}{' (known)' if finding.known else ''}: {operators}: {finding.detail.strip()[-600:]}")
-        if self.folder is not None and case is not None:
+        entry = {**asdict(finding), "choices": asdict(case.choices), "severe": finding.severe}
+        self.state.findings.append({**entry, "seed": seed, "signature": signature, "operators": case.op_types()})
+        self.say(f"seed {seed}: {finding.kind} at {case.choices.combination}: {' '.join(case.op_types())}: {finding.detail.strip()[-600:]}")
+        if self.folder is not None:
             save_case(case, self.folder / f"{finding.kind}_{seed}.onnx")
 
     def _resume(self, path: Path) -> None:
         if path.exists():
             data = json.loads(path.read_text())
-            self.state = State(data["next_seed"], Counter(data["outcomes"]), Counter(data["operators"]), data["findings"])
+            self.state = State(
+                data["next_seed"], Counter(data["outcomes"]), Counter(data["operators"]), Counter(data["combinations"]), data["findings"]
+            )
 
     def _keep(self) -> None:
         if self.folder is not None:
@@ -113,8 +133,13 @@ def finding_of(answer: Answer) -> tuple[Finding | None, Result | None]:
     """What an answer shows; kind `reference` where a reference died."""
     if not answer.failure:
         return answer.value.finding, answer.value
-    kind = "reference" if answer.stage.split(":")[0] in HARMLESS else answer.failure
+    kind = "reference" if answer.failure != "error" and answer.stage.split(":")[0] in HARMLESS else answer.failure
     return Finding(kind, f"{answer.failure} in {answer.stage}", extra={"stage": answer.stage}), None
+
+
+def _choices_at(choices: Choices, stage: str) -> Choices:
+    """The choices under which a child came to a stage such as `run none/strict`."""
+    return next((one for one in choices.every_combination() if one.combination in stage.split()), choices)
 
 
 def shrunk(case: Case, finding: Finding, seconds: float) -> tuple[Case, Finding]:
@@ -139,11 +164,11 @@ def _head(finding: Finding) -> str:
     return finding.detail.split(":")[0].split(" ")[0] if finding.kind in ("internal", "refused") else ""
 
 
-def signature_of(finding: Finding, case: Case | None) -> str:
+def signature_of(finding: Finding, case: Case) -> str:
     """Findings that look the same are kept once: kind, operators of the shrunk model, and the message without names and numbers."""
     coded = finding.kind in ("traceback", "internal", "refused")
     message = finding.detail.strip().splitlines()[-1] if coded else ""
-    operators = " ".join(case.op_types()) if case is not None and not coded else ""
+    operators = "" if coded else " ".join(case.op_types())
     plain = re.sub(r"[0-9]+", "#", re.sub(r"\[[^]]*\]", "[]", message))
     return f"{finding.kind}|{operators}|{plain[:120]}"
 

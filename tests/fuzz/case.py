@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ Feeds = dict[str, Array]
 
 FUSION = ("default", "none", "aggressive")
 NUMERICS = ("default", "strict", "fast")
+MOST_THREADS = 3
 TARGETS = ("cpu", "cpu:avx2", "cpu:baseline")
 
 _KEY = "fuseline.fuzz"
@@ -35,6 +37,16 @@ class Choices:
     target: str = "cpu"
     saved: bool = False
     sizes: str = ""
+
+    @property
+    def combination(self) -> str:
+        """The levels of fusion and numerics, as `none/strict`."""
+        return f"{self.fusion}/{self.numerics}"
+
+    def every_combination(self) -> Iterator[Choices]:
+        """These choices under every level of fusion and numerics, on 1 to 3 threads in turn."""
+        for index, (fusion, numerics) in enumerate(product(FUSION, NUMERICS)):
+            yield replace(self, fusion=fusion, numerics=numerics, threads=1 + (self.threads + index) % MOST_THREADS)
 
 
 @dataclass(frozen=True, slots=True)

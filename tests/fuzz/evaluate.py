@@ -105,12 +105,13 @@ class NodeRunner:
                 results = self.session.run(None, feeds)
         except ort_failures() as error:
             raise Rejected(f"{self.node.op_type}: {str(error)[:300]}") from error
-        return [_plain(result) for result in results]
+        return [plain(result) for result in results]
 
 
-def _plain(result: Any) -> Any:
+def plain(result: Any) -> Any:
+    """A result as an array (strings as objects), a list of such, or None."""
     if isinstance(result, list):
-        return [_plain(item) for item in result]  # pyright: ignore[reportUnknownVariableType]
+        return [plain(item) for item in result]  # pyright: ignore[reportUnknownVariableType]
     if result is None:
         return None
     array = np.asarray(result)

@@ -114,8 +114,10 @@ class Graph:
         return random_array(self.rng, dtype, shape, self.wild)
 
     def new_dims(self, rank: int) -> list[int | str]:
-        """Sizes of a new input: small numbers, 1 and symbols (0 only as the size of a symbol: a declared 0 is not one)."""
+        """Sizes of a new input: small numbers, 1 and symbols; rarely 0."""
         symbols = list(self.setting.symbols)
+        if self.chance(0.01):
+            return [self.choose([0, 2, 3]) for _ in range(rank)]
         pool: list[int | str] = [1, 2, 3, 4, 5, 8, self.number(1, 17), 16, *symbols, *symbols, *symbols]
         return [self.choose(pool) for _ in range(rank)]
 

@@ -22,7 +22,7 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an item: `value` where it was answered, else `failure` (`crash` or `hang`) in `stage`."""
+    """What became of an item: `value` where it was answered, else `failure` in `stage`: `crash`, `hang`, or `error` for an exception of `work`."""
 
     item: Any
     value: Any = None
@@ -96,7 +96,7 @@ def _failure(message: Any, pid: int, late: bool, stage: str) -> tuple[str, str]:
     if late:
         return "hang", stage
     if message is not None:
-        return "crash", f"{stage}: {message[1]}"
+        return "error", f"{stage}: {message[1]}"
     _, status = os.waitpid(pid, 0)
     return "crash", f"{stage}: signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"{stage}: exit"
 

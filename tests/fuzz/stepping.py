@@ -28,8 +28,20 @@ EXACT = frozenset(
 DIVIDED = frozenset({"QuantizeLinear"})
 """Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs are not."""
 
-COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu GridSample LogSoftmax Mish Resize Selu Sinh Softplus Swish Tan Upsample".split())
+COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu If LogSoftmax Loop Mish Scan Selu Sinh Softplus Swish Tan".split())
 """Operators that subtract inside, where they are written out as others: results have an error relative to the operands, or to 1."""
+
+RESAMPLED = frozenset({"GridSample", "Resize", "Upsample"})
+"""Operators that count places along a dimension, of which the fractions are weights: an error relative to the operands times a size."""
+
+SCALED = frozenset({"Resize", "Upsample"})
+"""Operators whose operands after the first say what is done: noise would make them other operators."""
+
+RANGED = frozenset({"DynamicQuantizeLinear"})
+"""Operators that read the range of their operand: noise that every element has for itself leaves the range of many elements as it is."""
+
+PLACES = 8.0
+"""A usual size of dimensions here."""
 
 EPSILON = {F64: 2.0**-50, F32: 2.0**-22, F16: 2.0**-10, BF16: 2.0**-7}
 """Relative noise: about two roundings."""
@@ -56,7 +68,9 @@ class Stepper:
             noisy = rng is not None and node.op_type not in EXACT
             given = [values[name] for name in names]
             if rng is not None and (noisy or node.op_type in DIVIDED):
-                given = [_noisy(array, rng, scale) for array in given]
+                given = [array if at and node.op_type in SCALED else _noisy(array, rng, scale) for at, array in enumerate(given)]
+            if rng is not None and node.op_type in RANGED:
+                given = [_moved(array, rng, scale) for array in given]
             results = self._runner(index, node, names, given).run(given)
             for name, result in zip([name for name in node.output if name], results, strict=True):
                 values[name] = _noisy(result, rng, scale, _size(node, given)) if rng is not None and noisy else result
@@ -95,10 +109,18 @@ def reads(node: onnx.NodeProto) -> list[str]:
 
 def _size(node: onnx.NodeProto, given: list[Any]) -> float:
     """How large an error inside a composite operator is, in roundings of 1; 0 for others."""
-    if node.op_type not in COMPOSITE or not given[0].size:
+    if node.op_type not in COMPOSITE | RESAMPLED:
         return 0.0
+    floats = [array.astype(np.float64) for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
     with np.errstate(all="ignore"):
-        return float(np.nan_to_num(np.max(np.abs(given[0].astype(np.float64))), nan=1.0, posinf=1.0)) + 1.0
+        largest = max((float(np.nan_to_num(np.max(np.abs(array), initial=0.0), nan=1.0, posinf=1.0)) for array in floats), default=0.0)
+    return (largest + 1.0) * (PLACES if node.op_type in RESAMPLED else 1.0)
+
+
+def _moved(array: Array, rng: np.random.Generator, scale: float) -> Array:
+    """All elements with the same noise, relative to the largest."""
+    largest = np.max(np.abs(array.astype(np.float64)), initial=0.0)
+    return np.asarray(array + scale * EPSILON[array.dtype] * rng.uniform(-1, 1) * largest).astype(array.dtype)
 
 
 def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0) -> Any:

@@ -27,6 +27,9 @@ RIGHT = {
     "statistics_of_a_norm_of_doubles": "(double[N,2] x) => (double[?,?] y, float[?,?] m) <double[2] w = {1,2}> { y, m = LayerNormalization (x, w) }",
     "an_input_that_is_an_output": "(float[2,N,3] x) => (float[?,?,?] y, float[?,?,?] x) { y = Neg (x) }",
     "softplus_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Softplus (z) }",
+    "a_size_times_a_number_leaves_64_bits": "(float[3,N,N] x) => (int64 y) <int64 c = {-7425366619139589192}> { s = Size (x)  y = Mul (s, c) }",
+    "a_branch_that_cancels": "(float[N,M] x, bool c) => (float[?,?] y) { y = If (c) <then_branch = t () => (float[?,?] a) "
+    "{ h = Tanh (x)  a = Sub (h, x) }, else_branch = e () => (float[?,?] b) { b = Identity (x) }> }",
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",
 }
 

@@ -18,7 +18,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.check import check
 from tests.fuzz.generate import make_case
 from tests.fuzz.isolate import run_isolated
-from tests.fuzz.recipe import RECIPES
+from tests.fuzz.recipes import RECIPES
 from tests.fuzz.shrink import shrink
 
 GRAPHS, PARTS = 300, 6

@@ -1,39 +1,13 @@
-"""Recipes by group; importing this fills the table."""
+"""Recipes by group: importing this imports every module here, which fills the table."""
 
 from __future__ import annotations
 
-from tests.fuzz.recipes import (
-    casts,
-    contraction,
-    control_flow,
-    convolution,
-    elementwise,
-    indexing,
-    movement,
-    normalization,
-    quantization,
-    recurrent,
-    reductions,
-    resampling,
-    sequences,
-    shape_values,
-    strings,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-GROUPS = (
-    casts,
-    contraction,
-    control_flow,
-    convolution,
-    elementwise,
-    indexing,
-    movement,
-    normalization,
-    quantization,
-    recurrent,
-    reductions,
-    resampling,
-    sequences,
-    shape_values,
-    strings,
-)
+from tests.fuzz.recipe import RECIPES
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["RECIPES"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.fuzz.exclusions import exclude
 from tests.fuzz.graph import Graph
 from tests.fuzz.recipe import recipe
-from tests.fuzz.tensors import BOOL, F16, F32, FLOATS, I8, I16, I32, I64, INTEGERS, NUMBERS, U8, U16, U32, U64, Value
+from tests.fuzz.tensors import BOOL, F64, FLOATS, I8, I16, I32, I64, INTEGERS, NUMBERS, U8, U16, U32, U64, Value, is_float
 
 SIGNED = (*FLOATS, I8, I16, I32, I64)
 
@@ -26,8 +27,10 @@ def later_unary(g: Graph, op: str) -> None:
 
 @recipe("HardSwish", since=14, weight=0.7)
 def hard_swish(g: Graph, op: str) -> None:
-    """Not in f64, where onnxruntime takes the nearest f32 for a sixth."""
-    g.add(op, g.pick((F32, F16)))
+    """One operand, no attribute."""
+    x = g.pick(FLOATS)
+    exclude("hard-swish-of-doubles", x.dtype == F64)
+    g.add(op, x)
 
 
 @recipe("Neg", "Abs", "Sign", "Identity", weight=0.7)
@@ -56,17 +59,21 @@ def with_alpha(g: Graph, op: str) -> None:
 
 @recipe("Selu", "HardSigmoid", "Shrink", weight=0.4)
 def with_two(g: Graph, op: str) -> None:
-    """One operand and two numbers; onnxruntime shrinks f64 in f32, and integers by whole numbers only alike."""
+    """One operand and two numbers."""
     first, second = {"Selu": ("alpha", "gamma"), "HardSigmoid": ("alpha", "beta"), "Shrink": ("lambd", "bias")}[op]
-    x = g.pick((F32, F16, *INTEGERS) if op == "Shrink" else FLOATS)
-    parts = 1 if x.dtype in INTEGERS else 4
+    x = g.pick((*FLOATS, *INTEGERS) if op == "Shrink" else FLOATS)
+    exclude("shrink-of-doubles", op == "Shrink" and x.dtype == F64)
+    parts = g.choose([1, 4])
+    exclude("integers-shrunk-by-fractions", parts > 1 and x.dtype in INTEGERS)
     g.add(op, x, **{first: float(g.number(1, 6)) / parts, second: float(g.number(1, 6)) / parts})
 
 
 @recipe("Gelu", since=20)
 def gelu(g: Graph, op: str) -> None:
-    """Exact or by tanh; not of f64, where onnxruntime has the constants in f32."""
-    g.add(op, g.pick((F32, F16)), approximate=g.choose(["none", "tanh"]))
+    """Exact or by tanh."""
+    x = g.pick(FLOATS)
+    exclude("gelu-of-doubles", x.dtype == F64)
+    g.add(op, x, approximate=g.choose(["none", "tanh"]))
 
 
 @recipe("Swish", since=24)
@@ -96,6 +103,7 @@ def division(g: Graph, op: str) -> None:
 
 
 def _nonzero(g: Graph, y: Value) -> Value:
+    """`y` where it divides integers (and floats) without a trap, else such a weight: see the exclusion `division-by-0-or-minus-1`."""
     if y.every(lambda array: (array != 0).all() and not (array == -1).any()):
         return y
     array = g.contents(y.dtype, (y.shape[-1],) if y.rank and y.fixed(-1) else ())
@@ -183,7 +191,8 @@ def clip(g: Graph, op: str) -> None:
     x = g.pick(NUMBERS if g.opset >= 12 else FLOATS)
     scale = 3 if x.dtype in INTEGERS else 1
     low = max(low * scale, 0) if x.dtype in (U8, U16, U32, U64) else low * scale
-    bounds = [g.constant(np.asarray(np.asarray(bound).astype(x.dtype))) if g.wild or g.chance(0.8) else None for bound in (low, max(high, 0) * scale)]
+    bounds = [g.constant(np.asarray(np.asarray(bound).astype(x.dtype))) if g.chance(0.8) else None for bound in (low, max(high, 0) * scale)]
+    exclude("infinity-clipped-by-nothing", None in bounds and not x.every(lambda a: not is_float(a.dtype) or not np.isinf(a).any()))
     while bounds and bounds[-1] is None:
         bounds.pop()
     g.add(op, x, *bounds)
@@ -191,9 +200,9 @@ def clip(g: Graph, op: str) -> None:
 
 @recipe("BitShift", since=11, weight=0.4)
 def shift(g: Graph, op: str) -> None:
-    """By less than the width."""
+    """By up to more than the width."""
     x = g.pick([U8, U16, U32, U64])
-    amounts = g.rng.integers(0, x.dtype.itemsize * 8, x.shape[-1:] if x.rank and x.fixed(-1) else ())
+    amounts = g.rng.integers(0, x.dtype.itemsize * 8 + 2, x.shape[-1:] if x.rank and x.fixed(-1) else ())
     g.add(op, x, g.constant(amounts.astype(x.dtype)), direction=g.choose(["LEFT", "RIGHT"]))
 
 

@@ -59,7 +59,7 @@ def gather_nd(g: Graph, op: str) -> None:
 
 @recipe("ScatterElements", since=11, weight=0.8)
 def scatter_elements(g: Graph, op: str) -> None:
-    """Each place at most once without a reduction; any with one."""
+    """Each place at most once without a reduction (the exclusion `written-twice`); any with one."""
     x = g.pick((F32, F64, I32, I64), lambda v: v.rank > 0 and v.static and min(v.shape) > 0)
     axis = axis_of(g, x) % x.rank
     shape = tuple(g.number(1, size) for size in x.shape)
@@ -79,7 +79,7 @@ def _columns(g: Graph, shape: Shape, axis: int, size: int, *, unique: bool) -> n
 
 @recipe("ScatterND", since=11, weight=0.8)
 def scatter_nd(g: Graph, op: str) -> None:
-    """Rows or elements."""
+    """Rows or elements, each at most once without a reduction (the exclusion `written-twice`)."""
     x = g.pick((F32, F64, I32, I64), lambda v: v.rank > 0 and min(min(s) for s in v.shapes) > 0 and all(v.fixed(a) for a in range(1, v.rank)))
     depth = g.number(1, x.rank)
     space = [_least(x, a) for a in range(depth)]
@@ -113,8 +113,8 @@ def compress(g: Graph, op: str) -> None:
 
 @recipe("NonZero", since=9, weight=0.3)
 def nonzero(g: Graph, op: str) -> None:
-    """Sizes that only the run knows. Not of scalars, for which onnxruntime does not follow the standard."""
-    g.add(op, g.pick((F32, BOOL, I64, I32), lambda v: v.rank > 0))
+    """Sizes that only the run knows."""
+    g.add(op, g.pick((F32, BOOL, I64, I32)))
 
 
 @recipe("Unique", since=11, weight=0.3)

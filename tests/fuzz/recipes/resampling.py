@@ -42,7 +42,7 @@ def resize(g: Graph, op: str) -> None:
 
 
 def _scale(g: Graph, x: Value, axis: int) -> float:
-    """One that gives a whole number of pixels: else the peers differ on which size places are counted in."""
+    """One that gives a whole number of pixels (the exclusion `resize-to-a-part-of-a-pixel`)."""
     return g.choose([f for f in (0.5, 1.0, 2.0, 1.5, 3.0) if all(shape[axis] * f % 1 == 0 for shape in x.shapes)])
 
 

@@ -1,0 +1,155 @@
+"""What onnxruntime without optimisations and the interpreter in float64 say of a case, and whether a program agrees with both."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fuseline.api import shape_option
+from fuseline.errors import FuselineError
+from fuseline.ir.context import new_context
+from fuseline.pipeline import read_program
+from fuseline.targets.interpreter import Interpreter
+from tests.fuzz.case import Case, Feeds
+from tests.fuzz.compare import SAMPLES, close, explained, form_problem, worst
+from tests.fuzz.evaluate import Rejected, ort_failures, ort_session, plain
+from tests.fuzz.finding import Finding
+from tests.fuzz.stepping import Stepper
+from tests.fuzz.tensors import F32, is_float
+
+
+def bounds(case: Case) -> dict[str, str]:
+    """The bounds of a case's symbols by name; none where they are the usual ones."""
+    symbols = {dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+    return {name: case.choices.sizes for name in symbols if case.choices.sizes}
+
+
+class References:
+    """What onnxruntime and the interpreter in float64 say, and what noise says where those are not enough.
+
+    Raises Rejected where neither onnxruntime nor ONNX's reference runs the model.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.stepper = case, Stepper(case.model)
+        self.names = [output.name for output in case.model.graph.output]
+        self.ort = self._ort_outputs()
+        self._samples: dict[int, Sequence[Mapping[str, Any]]] = {}
+        self._interpreter: Interpreter | None = None
+        self._doubles: dict[int, Mapping[str, Any] | Finding] = {}
+        self._judged: dict[tuple[int, str], Finding | None] = {}
+
+    def _ort_outputs(self) -> list[Mapping[str, Any]]:
+        """The whole model in onnxruntime; node by node where it has no kernel for one."""
+        try:
+            session = ort_session(self.case.model)
+            return [dict(zip(self.names, map(plain, session.run(self.names, feeds)), strict=True)) for feeds in self.case.feeds]
+        except ort_failures():
+            values = [self.stepper.run(feeds) for feeds in self.case.feeds]
+            return [{name: found[name] for name in self.names} for found in values]
+
+    def judge(self, runs: Sequence[Mapping[str, Any]], loose: float = 1.0) -> Finding | None:
+        """The first output that neither agrees with both references nor is explained by rounding, of which there may be `loose` times as much."""
+        for index, ours in enumerate(runs):
+            for name in self.names:
+                found = self._judge_output(index, name, ours.get(name), loose)
+                if found is not None:
+                    return found
+        return None
+
+    def _judge_output(self, index: int, name: str, ours: Any, loose: float) -> Finding | None:
+        theirs = self.ort[index][name]
+        problem = form_problem(ours, theirs)
+        if isinstance(theirs, list) or theirs is None:
+            return Finding("wrong", f"{name}: {problem}", name) if problem else None
+        if not problem and close(ours, theirs, theirs.dtype, loose):
+            return self._judge_interpreter(index, name)
+        if problem and (ours is None or ours.dtype != theirs.dtype):
+            return self._wrong(index, name, problem, ours)
+        if explained(ours, [sample[name] for sample in self._noisy_runs(index)], theirs.dtype, 3.0 * loose):
+            return None
+        return self._wrong(index, name, problem or worst(ours, theirs), ours)
+
+    def _judge_interpreter(self, index: int, name: str) -> Finding | None:
+        """Whether the interpreter agrees with onnxruntime: the same for every program, so it is asked once."""
+        if (index, name) not in self._judged:
+            self._judged[index, name] = self._compare_interpreter(index, name)
+        return self._judged[index, name]
+
+    def _compare_interpreter(self, index: int, name: str) -> Finding | None:
+        double, theirs = self._double(index), self.ort[index][name]
+        if isinstance(double, Finding):
+            return double
+        value, dtype = np.asarray(double[name]), theirs.dtype
+        if self.case.wild and is_float(dtype) and value.shape == theirs.shape:  # what overflows in fewer bits does not in 64
+            value = np.where(np.isfinite(theirs.astype(np.float64)), value, theirs)
+        if value.shape == theirs.shape and close(value, theirs, dtype, 2.0):
+            return None
+        if explained(value, [sample[name] for sample in self._noisy_runs(index)], dtype):
+            return None
+        return Finding(
+            "interpreter", f"run {index}, {name}: the interpreter in float64 {worst(value, theirs)}, which is onnxruntime's and ours", name
+        )
+
+    def _double(self, index: int) -> Mapping[str, Any] | Finding:
+        """The interpreter's outputs with every float in 64 bits, or what became of it."""
+        if index not in self._doubles:
+            self._doubles[index] = self._interpreted(self.case.feeds[index])
+        return self._doubles[index]
+
+    def _interpreted(self, feeds: Feeds) -> Mapping[str, Any] | Finding:
+        try:
+            if self._interpreter is None:
+                ctx = new_context()
+                shapes = {name: shape_option(text) for name, text in bounds(self.case).items()}
+                self._interpreter = Interpreter(read_program(self.case.model, ctx, shapes), ctx.resources, double=True)
+            with np.errstate(all="ignore"):
+                return self._interpreter.run(feeds)
+        except FuselineError as error:
+            return Finding("interpreter", f"the interpreter refuses: {error}")
+        except Exception:  # noqa: BLE001
+            return Finding("interpreter", traceback.format_exc(limit=-4))
+
+    def _noisy_runs(self, index: int) -> Sequence[Mapping[str, Any]]:
+        """Results of noisy runs, and of one without noise."""
+        if index not in self._samples:
+            rng, feeds = np.random.default_rng(self.case.seed + index), self.case.feeds[index]
+            found = [self.stepper.run(feeds)]
+            for k in range(SAMPLES):
+                try:
+                    found.append(self.stepper.run(feeds, rng, scale=(1.0, 2.0)[k % 2]))
+                except Rejected:
+                    continue
+            self._samples[index] = found
+        return self._samples[index]
+
+    def _wrong(self, index: int, name: str, detail: str, ours: Any) -> Finding:
+        """A wrong result, with what the others say about it."""
+        return Finding("wrong", f"run {index}, {name}: {detail}; agree with us: {self._votes(index, name, ours) or 'none'}", name)
+
+    def _votes(self, index: int, name: str, ours: Any) -> str:
+        votes = {"float64 interpreter": self._vote_double, "onnx.reference": self._vote_reference}
+        return ", ".join(who for who, vote in votes.items() if vote(index, name, ours))
+
+    def _vote_double(self, index: int, name: str, ours: Any) -> bool:
+        double = self._double(index)
+        return not isinstance(double, Finding) and _agrees(ours, np.asarray(double[name]))
+
+    def _vote_reference(self, index: int, name: str, ours: Any) -> bool:
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            with np.errstate(all="ignore"):
+                found: Any = ReferenceEvaluator(self.case.model).run([name], dict(self.case.feeds[index]))
+        except Exception:  # noqa: BLE001
+            return False
+        return _agrees(ours, np.asarray(found[0]))
+
+
+def _agrees(ours: Any, other: Any) -> bool:
+    if ours is None or ours.shape != other.shape:
+        return False
+    return close(ours, other, ours.dtype if is_float(ours.dtype) else (F32 if is_float(other.dtype) else ours.dtype), 100.0)

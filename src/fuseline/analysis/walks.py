@@ -1,6 +1,7 @@
 """Reductions whose terms are neutral but for a few, or follow from an order: made in one walk over what they combine, not as they are written.
 
 scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)        (or any op that combines in any order)
+          out[.., i, ..] = the last element[.., e, ..] of those with place[.., e, ..] == i, init where there is none
 rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        (or no more than a limit)
 """
 
@@ -20,11 +21,12 @@ _EQUAL, _SIGNED_LESS = 0, 2
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop; else `neutral`."""
+    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop; else `neutral`. Without a
+    neutral element it puts `element` in the place of what is there."""
 
     root: StructuredOp
     element: SSAValue
-    neutral: SSAValue
+    neutral: SSAValue | None
     place: SSAValue
     scattered: int
 
@@ -75,9 +77,11 @@ def _term(view: StructuredOp, total: SSAValue) -> SSAValue | None:
 
 def scatter_of(view: StructuredOp) -> Scatter | None:
     """The scatter that `view` is; it must have one result and one reduction loop."""
-    term = _term(view, yielded(view.op)[0])
+    total = yielded(view.op)[0]
+    replaced = _replaced(view, total)
+    term = total if replaced else _term(view, total)
     select = term.owner if term is not None else None
-    if not isinstance(select, arith.SelectOp) or splat_value(select.rhs) is None:
+    if not isinstance(select, arith.SelectOp) or not (replaced or splat_value(select.rhs) is not None):
         return None
     hit = select.cond.owner
     if not isinstance(hit, arith.CmpiOp) or hit.predicate.value.data != _EQUAL:
@@ -86,8 +90,14 @@ def scatter_of(view: StructuredOp) -> Scatter | None:
         loop = _loop(index)
         moving = loops_behind(view, place) | loops_behind(view, select.lhs)
         if loop in view.parallel and loop not in moving and view.reduction[0] in moving:
-            return Scatter(view, select.lhs, select.rhs, place, loop)
+            return Scatter(view, select.lhs, None if replaced else select.rhs, place, loop)
     return None
+
+
+def _replaced(view: StructuredOp, total: SSAValue) -> bool:
+    """Whether `total` is the running result or something that does not depend on it."""
+    select, accumulator = total.owner, view.body.args[-1]
+    return isinstance(select, arith.SelectOp) and select.rhs is accumulator and len(list(accumulator.uses)) == 1
 
 
 def _loop(value: SSAValue) -> int | None:

@@ -16,6 +16,12 @@ SCATTER = """%i = linalg.index 0 : index
   %s = arith.addf %a2, %v : f32
   linalg.yield %s : f32"""
 
+LAST = """%i = linalg.index 0 : index
+  %ic = arith.index_cast %i : index to i64
+  %hit = arith.cmpi eq, %ic, %a0 : i64
+  %v = arith.select %hit, %a1, %a2 : f32
+  linalg.yield %v : f32"""
+
 RANK = """%i = linalg.index 0 : index
   %j = linalg.index 1 : index
   %first = arith.cmpi slt, %j, %i : index
@@ -48,6 +54,25 @@ def test_a_scatter(change: tuple[str, str]):
     assert (found.element, found.place, found.scattered) == (view.body.args[1], view.body.args[0], 0)
     assert found.neutral is next(op for op in view.body.ops if op.name == "arith.constant").results[0]
     assert found.root is view
+
+
+def test_a_scatter_that_replaces():
+    view = _scatter(LAST)
+    found = walk_of(view)
+    assert isinstance(found, Scatter) and found.neutral is None
+    assert (found.element, found.place, found.scattered) == (view.body.args[1], view.body.args[0], 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("select %hit, %a1, %a2", "select %hit, %a2, %a1"),
+        ("%hit = arith.cmpi eq", "%hit = arith.cmpi ne"),
+        ("select %hit, %a1, %a2", "select %hit, %a2, %a2"),
+    ],
+)
+def test_what_replaces_something_else_is_no_scatter(change: tuple[str, str]):
+    assert walk_of(_scatter(LAST.replace(*change))) is None
 
 
 def test_a_scatter_without_a_cast_of_the_index():

@@ -13,6 +13,8 @@ from onnx.reference import ReferenceEvaluator
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.native import native
+from tests.one_node import feeds_of, one_node
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(17)
@@ -184,3 +186,20 @@ def test_windows_that_overlap_run_on_the_host(attributes: dict[str, list[int]]):
     spans = [(2 - 1) * attributes.get("dilations", [1, 1])[0] + 1, (4 - 1) * attributes.get("dilations", [1, 1])[1] + 1]
     counts = [(size + pads[i] + pads[2 + i] - span) // attributes["strides"][i] + 1 for i, (size, span) in enumerate(zip((6, 8), spans, strict=True))]
     check("Col2Im", {"x": floats(2, 3 * 8, counts[0] * counts[1])}, COLUMNS, "x image block", host_ops=1, **attributes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint16", "int64", "bool"])
+def test_the_last_update_of_each_place_stays_in_every_type(dtype: str):
+    """Many updates of few places; the same bits as in NumPy, NaN and infinities too."""
+    rng = np.random.default_rng(3)
+    data, updates = ((rng.standard_normal(shape) * 9).astype(dtype) for shape in ((7, 5), (40, 5)))
+    if data.dtype.kind == "f":
+        updates.reshape(-1)[::7] = np.resize([np.nan, np.inf, -np.inf, -0.0], updates.reshape(-1)[::7].shape)
+    at = rng.integers(-7, 7, (40, 1))
+    wanted = data.copy()
+    for row, update in zip(at[:, 0], updates, strict=True):
+        wanted[row] = update
+    model = one_node("ScatterND", [data, at, updates])
+    for (found,) in native(model, feeds_of([data, at, updates])):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)

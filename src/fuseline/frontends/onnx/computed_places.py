@@ -1,6 +1,7 @@
 """Scatters to places that are computed: a reduction over the updates, of which every element of the result takes those that name it.
 
-    total[i] = sum over e of (place[e] == i ? update[e] : 0)
+    total[i] = sum over e of (place[e] == i ? update[e] : 0)          or, where updates replace what is there,
+    out[i]   = the last update[e] of those with place[e] == i
 
 Written so, any target can run it; the CPU makes it in one walk over the updates (`analysis/walks.py`). Places outside are moved to the nearest end,
 as by Gather: a program must not write outside of its tensors whatever it is fed.
@@ -36,6 +37,10 @@ REDUCTIONS: dict[str, tuple[Callable[[np.dtype[Any]], float | int], Scalar]] = {
 """What a reduction starts from, and how it combines."""
 
 
+KEPT_AS_THEY_ARE = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
+"""Kinds and bytes of elements that a running result keeps as the tensor has them; of others the numbers of the updates are scattered."""
+
+
 @dataclass(frozen=True)
 class Places:
     """Where updates go along `axis` of a result of `size` elements there: to `place(b, *elements)`, an index made of the elements of `operands`.
@@ -50,24 +55,43 @@ class Places:
         """The updates (None: the number of each along `axis`) that each element of the result gets, combined."""
         dtype = INDEX_DTYPE if updates is None else accumulator(updates.dtype)
         start, combine = REDUCTIONS[reduction]
-        given = [*self.operands, *([updates] if updates is not None else [])]
-        last, axis = given[0].rank, self.axis
-        dims = (*given[0].dims[:axis], self.size, *given[0].dims[axis + 1 :], given[0].dims[axis])
-        loops = [last if i == axis else i for i in range(last)]
+        last = self.operands[0].rank
 
         def body(b: Body, *elements: SSAValue) -> SSAValue:
-            hit = b.op(arith.CmpiOp, s.loop_index(b, axis), self.place(b, *elements[: len(self.operands)]), "eq")
+            hit = self._hit(b, elements)
             if updates is None:
                 value = b.op(arith.IndexCastOp, s.loop_index(b, last), mlir_element(INDEX_DTYPE))
             else:
                 value = s.convert(b, elements[-2], updates.dtype, dtype)
             return combine(b, dtype, elements[-1], s.select(b, hit, value, b.constant(start(dtype), mlir_element(dtype))))
 
-        return reduce(node, [view(t, dims, loops) for t in given], [last], start(dtype), body, dtype=dtype)
+        given = [*self.operands, *([updates] if updates is not None else [])]
+        return reduce(node, self._spread(given), [last], start(dtype), body, dtype=dtype)
+
+    def replacing(self, node: OnnxNode, data: Tensor, updates: Tensor) -> Tensor:
+        """`data` with the last update of each place there."""
+        last = self.operands[0].rank
+
+        def body(b: Body, *elements: SSAValue) -> SSAValue:
+            return s.select(b, self._hit(b, elements), elements[-2], elements[-1])
+
+        return reduce(node, self._spread([*self.operands, updates]), [last], data, body, dtype=data.dtype)
+
+    def _hit(self, b: Body, elements: Sequence[SSAValue]) -> SSAValue:
+        """Whether an update goes to the element of the result that the loops are at."""
+        return b.op(arith.CmpiOp, s.loop_index(b, self.axis), self.place(b, *elements[: len(self.operands)]), "eq")
+
+    def _spread(self, given: Sequence[Tensor]) -> list[Tensor]:
+        """The operands in the space of the reduction, whose last loop runs over the updates."""
+        last, axis = given[0].rank, self.axis
+        dims = (*given[0].dims[:axis], self.size, *given[0].dims[axis + 1 :], given[0].dims[axis])
+        return [view(t, dims, [last if i == axis else i for i in range(last)]) for t in given]
 
 
 def scattered_at(node: OnnxNode, data: Tensor, places: Places, updates: Tensor, reduction: str) -> Tensor:
     """`data` with the updates at their places; of several at one place the last one counts where they are not combined."""
+    if reduction == "none" and data.dtype.kind in KEPT_AS_THEY_ARE and data.dtype.itemsize in KEPT_AS_THEY_ARE[data.dtype.kind]:
+        return places.replacing(node, data, updates)
     if reduction == "none":
         return _latest(node, data, places.combined(node, None, "max"), updates, places.axis)
     total = places.combined(node, updates, reduction)

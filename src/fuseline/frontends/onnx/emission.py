@@ -101,13 +101,14 @@ def reduce(
     node: OnnxNode,
     operands: Sequence[Tensor],
     axes: Sequence[int],
-    start: float | int,
+    start: float | int | Tensor,
     body: ElementBody,
     *,
     dtype: DType,
     keep: bool = False,
 ) -> Tensor:
-    """Reduce `axes` of the operands' common space: `body(b, *elements, accumulator)`, from `start`, in `dtype`.
+    """Reduce `axes` of the operands' common space: `body(b, *elements, accumulator)`, from `start` (a number, or a tensor of the result's sizes), in
+    `dtype`.
 
     With `keep` the answer is a view with the reduced dimensions as ones.
     """
@@ -121,7 +122,7 @@ def reduce(
         collected = _Operands(node, len(dims))
         for t in (solid, *operands[1:]):
             collected.add(t, loops_of(t.dims, dims))
-    init = filled(node, start, [dims[axis] for axis in kept], dtype)
+    init = node.ssa(start) if isinstance(start, Tensor) else filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
     loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]  # a unit axis that nothing follows is no loop
     op = node.emit.generic(

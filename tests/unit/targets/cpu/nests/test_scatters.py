@@ -12,6 +12,8 @@ from .generics import empty, fill, function, generic, tensor
 from .texts import build, check, parse
 
 SUM, PRODUCT, MAXIMUM, MINIMUM = ("addf", "0.0"), ("mulf", "1.0"), ("maximumf", "0xFF800000"), ("minimumf", "0x7F800000")
+LAST = ("last", "0.0")
+"""The last update replaces what is there."""
 
 
 def scatter(
@@ -33,6 +35,8 @@ def scatter(
 %neutral = arith.constant {combine[1]}{"" if element == "i1" else f" : {element}"}
 %v = arith.select %hit, {value}, %neutral : {element}
 %t = arith.{combine[0]} %o0, %v : {element}"""
+    if combine[0] == "last":
+        body = "\n".join(body.splitlines()[:-3]) + f"\n%t = arith.select %hit, {value}, %o0 : {element}"
     maps = [f"d{rank}" if shared else read, read, loops]
     op = generic("%y", [("%p", p), ("%u", u)], [("%f", t)], maps, "p" * rank + "r", body, [("%t", element)])
     names = sorted({s for s in (*shape, updates) if isinstance(s, str)})
@@ -45,6 +49,18 @@ def scatter(
 def test_along_any_axis(shape: tuple[int, ...], axis: int, shared: bool) -> None:
     """Of places from -9 to 9 some are outside."""
     check(scatter(shape, axis, 11, shared=shared), family="scatter")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 2), ((33,), 0), ((70,), 0)])
+def test_the_last_of_several_stays(shape: tuple[int, ...], axis: int, shared: bool) -> None:
+    """Of 40 updates several go to one place."""
+    check(scatter(shape, axis, 40, LAST, start="2.5", shared=shared), family="scatter")
+
+
+@pytest.mark.parametrize("element", ["i64", "i8"])
+def test_the_last_of_several_integers_stays(element: str) -> None:
+    check(scatter((9, 21), 0, 15, ("last", "3"), element=element), family="scatter")
 
 
 @pytest.mark.parametrize("combine", [SUM, PRODUCT, MAXIMUM, MINIMUM])

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import math
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
-from fuseline.ir.dim import Dim, mul, product
+from fuseline.analysis.walks import Rank, Scatter, scan_of, walk_of
+from fuseline.ir.dim import Dim, mul, product, upper_bound
 
 TRANSCENDENTAL_OPS = 10
 """Arithmetic operations that one exp, tanh, erf or the like counts for: the length of its polynomial."""
 
+ASSUMED_LEVELS = 10
+"""Levels of merging of a row whose length has no bound."""
+
 
 def flops(op: Operation, shapes: ShapeAnalysis) -> Dim:
-    """Arithmetic operations of a structured op (a multiply-add is two); 0 for anything that only moves data."""
-    return mul(product(StructuredOp(op).loops(shapes)), operations(op)) if is_generic(op) else 0
+    """Arithmetic operations of a structured op (a multiply-add is two); 0 for anything that only moves data.
+
+    A scan, scatter or rank counts as the walk that makes it, not as the reduction it is written as.
+    """
+    if not is_generic(op):
+        return 0
+    view = StructuredOp(op)
+    extents = view.loops(shapes)
+    walked = _walked_flops(view, extents)
+    return mul(product(extents), operations(op)) if walked is None else walked
+
+
+def _walked_flops(view: StructuredOp, extents: Sequence[Dim]) -> Dim | None:
+    form = walk_of(view) or scan_of(view, extents)
+    if form is None:
+        return None
+    if isinstance(form, Rank):  # rows are sorted: a comparison per element and level of merging
+        length = upper_bound(extents[form.ranked])
+        return mul(_without(extents, view.reduction[0]), max(1, (length or 1 << ASSUMED_LEVELS).bit_length() - 1))
+    if isinstance(form, Scatter):
+        return mul(_without(extents, form.scattered), 1 + _weight_behind(view, form.element))
+    return mul(_without(extents, form.walked), 1 + _weight_behind(view, form.element))
+
+
+def _without(extents: Sequence[Dim], loop: int) -> Dim:
+    return product(extent for i, extent in enumerate(extents) if i != loop)
+
+
+def _weight_behind(view: StructuredOp, value: SSAValue) -> int:
+    """The operations of the body that make `value`."""
+    found, pending = set[Operation](), [value]
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op.parent_block() is view.body and op not in found:
+            found.add(op)
+            pending += op.operands
+    return sum(_weight(op) for op in found)
 
 
 def operations(op: Operation) -> int:

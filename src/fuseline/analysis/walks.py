@@ -1,5 +1,6 @@
 """Reductions whose terms are neutral but for a few, or follow from an order: made in one walk over what they combine, not as they are written.
 
+scan      out[.., i, ..] = init + sum over j of (j <= i ? element[.., j, ..] : 0)        (or j < i, j >= i, j > i)
 scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)        (or any op that combines in any order)
           out[.., i, ..] = the last element[.., e, ..] of those with place[.., e, ..] == i, init where there is none
 rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        (or no more than a limit)
@@ -7,16 +8,37 @@ rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, linalg
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp, splat_value, used_dims, yielded
+from fuseline.ir.dim import Dim
 
 _EQUAL, _SIGNED_LESS = 0, 2
 """`arith.cmpi` predicates."""
+
+_SWAPPED = {2: 4, 3: 5, 4: 2, 5: 3}
+"""Each predicate of signed order with its sides exchanged."""
+
+_ORDERS = {5: (True, False), 4: (False, False), 3: (True, True), 2: (False, True)}
+"""By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is backwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """`root` combines along its one reduction loop what lies before (`reverse`: behind) the place of its loop `walked`; else `neutral`.
+    `inclusive`: the element at that place counts."""
+
+    root: StructuredOp
+    element: SSAValue
+    neutral: SSAValue
+    walked: int
+    inclusive: bool
+    reverse: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +69,33 @@ def walk_of(view: StructuredOp) -> Scatter | Rank | None:
     if len(view.op.results) != 1 or len(view.reduction) != 1:
         return None
     return scatter_of(view) or rank_of(view)
+
+
+def scan_of(view: StructuredOp, extents: Sequence[Dim]) -> Scan | None:
+    """The scan that the reduction `view` over `extents` is, None for any other."""
+    if len(view.op.results) != 1 or len(view.reduction) != 1:
+        return None
+    term = _term(view, yielded(view.op)[0])
+    select = term.owner if term is not None else None
+    order = _order(view, select.cond.owner) if isinstance(select, arith.SelectOp) else None
+    if order is None or not isinstance(select, arith.SelectOp) or splat_value(select.rhs) is None:
+        return None
+    walked, inclusive, reverse = order
+    if extents[walked] != extents[view.reduction[0]] or walked in loops_behind(view, select.lhs):
+        return None
+    return Scan(view, select.lhs, select.rhs, walked, inclusive, reverse)
+
+
+def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool, bool] | None:
+    """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether the walk is backwards."""
+    if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data not in _ORDERS:
+        return None
+    predicate, loops = condition.predicate.value.data, [_loop(condition.lhs), _loop(condition.rhs)]
+    if loops[0] == view.reduction[0] and loops[1] in view.parallel:
+        loops, predicate = loops[::-1], _SWAPPED[predicate]
+    if loops[0] is None or loops[0] not in view.parallel or loops[1] != view.reduction[0]:
+        return None
+    return (loops[0], *_ORDERS[predicate])
 
 
 def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fuseline.analysis import cost
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.result_places import place_of
-from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
 from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -14,12 +14,10 @@ from fuseline.targets.target import PackedLayout
 
 
 def flops(view: DispatchView) -> Dim:
-    """Operations on elements, counted as the bodies have them."""
+    """Arithmetic operations of all members."""
     total: Dim = 0
     for op in view.members:
-        if is_generic(op):
-            points = product(StructuredOp(op).loops(view.shapes))
-            total = add(total, mul(points, sum(1 for _ in body_ops(op))))
+        total = add(total, cost.flops(op, view.shapes))
     return total
 
 

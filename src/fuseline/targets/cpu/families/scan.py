@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, linalg
-from xdsl.ir import OpResult, SSAValue
-
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.analysis.walks import loops_behind
+from fuseline.analysis.walks import Scan, scan_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.access import AnyIndex, Index, dtype_of
 from fuseline.targets.cpu.evaluator import BodyPoint, Evaluator
@@ -28,36 +25,34 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
-_ORDERS = {"sge": (True, False), "sgt": (False, False), "sle": (True, True), "slt": (False, True)}
-"""By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is backwards."""
-
-_SWAPPED = {"sge": "sle", "sgt": "slt", "sle": "sge", "slt": "sgt"}
-_PREDICATES = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
-"""`arith.cmpi` predicates of signed order."""
-
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """The root as a running combination: `walked` is the result's loop, `reduced` the one over what is combined, `element` that in the body."""
+class RunningTotal:
+    """The root as a running combination: `form` says along which loops, `combiner` with what."""
 
-    root: StructuredOp
+    form: Scan
     combiner: Combiner
-    element: SSAValue
-    walked: int
-    reduced: int
-    inclusive: bool
-    reverse: bool
+
+    @property
+    def root(self) -> StructuredOp:
+        """The reduction."""
+        return self.form.root
+
+    @property
+    def reduced(self) -> int:
+        """The loop over what is combined."""
+        return self.root.reduction[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanPlan(LinesPlan):
     """A scan with its results."""
 
-    scan: Scan
+    scan: RunningTotal
     paths: tuple[ResultPath, ...]
 
 
-def scan_of(view: DispatchView) -> Scan | Refusal:
+def running_total(view: DispatchView) -> RunningTotal | Refusal:
     """The root of `view` as a scan, or why it is none."""
     root = view.root_view
     found = combiners(root.op) if root is not None and is_generic(root.op) else None
@@ -65,30 +60,10 @@ def scan_of(view: DispatchView) -> Scan | Refusal:
         return Refusal("not-a-scan", "the root does not combine elements along one loop")
     if dtype_of(root.op.results[0].type) != found[0].dtype or found[0].dtype == "i1":
         return Refusal("element-type", "the result does not keep the running total as it is")
-    select = found[0].element.owner
-    if not isinstance(select, arith.SelectOp) or splat_value(select.rhs) != found[0].neutral:
-        return Refusal("not-a-scan", "every element counts")
-    order = _order(root, select.cond)
-    if order is None:
+    form = scan_of(root, root.loops(view.shapes))
+    if form is None or splat_value(form.neutral) != found[0].neutral:
         return Refusal("not-a-scan", "what counts is not decided by the order of two loops")
-    walked, inclusive, reverse = order
-    extents = root.loops(view.shapes)
-    if extents[walked] != extents[root.reduction[0]] or walked in loops_behind(root, select.lhs):
-        return Refusal("not-a-scan", "what is combined depends on the place of the result")
-    return Scan(root, found[0], select.lhs, walked, root.reduction[0], inclusive, reverse)
-
-
-def _order(root: StructuredOp, condition: SSAValue) -> tuple[int, bool, bool] | None:
-    """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether the walk is backwards."""
-    if not isinstance(condition, OpResult) or not isinstance(condition.op, arith.CmpiOp):
-        return None
-    predicate = _PREDICATES.get(condition.op.predicate.value.data)
-    loops = [operand.owner.dim.value.data for operand in condition.op.operands if isinstance(operand.owner, linalg.ops.IndexOp)]
-    if predicate is None or len(loops) != 2 or (loops[0] in root.reduction) == (loops[1] in root.reduction):
-        return None
-    if loops[0] in root.reduction:
-        return (loops[1], *_ORDERS[_SWAPPED[predicate]])
-    return (loops[0], *_ORDERS[predicate])
+    return RunningTotal(form, found[0])
 
 
 class ScanFamily(Family):
@@ -98,7 +73,7 @@ class ScanFamily(Family):
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is a scan."""
-        scan = scan_of(view)
+        scan = running_total(view)
         if isinstance(scan, Refusal):
             return scan
         if unsupported_members(view, scan.root.op):
@@ -109,7 +84,7 @@ class ScanFamily(Family):
         extents = scan.root.loops(view.shapes)
         if any(extent == 0 for extent in extents):
             return Refusal("empty", "a loop never runs")
-        outer, lane = line_loops(scan.root, extents, scan.walked)
+        outer, lane = line_loops(scan.root, extents, scan.form.walked)
         lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
         plan = ScanPlan(view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths))
         return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
@@ -139,16 +114,16 @@ class _ScanKernel:
     def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """All elements along the walked loop, in order."""
         kernel, scan = self.kernel, self.scan
-        extent = self.frame.operand(self.plan.extents[scan.walked])
+        extent = self.frame.operand(self.plan.extents[scan.form.walked])
         start = self.evaluator.value_at(scan.root.outputs[0], self.evaluator.through(scan.root.output_maps[0], loops, lanes), lanes, active)
 
         def step(i: Operand, total: Value) -> tuple[Value]:
-            at = kernel.sub(kernel.sub(extent, 1), i) if scan.reverse else i
+            at = kernel.sub(kernel.sub(extent, 1), i) if scan.form.reverse else i
             here = list(loops)
-            here[scan.walked] = here[scan.reduced] = Index(at)
-            element = BodyPoint(self.evaluator, scan.root, here, lanes, active).value(scan.element)
+            here[scan.form.walked] = here[scan.reduced] = Index(at)
+            element = BodyPoint(self.evaluator, scan.root, here, lanes, active).value(scan.form.element)
             after = scan.combiner.combine(kernel, total, kernel.splat(element, lanes))
-            self._store(here, after if scan.inclusive else total, active)
+            self._store(here, after if scan.form.inclusive else total, active)
             return (after,)
 
         kernel.loop(0, extent, 1, step, [start])

@@ -16,13 +16,11 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind
-from fuseline.ir.dim import Dim, evaluate, product, symbols
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import product
 
 SHARED_POINTS = 64
 """Steps in common from which on parts are made together: enough to share out among threads."""
-
-NOMINAL_SIZE = 128
-"""What an unbounded size is taken for where parts are compared; it decides nothing else."""
 
 _ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
@@ -40,8 +38,8 @@ class Walk:
         if self.argument is not other.argument:
             return None
         sizes = view.shapes.dims(self.argument)
-        points = nominal(product(sizes[axis] for axis in common.axes))
-        return common if points >= min(SHARED_POINTS, nominal(product(sizes))) else None
+        points = assumed_size(product(sizes[axis] for axis in common.axes))
+        return common if points >= min(SHARED_POINTS, assumed_size(product(sizes))) else None
 
 
 def walk_of(view: DispatchView, members: Sequence[Operation], stored: Sequence[SSAValue]) -> Walk | None:
@@ -49,7 +47,7 @@ def walk_of(view: DispatchView, members: Sequence[Operation], stored: Sequence[S
     if any(kind(op) in _ROOTS for op in members):
         return None
     read = {value for op in members for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))} | set(stored)
-    argument = max((value for value in view.tensors if value in read), key=lambda value: nominal(num_bytes(value, view.shapes)), default=None)
+    argument = max((value for value in view.tensors if value in read), key=lambda value: assumed_size(num_bytes(value, view.shapes)), default=None)
     if argument is None:
         return None
     axes = frozenset(range(len(view.shapes.dims(argument))))
@@ -71,9 +69,3 @@ def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> frozen
     steps = [{i for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr) and e.position in structured.parallel} for map_ in maps]
     return frozenset(set.intersection(*steps)) if steps else frozenset()
 
-
-def nominal(size: Dim) -> int:
-    """A number for a size: its symbols at their upper bounds, or at `NOMINAL_SIZE` where they have none."""
-    if isinstance(size, int):
-        return size
-    return evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in symbols(size)})

@@ -18,11 +18,12 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.arm_walks import Walk, nominal, walk_of
+from fuseline.analysis.arm_walks import Walk, walk_of
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, captured, is_generic, kind
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, add, symbols
 
 MOST_PARTS = 128
@@ -225,8 +226,8 @@ def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:
 
 
 def _rank(view: DispatchView, component: Component) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
-    work = sum(nominal(flops(op, view.shapes)) for op in component.members)
-    moved = sum(nominal(num_bytes(output.value, view.shapes)) for output in component.outputs)
+    work = sum(assumed_size(flops(op, view.shapes)) for op in component.members)
+    moved = sum(assumed_size(num_bytes(output.value, view.shapes)) for output in component.outputs)
     return -work, -moved, tuple(_names(component.members)), tuple(_place(output) for output in component.outputs)
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",
+    "machine": "Measure what work costs on this machine, for the compiler's estimates.",
     "errors": "List the error codes, or explain one.",
 }
 

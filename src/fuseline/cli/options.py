@@ -53,7 +53,7 @@ def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of `fuseline.compile`."""
     options = (
         click.option("--shape", "shapes", multiple=True, callback=_shapes, metavar="NAME=DIMS", help="x=1x3x224x224, seq=128 or seq=1..512."),
-        click.option("--target", default="cpu", show_default=True, help="cpu, cpu:<isa>, interpreter, null or null:<description.toml>."),
+        click.option("--target", default="cpu", show_default=True, help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null or null:<file.toml>."),
         click.option("--dedup", type=click.Choice(["none", "exact"]), default="exact", show_default=True, help="Share code between dispatches."),
         click.option("--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True),
         click.option("--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True),

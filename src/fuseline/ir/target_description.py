@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+
 TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
 """Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a contraction."""
-
-STACK_LIMIT_BYTES = 32 * 1024
-"""What may lie on a thread's stack; IREE's limit too (`--iree-llvmcpu-stack-allocation-limit`, 32,768)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class TargetDescription:
     (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets so many points of their
-    common loop at a time, at the least; 0 for one that needs all of them at once.
+    common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what work takes on it.
     """
 
     name: str
@@ -35,7 +34,6 @@ class TargetDescription:
     roots_limit: int = 8
     code_limit: int = 10_000
     streamed_points: int = 0
-    vector_bytes: int = 32
-    cache_bytes: int = 512 * 1024
     numerics: str = "default"
     tile_multiples: tuple[tuple[str, int], ...] = ()
+    costs: MachineCosts = ASSUMED_COSTS

@@ -16,9 +16,9 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.arm_entries import Arm
 from fuseline.analysis.schedule import DispatchStep, Operand, PackedConstants, Schedule
 from fuseline.ir.dim import Dim, add, mul, substitute
-from fuseline.ir.target_description import STACK_LIMIT_BYTES, TargetDescription
+from fuseline.ir.target_description import TargetDescription
 
-__all__ = ["STACK_LIMIT_BYTES", "CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
+__all__ = ["CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
 __all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import fuseline
 
 N, C = 96, 8
 
 
-def _model(op: str, inputs: dict[str, int], outputs: dict[str, int], constants: dict[str, int] | None = None, **attributes: object) -> ModelProto:
-    weights = [numpy_helper.from_array(np.array([value] if op == "TopK" else value, np.int64), name) for name, value in (constants or {}).items()]
-    node = helper.make_node(op, [*inputs, *(constants or {})], list(outputs), **attributes)
-    values = [[helper.make_tensor_value_info(name, kind, [N, C]) for name, kind in side.items()] for side in (inputs, outputs)]
-    for value in values[1] if op == "TopK" else ():
-        value.type.tensor_type.shape.dim[1].dim_value = (constants or {})["k"]
-    graph = helper.make_graph([node], "g", values[0], values[1], weights)
+def _model(node: NodeProto, outputs: Mapping[str, tuple[int, int]], constant: NDArray[np.int64] | None = None) -> ModelProto:
+    """The node alone; its last input is `constant` where there is one."""
+    names = list(node.input) if constant is None else list(node.input)[:-1]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else TensorProto.FLOAT, [N, C]) for name in names]
+    results = [helper.make_tensor_value_info(name, kind, [N, columns]) for name, (kind, columns) in outputs.items()]
+    weights = [] if constant is None else [numpy_helper.from_array(constant, node.input[-1])]
+    graph = helper.make_graph([node], "g", inputs, results, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
 def scatter() -> ModelProto:
     """One addition per update."""
-    inputs = {"x": TensorProto.FLOAT, "i": TensorProto.INT64, "u": TensorProto.FLOAT}
-    return _model("ScatterElements", inputs, {"y": TensorProto.FLOAT}, axis=0, reduction="add")
+    return _model(helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add"), {"y": (TensorProto.FLOAT, C)})
 
 
 def running_sum() -> ModelProto:
     """One addition per element."""
-    return _model("CumSum", {"x": TensorProto.FLOAT}, {"y": TensorProto.FLOAT}, {"axis": 0})
+    return _model(helper.make_node("CumSum", ["x", "axis"], ["y"]), {"y": (TensorProto.FLOAT, C)}, np.array(0))
 
 
 def largest() -> ModelProto:
     """Rows of eight elements are sorted."""
-    return _model("TopK", {"x": TensorProto.FLOAT}, {"v": TensorProto.FLOAT, "i": TensorProto.INT64}, {"k": 4}, axis=1)
+    node = helper.make_node("TopK", ["x", "k"], ["v", "p"], axis=1)
+    return _model(node, {"v": (TensorProto.FLOAT, 4), "p": (TensorProto.INT64, 4)}, np.array([4]))
 
 
 @pytest.mark.parametrize(("model", "most"), [(scatter, 8 * N * C), (running_sum, 2 * N * C), (largest, 40 * N * C)])

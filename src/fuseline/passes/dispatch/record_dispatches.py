@@ -118,7 +118,7 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
         bytes_read=read,
         bytes_written=written,
         arms=[ArmRecord(root=root, members=tuple(names[i] for i in members)) for root, members in code.arms],
-        predicted_ns=round(launch_ns(code.flops, read + written, ctx.target.threads)),
+        predicted_ns=round(launch_ns(code.flops, read + written, ctx.target)),
     )
 
 

@@ -24,9 +24,6 @@ from fuseline.passes.fusion.graph import HEAVY, Node, Read
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 
-SMALL_ELEMENTS = 1 << 15
-"""Up to this many points a single thread is at least as fast as several: such groups wait for nothing but their launch."""
-
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
 Keys = Callable[[Group], "list[Hashable]"]
@@ -128,7 +125,7 @@ def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescri
     joins: list[Join] = []
     for level in levels.values():
         rest = list(level)
-        for rule, keys in ((SHARED_OPERAND, _operands), (SAME_SPACE, _space), (SMALL, _small)):
+        for rule, keys in ((SHARED_OPERAND, _operands), (SAME_SPACE, _space), (SMALL, lambda group: _small(group, target))):
             found = _bucketed(rule, rest, keys, target)
             taken = {node for join in found for arm in join.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
@@ -186,6 +183,7 @@ def _space(group: Group) -> list[Hashable]:
     return [] if group.heavy or group.reduces or not group.grid else [("space", group.grid)]
 
 
-def _small(group: Group) -> list[Hashable]:
+def _small(group: Group, target: TargetDescription) -> list[Hashable]:
+    """Groups that wait for nothing but their launch."""
     sizes = [node.points for node in group.members]
-    return ["small"] if all(size is not None and size <= SMALL_ELEMENTS for size in sizes) else []
+    return ["small"] if all(size is not None and size <= target.costs.serial_elements for size in sizes) else []

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fuseline.ir.costs import ASSUMED_SIZE, assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.rule import Merge
-from fuseline.passes.fusion.streaming import FLOPS_PER_NS, UNBOUNDED_SIZE, compute_ns, direct_ns, likely, stream_ns
-
-BYTES_PER_NS = 16.0
-"""How fast an intermediate is stored and loaded, one thread: from the second-level cache mostly."""
-
-LAUNCH_NS = 200.0
-"""A dispatch less: its launch and its barrier."""
+from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
 
 EVALUATION_NS = "evaluation_ns"
 """The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself, nanoseconds of one thread."""
@@ -34,10 +29,6 @@ LOSSES = {
 
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
-
-SERIAL_ELEMENTS = 1 << 15
-"""Up to this many elements a single thread is at least as fast as several: a barrier costs about 100 ns, 32 Ki elements a few microseconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class Profit:
@@ -56,7 +47,7 @@ def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGrap
     inside = [part.member_set for part in parts]
     saved = 0
     for read in {id(read.value): read for read in reads}.values():
-        size = likely(graph.num_bytes(read.value))
+        size = assumed_size(graph.num_bytes(read.value))
         saved += size if _stays(read, inside) else 2 * size
     return Profit(saved)
 
@@ -77,7 +68,8 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
     Args:
         evaluated_ns: what evaluating a producer in place takes beyond evaluating it once.
     """
-    if not group.blocked and evaluated_ns <= bytes_saved / BYTES_PER_NS + LAUNCH_NS:
+    costs = merge.target.costs
+    if not group.blocked and evaluated_ns <= bytes_saved / costs.stored_bytes_per_ns + costs.launch_ns:
         return None  # nothing is streamed
     return costs_more(group, (merge.producer, merge.consumer), graph, merge.target, bytes_saved, level, evaluated_ns)
 
@@ -88,8 +80,9 @@ def costs_more(
     """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
     streamed = stream_ns(group, graph, target) - sum(stream_ns(part, graph, target) for part in parts)
     direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
-    more, saved = streamed + evaluated_ns + direct, bytes_saved / BYTES_PER_NS + LAUNCH_NS * (len(parts) - 1)
-    if more - saved <= SLACK[level] * compute_ns(group):
+    more = streamed + evaluated_ns + direct
+    saved = bytes_saved / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)
+    if more - saved <= SLACK[level] * compute_ns(group, target):
         return None
     costs = {"streamed_ns": streamed, "direct_ns": direct, EVALUATION_NS: evaluated_ns}
     numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}
@@ -98,11 +91,12 @@ def costs_more(
     return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
 
 
-def launch_ns(flops: float, num_bytes: float, threads: int) -> float:
+def launch_ns(flops: float, num_bytes: float, target: TargetDescription) -> float:
     """What the model expects of one dispatch: arithmetic and traffic beside each other, shared among threads where there is enough of it."""
-    alone = max(flops / FLOPS_PER_NS, num_bytes / BYTES_PER_NS)
-    shared = threads if flops > 2 * SERIAL_ELEMENTS else 1
-    return LAUNCH_NS + alone / shared
+    costs = target.costs
+    alone = max(flops / costs.flops_per_ns, num_bytes / costs.stored_bytes_per_ns)
+    shared = target.threads if flops > 2 * costs.serial_elements else 1
+    return costs.launch_ns + alone / shared
 
 
 def becomes_serial(group: Group, parts: Iterable[Group], target: TargetDescription) -> bool:
@@ -116,7 +110,7 @@ def becomes_serial(group: Group, parts: Iterable[Group], target: TargetDescripti
 
 def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescription) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does not."""
-    if not becomes_serial(group, parts, target) or _work(group) <= SERIAL_ELEMENTS:
+    if not becomes_serial(group, parts, target) or _work(group) <= target.costs.serial_elements:
         return None
     left = _workgroups(group)
     assert left is not None
@@ -138,4 +132,4 @@ def _workgroups(group: Group) -> int | None:
 
 def _iterations(group: Group) -> int:
     found = group.parallel_iterations()
-    return found if found is not None else UNBOUNDED_SIZE
+    return found if found is not None else ASSUMED_SIZE

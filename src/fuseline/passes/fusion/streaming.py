@@ -3,46 +3,19 @@
     matmul(m, n) ──> mean(m)        blocks of m: each block reads all of the right operand
 
 A constant streams through the caches while the register tiles compute; an operand that is computed at run time is packed anew for every block.
-The figures are the same for every program; a merge that is predicted to take longer than its parts is `unprofitable`, with the numbers.
+The figures are the target's (`ir/costs.py`), the same for every program; a merge that is predicted to take longer than its parts is `unprofitable`,
+with the numbers.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic
-from fuseline.ir.dim import Dim, evaluate, product, symbols, upper_bound
+from fuseline.ir.costs import MachineCosts, assumed_size
+from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
-
-STREAMED_BYTES_PER_NS = 64.0
-"""How fast a packed constant, or rows in place, stream beside the arithmetic: most of the time it takes is hidden."""
-
-PACKED_BYTES_PER_NS = 8.0
-"""How fast the operand that runs along the lanes is packed into scratch when it is computed at run time, one thread."""
-
-FLOPS_PER_NS = 50.0
-"""What one thread computes."""
-
-FILTERING_GAIN = 2.5
-"""How much faster than directly a 3x3 convolution is by minimal filtering (Winograd), as measured over many shapes: 1.6 to 3.5."""
-
-FILTERING_CHANNELS = 16
-"""Below so many input channels the transforms cost more than they save."""
-
-UNBOUNDED_SIZE = 512
-"""Stands for a symbolic size without a bound when sizes are only weighed against each other."""
-
-
-@lru_cache(maxsize=4096)
-def likely(size: Dim) -> int:
-    """The most that `size` can be, every symbol without a bound taken as `UNBOUNDED_SIZE`."""
-    bound = upper_bound(size)
-    if bound is not None:
-        return bound
-    return max(evaluate(size, {symbol.name: UNBOUNDED_SIZE if symbol.hi is None else symbol.hi for symbol in symbols(size)}), 1)
 
 
 def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
@@ -52,23 +25,24 @@ def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> fl
     points = _block_points(group, target)
     mine = set(group.members)
     reads = (read for node in group.members if node.kind in HEAVY for read in node.reads if read.producer not in mine)
-    return sum(_operand_ns(group, graph, read, points) for read in reads)
+    return sum(_operand_ns(group, graph, read, points, target.costs) for read in reads)
 
 
-def compute_ns(group: Group) -> float:
+def compute_ns(group: Group, target: TargetDescription) -> float:
     """Time of the roots' arithmetic on one thread, nanoseconds."""
-    return sum(2.0 * _size(node) for node in group.members if node.kind in HEAVY) / FLOPS_PER_NS
+    return sum(2.0 * _size(node) for node in group.members if node.kind in HEAVY) / target.costs.flops_per_ns
 
 
 def direct_ns(group: Group, target: TargetDescription) -> float:
     """Time that convolutions take longer because a block of their filter is all that a workgroup sees: minimal filtering wants it whole."""
     if not group.blocked or target.numerics == "strict":
         return 0.0
-    slower = 1.0 - 1.0 / FILTERING_GAIN
-    return sum(slower * 2.0 * _size(node) / FLOPS_PER_NS for node in group.members if _cuts_filter(node, group))
+    slower = 1.0 - 1.0 / target.costs.filtering_gain
+    cut = (node for node in group.members if _cuts_filter(node, group, target))
+    return sum(slower * 2.0 * _size(node) / target.costs.flops_per_ns for node in cut)
 
 
-def _cuts_filter(node: Node, group: Group) -> bool:
+def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside: unit stride, a window of 3 or
     more, and enough input channels."""
     if node.kind is not Kind.CONVOLUTION or node in group.pulled or not is_generic(node.op):
@@ -77,7 +51,7 @@ def _cuts_filter(node: Node, group: Group) -> bool:
     if roles is None or not all(expr.stride == expr.dilation == 1 for expr in roles.spatial):
         return False
     channels = upper_bound(product(node.loops[loop] for loop in roles.input_channel))
-    if channels is None or channels < FILTERING_CHANNELS:
+    if channels is None or channels < target.costs.filtering_channels:
         return False
     place = group.place[node]
     windows = [node.loops[loop] for loop in roles.window_loops if node.loops[loop] != 1]
@@ -86,25 +60,26 @@ def _cuts_filter(node: Node, group: Group) -> bool:
 
 
 def _size(node: Node) -> int:
-    return likely(product(node.loops))
+    return assumed_size(product(node.loops))
 
 
 def _block_points(group: Group, target: TargetDescription) -> float:
     """How many grid points a workgroup has: what fits the scratch, with a few workgroups for every thread."""
     needed = group.scratch_bytes
     fits = target.scratch_bytes_limit * BLOCK_POINTS / needed if needed else float("inf")
-    points = likely(product(group.grid))
+    points = assumed_size(product(group.grid))
     return max(float(BLOCK_POINTS), min(fits, points / (2 * target.threads)))
 
 
-def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float) -> float:
+def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float, costs: MachineCosts) -> float:
     place = group.place.get(read.consumer)
     if place is None:
         return 0.0
     used = {place[loop] for loop in read.loops}
-    passes = max(1.0, likely(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points)
-    speed = PACKED_BYTES_PER_NS if _along_lanes(read) and not graph.is_constant(read.value) else STREAMED_BYTES_PER_NS
-    return (passes - 1.0) * likely(graph.num_bytes(read.value)) / speed
+    passes = max(1.0, assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points)
+    packed = _along_lanes(read) and not graph.is_constant(read.value)
+    speed = costs.packed_bytes_per_ns if packed else costs.streamed_bytes_per_ns
+    return (passes - 1.0) * assumed_size(graph.num_bytes(read.value)) / speed
 
 
 def _along_lanes(read: Read) -> bool:

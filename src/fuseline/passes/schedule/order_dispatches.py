@@ -23,12 +23,10 @@ from xdsl.passes import ModulePass
 
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse
 from fuseline.passes.schedule.read_main import main_function, read_main
-
-NOMINAL_SIZE = 128
-"""Value of an unbounded symbol when live bytes of two orders are compared; it decides nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +151,6 @@ def _bytes(use: TensorUse) -> Dim:
     return d.mul(d.product(use.dims), use.element_bytes)
 
 
-def nominal_bytes(size: Dim) -> int:
-    """A number for `size`: its symbols at their upper bounds, or at `NOMINAL_SIZE` where they have none."""
-    if isinstance(size, int):
-        return size
-    return d.evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, NOMINAL_SIZE) for s in d.symbols(size)})
-
-
 def makers_in(graph: MainGraph) -> dict[str, int]:
     """`symbol_makers` of `@main`."""
     given = {symbol.name for boundary in graph.inputs for size in boundary.dims for symbol in d.symbols(size)}
@@ -169,7 +160,7 @@ def makers_in(graph: MainGraph) -> dict[str, int]:
 def waves_of(graph: MainGraph) -> list[int]:
     """The wave of each node of `@main`."""
     transients = number_transients(graph.nodes)
-    return order_dispatches(needs_of(graph.nodes, transients, makers_in(graph)), [nominal_bytes(buffer.bytes) for buffer in transients])
+    return order_dispatches(needs_of(graph.nodes, transients, makers_in(graph)), [assumed_size(buffer.bytes) for buffer in transients])
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fuseline.targets.target import Target
 
 
 def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
-    """The target `cpu` or `cpu:<isa>`; `threads` None for the processors this process may run on. Raises E0501 for an unknown ISA."""
+    """The target `cpu`, `cpu:<isa>` or `cpu:<machine.toml>`; `threads` None for the processors this process may run on.
+
+    Raises E0501 for an unknown ISA, and for a file that describes no machine.
+    """
+    from fuseline.targets.cpu.isa.description_file import SUFFIX, read_machine
     from fuseline.targets.cpu.target import CpuTarget
 
-    return CpuTarget(variant, threads, numerics=numerics)
+    machine = read_machine(Path(variant)) if variant is not None and variant.endswith(SUFFIX) else variant
+    return CpuTarget(machine, threads, numerics=numerics)

@@ -23,6 +23,7 @@ from fuseline.analysis.schedule import (
 )
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
+from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
@@ -35,18 +36,6 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.signature import BUILT_IN
 from fuseline.targets.target import CompiledKernel, Launch, launches
-
-FLOPS_PER_NS = 32
-"""Rough speed of one thread for estimates of what is worth sharing; good AVX2 kernels reach twice that, AVX-512 up to eight times."""
-
-BYTES_PER_NS = 8
-"""Rough memory speed of one thread; see FLOPS_PER_NS."""
-
-SERIAL_BELOW_NS = 30_000
-"""Programs estimated below this stay on the calling thread: waking a sleeping worker costs 28 to 50 us, a spinning one under 1 us."""
-
-SPLIT_ABOVE_NS = 500
-"""Waves estimated below this stay on one thread: a barrier costs 60 to 100 ns at two threads and the data changes caches."""
 
 INPUT_ALIGNMENT = 8
 """Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch excepted."""
@@ -73,7 +62,7 @@ def assemble(
     Raises FuselineError: E0107 for a size that no input determines, E0404 for code that cannot be linked.
     """
     image, places = _link(kernels, machine)
-    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0])
+    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0], machine.costs)
     program = p.Program(
         inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
         outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
@@ -83,8 +72,8 @@ def assemble(
         threads=threads,
         symbols=dict(schedule.symbols),
         requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),
-        serial_below_ns=SERIAL_BELOW_NS,
-        split_above_ns=SPLIT_ABOVE_NS,
+        serial_below_ns=round(machine.costs.serial_below_ns),
+        split_above_ns=round(machine.costs.split_above_ns),
         input_alignment=INPUT_ALIGNMENT,
         slots=schedule.slots,
     )
@@ -102,6 +91,11 @@ def assemble(
         metadata=dict(metadata or {}),
         kernels=_signatures(kernels, places, image.symbols[0]),
     )
+
+
+def _ns(amount: Dim, per_ns: float) -> Dim:
+    """The time for `amount` at a rate that may be a fraction, in whole nanoseconds."""
+    return d.floor_div(d.mul(amount, 1000), max(1, round(1000 * per_ns)))
 
 
 def _link(kernels: Mapping[str, CompiledKernel], machine: Machine) -> tuple[Image, dict[tuple[bytes, str], int]]:
@@ -136,9 +130,14 @@ def _signatures(
 
 class _ProgramBuilder:
     def __init__(
-        self, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, places: Mapping[tuple[bytes, str], int], built_in: Mapping[str, int]
+        self,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        places: Mapping[tuple[bytes, str], int],
+        built_in: Mapping[str, int],
+        costs: MachineCosts,
     ) -> None:
-        self.kernels, self.constants, self.places, self.built_in = kernels, constants, places, built_in
+        self.kernels, self.constants, self.places, self.built_in, self.costs = kernels, constants, places, built_in, costs
         self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
         self.packed = {(constant, key.dims, key.layout): block for (constant, key), block in constants.layouts.items() if key is not None}
 
@@ -208,7 +207,7 @@ class _ProgramBuilder:
             bindings=tuple(bindings),
             sizes=tuple(_size(size) for _, size in step.sizes),
             workgroups=_size(d.substitute(kernel.workgroups, sizes)),
-            cost_ns=_size(d.add(d.floor_div(flops, FLOPS_PER_NS), d.floor_div(moved, BYTES_PER_NS))),
+            cost_ns=_size(d.add(_ns(flops, self.costs.flops_per_ns), _ns(moved, self.costs.memory_bytes_per_ns))),
         )
 
     def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
@@ -218,7 +217,7 @@ class _ProgramBuilder:
             bindings=(self._operand(step.source), self._operand(step.target)),
             sizes=(_size(count),),
             workgroups=_size(d.ceil_div(count, COPY_WORKGROUP_BYTES)),
-            cost_ns=_size(d.floor_div(d.mul(count, 2), BYTES_PER_NS)),
+            cost_ns=_size(_ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)),
         )
         return p.Command((arm,), barrier, label=step.label)
 

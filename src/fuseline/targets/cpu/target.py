@@ -51,23 +51,24 @@ class CpuTarget(Target):
     """Native code for one ISA.
 
     Args:
-        isa: a name of `fuseline.targets.cpu.isa.ISA_NAMES`; None for the best this CPU has.
+        isa: a name of `fuseline.targets.cpu.isa.ISA_NAMES`, or a machine; None for the best this CPU has.
         threads: None for the processors this process may run on.
         numerics: how exact kernels are, one of `fuseline.targets.NUMERICS`.
     """
 
     makes_artifacts = True
 
-    def __init__(self, isa: str | None = None, threads: int | None = None, *, use_cache: bool | None = None, numerics: str = "default") -> None:
-        self.machine: Machine = machine_named(isa or "")
+    def __init__(
+        self, isa: str | Machine | None = None, threads: int | None = None, *, use_cache: bool | None = None, numerics: str = "default"
+    ) -> None:
+        self.machine: Machine = isa if isinstance(isa, Machine) else machine_named(isa or "")
         self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
         self.description = TargetDescription(
             name=f"cpu:{self.machine.name}",
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),
             streamed_points=STREAMED_SIZES[0],
-            vector_bytes=self.machine.vector_bytes,
-            cache_bytes=self.machine.l2_bytes,
             numerics=numerics,
+            costs=self.machine.costs,
         )
         self.policy = Policy(numerics, self.description.threads)
         self._numbers = AttributeNumbers()

@@ -9,13 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.isa.core_rates import (
+    FMA_LATENCY,
+    FMA_PER_CYCLE,
+    L1_SETS,
+    L2_VECTORS_PER_CYCLE,
+    LINE_BYTES,
+    LOADS_PER_CYCLE,
+    SHARED_CACHE_BYTES,
+)
 from fuseline.targets.cpu.isa.description import Machine
-
-FMA_PER_CYCLE = 2
-LOADS_PER_CYCLE = 2
-FMA_LATENCY = 4
-"""Cycles (Zen 2 and later, Intel since Skylake): a tile with fewer than latency * rate accumulators waits for itself."""
 
 WORKGROUP_FLOPS = 400_000
 """The least work of a workgroup, about 4 us of one core: far above the cost of decoding its place in the grid."""
@@ -23,16 +28,10 @@ WORKGROUP_FLOPS = 400_000
 FLOPS_PER_BYTE = 2
 """Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is bound by."""
 
-PANEL_CYCLES = 4 / 3
-"""Cycles to bring one column vector from the second-level cache, where panels live: 48 bytes a cycle for 64-byte vectors, 24 for 32."""
-
 MAX_VECTORS = 8
 """Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share out."""
 
 MAX_ROWS = 32
-
-LINE_BYTES, L1_SETS = 64, 64
-"""Cache lines and sets of every first-level data cache in view: addresses 4 KiB apart share a set."""
 
 PANELS_PER_PACKING = 4
 """A workgroup that packs its rows has at least so many panels to use each: packing a row costs about a fifth of its tile."""
@@ -44,14 +43,8 @@ TILES_PER_PANEL = 8
 """Rows are blocked for the second-level cache in no smaller groups: reading panels anew for each would cost more (128x768x3072: 90 % of peak in
 groups of 4 tiles, 94 % in one of 22)."""
 
-SHARED_CACHE_BYTES = 4 * 1024 * 1024
-"""What of the last-level cache one operand may count on."""
-
 MAX_WORKGROUPS = 64
 """More groups than this do not balance better on the machines in view and cost locality."""
-
-DYNAMIC_EXTENT = 128
-"""What a size that is only known at run time is taken to be when blocks are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ def fits(rows: int, vectors: int, machine: Machine, temporaries: int = 1) -> boo
 
 def step_cycles(rows: int, vectors: int) -> float:
     """Modelled cycles of one reduction step of a tile: multiply-adds, loads, columns from cache, or the latency of one chain: the longest."""
-    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors * PANEL_CYCLES, FMA_LATENCY)
+    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors / L2_VECTORS_PER_CYCLE, FMA_LATENCY)
 
 
 def cached_rows(stride_bytes: int, machine: Machine) -> int:
@@ -131,7 +124,7 @@ def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Mach
 
     Ties go to the larger tile, then to more rows: fewer column panels are streamed.
     """
-    row_count, column_count = rows or 3 * DYNAMIC_EXTENT, columns or 8 * DYNAMIC_EXTENT
+    row_count, column_count = rows or 3 * ASSUMED_SIZE, columns or 8 * ASSUMED_SIZE
     best: tuple[float, int, int] | None = None
     chosen = Tile(1, 1)
     for vectors in range(1, MAX_VECTORS + 1):
@@ -195,9 +188,9 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
 def _cache_groups(problem: BlockProblem, units: int, machine: Machine) -> int:
     """In how many groups rows stay in the second-level cache; where such groups are too small for a panel, in the cache that cores share."""
     groups = -(-2 * problem.lhs_bytes // machine.l2_bytes)
-    return groups if units >= groups * TILES_PER_PANEL else -(-problem.lhs_bytes // SHARED_CACHE_BYTES)
+    return groups if units >= groups * TILES_PER_PANEL else -(-2 * problem.lhs_bytes // SHARED_CACHE_BYTES)
 
 
 def estimate(dim: Dim) -> int:
-    """`dim` where it is known, `DYNAMIC_EXTENT` otherwise."""
-    return dim if isinstance(dim, int) else DYNAMIC_EXTENT
+    """`dim` where it is known, `ASSUMED_SIZE` otherwise."""
+    return dim if isinstance(dim, int) else ASSUMED_SIZE

@@ -7,29 +7,26 @@ scratch_bytes_limit = 65536
 [tile_multiples]
 OH = 4
 OC = 8
+
+[costs]
+flops_per_ns = 400.0
 """
 
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from pathlib import Path
 from typing import Any, cast
 
 from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TILE_ROLES, TargetDescription
+from fuseline.targets.description_file import costs_of, is_positive, read_toml
 
 
 def read_description(path: Path, threads: int | None = None) -> TargetDescription:
     """The description in the file at `path`; `threads` counts before what it says. Raises E0501 naming the file and the entry at fault."""
-    try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FuselineError("E0501", f"cannot read the target's description: {error.strerror}", node=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FuselineError("E0501", f"the target's description is no TOML: {error}", node=str(path)) from error
     known: dict[str, Any] = {"name": path.stem}
-    for name, value in entries.items():
+    for name, value in read_toml(path).items():
         known[name] = _value(name, value, path)
     if threads is not None:
         known["threads"] = threads
@@ -39,11 +36,13 @@ def read_description(path: Path, threads: int | None = None) -> TargetDescriptio
 def _value(name: str, value: object, path: Path) -> object:
     if name == "tile_multiples":
         return _multiples(value, path)
+    if name == "costs":
+        return costs_of(value, path)
     field = next((field for field in dataclasses.fields(TargetDescription) if field.name == name), None)
     if field is None:
         names = ", ".join(field.name for field in dataclasses.fields(TargetDescription))
         raise FuselineError("E0501", f"{name} is nothing that a description says", node=str(path), hint=f"it says {names}")
-    if field.type == "int" and not _is_positive(value):
+    if field.type == "int" and not is_positive(value):
         raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=str(path))
     if field.type == "str" and not isinstance(value, str):
         raise FuselineError("E0501", f"{name} is no text: {value!r}", node=str(path))
@@ -53,11 +52,8 @@ def _value(name: str, value: object, path: Path) -> object:
 def _multiples(value: object, path: Path) -> tuple[tuple[str, int], ...]:
     pairs = cast("dict[str, object]", value) if isinstance(value, dict) else {"tile_multiples": value}
     for role, multiple in pairs.items():
-        if role not in TILE_ROLES or not _is_positive(multiple):
+        if role not in TILE_ROLES or not is_positive(multiple):
             hint = f"a table of positive integers for {', '.join(TILE_ROLES)}"
             raise FuselineError("E0501", f"tile_multiples: {role} = {multiple!r}", node=str(path), hint=hint)
     return tuple((role, int(str(multiple))) for role, multiple in pairs.items())
 
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0

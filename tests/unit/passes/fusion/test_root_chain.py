@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.target_description import TargetDescription
 from fuseline.report.records import Decision
 
@@ -92,4 +93,4 @@ def test_a_number_of_rows_without_a_bound_is_weighed_like_a_likely_one():
     p = Program(("rows", 32), (32, 48))
     decision = _chain(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
     assert (decision.verdict, decision.rule) == ("fused", "root-chain")
-    assert decision.numbers["bytes_saved"] == 2 * 4 * 512 * 48
+    assert decision.numbers["bytes_saved"] == 2 * 4 * ASSUMED_SIZE * 48

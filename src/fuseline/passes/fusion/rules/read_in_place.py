@@ -7,14 +7,12 @@ from math import isfinite
 
 from fuseline.analysis.prologue import Prologue
 from fuseline.analysis.structured import Kind, dims_of
+from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph, Node, Read
 from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
-
-OPERATION_NS, PACKING_NS = 0.06, 0.1
-"""What an operation on one element takes, and packing it into scratch, in vectors on one thread."""
 
 
 class ReadInPlace(FusionRule):
@@ -70,17 +68,17 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
             found = graph.prologues.through(view, position, chain)
             if found.kind is None or not isfinite(found.recompute):
                 return WhyNot("recompute", found.reason or "each element would be computed an unknown number of times", node.name)
-            total += _evaluation_ns(found, graph.shapes.dims(value))
+            total += _evaluation_ns(found, graph.shapes.dims(value), merge.target.costs)
     return Legal({EVALUATION_NS: total})
 
 
-def _evaluation_ns(found: Prologue, dims: Iterable[Dim]) -> float:
+def _evaluation_ns(found: Prologue, dims: Iterable[Dim], costs: MachineCosts) -> float:
     """How much longer the elements take in the root than by themselves."""
     elements = upper_bound(product(dims))
     if found.kind != "packed" or elements is None:
         return 0.0
-    once = found.operations * OPERATION_NS
-    return elements * (found.recompute * (once + PACKING_NS) - once)
+    once = found.operations * costs.operation_ns
+    return elements * (found.recompute * (once + costs.packing_ns) - once)
 
 
 def _times(factor: float) -> str:

@@ -24,21 +24,20 @@ from fuseline.targets.cpu.families.blocked_units import Kept, most_kept
 from fuseline.targets.cpu.families.contraction_problem import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.isa.core_rates import (
+    FMA_PER_CYCLE,
+    L2_VECTORS_PER_CYCLE,
+    MEMORY_BYTES_PER_CYCLE,
+    SHARED_BYTES_PER_CYCLE,
+    SHARED_CACHE_BYTES,
+    SPILLED_BYTES_PER_CYCLE,
+)
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
 """Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors."""
-
-FMA_PER_CYCLE, OUTSIDE_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE = 2, 8, 24
-"""What a core does per cycle: vector multiply-adds, bytes read from the cache that cores share, bytes moved within its own second-level cache."""
-
-SHARED_CACHE_BYTES, MEMORY_BYTES_PER_CYCLE = 8 * 1024 * 1024, 3
-"""A larger operand is read from memory each time, at this rate."""
-
-FAR_BYTES_PER_CYCLE = 4
-"""Values between units that leave the second-level cache are written and read back at this rate."""
 
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
@@ -206,7 +205,7 @@ class _Model:
         far = sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0  # least recently used goes first: what does not fit is gone as a whole
         block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
         block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
-        block += 2 * sum(moved) / L2_BYTES_PER_CYCLE + 2 * far / FAR_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block += 2 * sum(moved) / (L2_VECTORS_PER_CYCLE * self.machine.vector_bytes) + 2 * far / SPILLED_BYTES_PER_CYCLE + BLOCK_CYCLES
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
         return rounds * steps * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
@@ -214,7 +213,7 @@ class _Model:
     def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
         """What it takes to read an operand of a block: from memory where all of it does not stay in the shared cache."""
         near = volume.full * size <= SHARED_CACHE_BYTES
-        return volume.at(share) * size / (OUTSIDE_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
+        return volume.at(share) * size / (SHARED_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
 
     def _is_ragged(self, axis: Node, size: int) -> bool:
         extent = self.ragged[axis]

@@ -14,11 +14,11 @@ from fuseline.targets.cpu.families.contraction_prefetch import FIRST_CACHE, aski
 from fuseline.targets.cpu.families.contraction_problem import Axis
 from fuseline.targets.cpu.families.contraction_problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction_tile import place
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
 from fuseline.targets.cpu.microkernel import Ahead, Columns
 from fuseline.targets.cpu.packing import PanelPacker
 from fuseline.targets.cpu.pair_packing import PairPacker
-from fuseline.targets.cpu.tiles import LINE_BYTES
 
 
 def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from fuseline.targets.cpu.families.contraction_problem import Problem, RhsMode, estimated
 from fuseline.targets.cpu.families.padding_share import share_inside
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
 from fuseline.targets.cpu.microkernel import Ahead
-from fuseline.targets.cpu.tiles import LINE_BYTES, Blocks, Tile
+from fuseline.targets.cpu.tiles import Blocks, Tile
 
 FIRST_CACHE, SECOND_CACHE = 3, 2
 """The cache that a prefetch fills, as the kernel IR numbers them."""

@@ -21,10 +21,10 @@ from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
 from fuseline.ir import dim as d
+from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.access import dtype_of
 from fuseline.targets.cpu.families.contraction_access import access_segments, plain_access
-from fuseline.targets.cpu.tiles import DYNAMIC_EXTENT
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
@@ -149,12 +149,12 @@ WIDE_ROWS = 32
 
 
 def estimated(dim: Dim) -> int:
-    """`dim` with every unknown size taken as `DYNAMIC_EXTENT`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
+    """`dim` with every unknown size taken as `ASSUMED_SIZE`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
     return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
 
 
 def _typical(symbol: d.Symbol) -> int:
-    return max(symbol.lo, min(DYNAMIC_EXTENT, symbol.hi if symbol.hi is not None else DYNAMIC_EXTENT))
+    return max(symbol.lo, min(ASSUMED_SIZE, symbol.hi if symbol.hi is not None else ASSUMED_SIZE))
 
 
 def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:

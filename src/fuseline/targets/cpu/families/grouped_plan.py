@@ -31,10 +31,11 @@ from fuseline.targets.cpu.families.contraction_results import ResultPath, result
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window_plan import MOST_PIXELS, Walk, walk_of
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.packing import PackedColumns, packed_groups
-from fuseline.targets.cpu.tiles import LINE_BYTES, MAX_ROWS, BlockProblem, Blocks, RowSplit, cached_rows, choose_blocks, split_rows
+from fuseline.targets.cpu.tiles import MAX_ROWS, BlockProblem, Blocks, RowSplit, cached_rows, choose_blocks, split_rows
 from fuseline.targets.target import Refusal
 
 MOST_VECTORS = 4

@@ -9,6 +9,7 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.families.gathers import gathers
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
@@ -17,12 +18,8 @@ from fuseline.targets.cpu.families.stages import Staging
 FULL_LANES = 32
 """Extents from here on leave few lanes empty."""
 
-UNKNOWN_SIZE = 256
-"""What a size without an upper bound is taken for when work is estimated."""
-
-
 def _count(dim: Dim) -> int:
-    return upper_bound(dim) or UNKNOWN_SIZE
+    return upper_bound(dim) or ASSUMED_SIZE
 
 
 def contiguous_traffic(staging: Staging) -> dict[Node, float]:
@@ -80,7 +77,7 @@ def _volume(staging: Staging, map_: AffineMap, loops: Sequence[Node | None]) -> 
 
 
 def elements(staging: Staging, axes: Sequence[Node]) -> float:
-    """How many points some axes have together; `UNKNOWN_SIZE` for each without a bound."""
+    """How many points some axes have together; `ASSUMED_SIZE` for each without a bound."""
     total = 1.0
     for axis in axes:
         total *= _count(staging.axes.extents[axis])

@@ -14,9 +14,10 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.window_plan import WindowPlan, WindowProblem, plan_window
+from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import L1_SETS, LINE_BYTES, BlockProblem, Blocks, choose_blocks
+from fuseline.targets.cpu.tiles import BlockProblem, Blocks, choose_blocks
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0

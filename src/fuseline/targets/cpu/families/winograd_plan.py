@@ -13,9 +13,10 @@ from fuseline.targets.cpu.families.contraction_prefetch import NONE, Prefetch, s
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd_matrices import Filtering
 from fuseline.targets.cpu.families.winograd_problem import FilteringProblem, ImageSegment
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import LINE_BYTES, RowSplit, Tile, split_rows
+from fuseline.targets.cpu.tiles import RowSplit, Tile, split_rows
 from fuseline.targets.target import PackedLayout
 
 PATCH_VECTORS = 8

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+
 _BITS = {"f64": 64, "i64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16": 16, "i8": 8, "i1": 8}
 
 
@@ -14,7 +16,7 @@ class Machine:
     `features` and `cpu` go to LLVM as they are; `needs` are the flags of `/proc/cpuinfo` (or `Features` on Arm) a CPU must show to run the
     code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads and stores handle without a branch per lane.
     `pair_dot` is LLVM's name of the instruction that multiplies a register of i16 by another and adds neighbouring products, in i32; empty
-    where there is none.
+    where there is none. `costs` are those of whole loops and launches.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Machine:
     l2_bytes: int = 512 * 1024
     attributes: tuple[tuple[str, str], ...] = ()
     pair_dot: str = ""
+    costs: MachineCosts = ASSUMED_COSTS
 
     def lanes(self, dtype: str = "f32") -> int:
         """Elements of `dtype` in one vector register."""

@@ -1,0 +1,1 @@
+"""Measurements that decisions are made with."""

@@ -99,7 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=300, help="how many to draw; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--allowed", type=float, default=10.0, help="percent of the sample that may survive")
-    parser.add_argument("--budget", type=float, default=20.0, help="processor seconds of tests that a mutant meets at most")
+    parser.add_argument("--budget", type=float, default=8.0, help="processor seconds of tests that a mutant meets at most")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--fresh", action="store_true", help="measure every test again")
     parser.add_argument("--json", action="store_true")
@@ -112,7 +112,7 @@ def _chosen(settings: dict[str, Any], options: argparse.Namespace, progress: Cal
     else:
         counts = counted(ROOT, settings["files"], KEPT / "counts.json", options.workers, progress)
         drawn = draw(counts, options.modules, options.sample, options.seed)
-    return made(ROOT, drawn, options.workers, progress)
+    return made(ROOT, drawn, KEPT / "made.json", options.workers, progress)
 
 
 def main() -> int:

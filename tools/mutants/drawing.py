@@ -45,15 +45,19 @@ def counted(root: Path, files: Sequence[str], place: Path, workers: int, progres
     return {file: kept[keys[file]] for file in files}
 
 
-def made(root: Path, drawn: dict[str, list[int]], workers: int, progress: Callable[[str], None]) -> list[Mutant]:
-    """Write the drawn mutants out."""
-    found: list[Mutant] = []
-    jobs = [Job(file, partial(_fields, root, file, numbers), 600) for file, numbers in drawn.items()]
+def made(root: Path, drawn: dict[str, list[int]], place: Path, workers: int, progress: Callable[[str], None]) -> list[Mutant]:
+    """Write the drawn mutants out; those that `place` has from the last run are taken from there."""
+    kept: dict[str, list[str]] = json.loads(place.read_text()) if place.exists() else {}
+    keys = {(file, number): f"{file} {digest(root / file)} {number}" for file, numbers in drawn.items() for number in numbers}
+    missing = {file: wanted for file, numbers in drawn.items() if (wanted := [n for n in numbers if keys[file, n] not in kept])}
+    jobs = [Job(file, partial(_written, root, file, numbers), 600) for file, numbers in missing.items()]
     for done, outcome in enumerate(outcomes(jobs, workers), 1):
         progress(f"making mutants: {done} of {len(jobs)} files")
-        found += [Mutant(outcome.key, *fields) for fields in outcome.value]
-    return sorted(found, key=lambda mutant: (mutant.file, mutant.number))
+        kept |= {keys[outcome.key, number]: written for number, written in zip(missing[outcome.key], outcome.value, strict=True)}
+    place.write_text(json.dumps({key: kept[key] for key in keys.values()}))
+    before = {file: (root / file).read_text(encoding="utf-8") for file in drawn}
+    return [Mutant(file, number, kept[key][0], before[file], kept[key][1]) for (file, number), key in sorted(keys.items())]
 
 
-def _fields(root: Path, file: str, numbers: list[int]) -> list[tuple[int, str, str, str]]:
-    return [(mutant.number, mutant.function, mutant.before, mutant.after) for mutant in mutants(root, file, numbers)]
+def _written(root: Path, file: str, numbers: list[int]) -> list[tuple[str, str]]:
+    return [(mutant.function, mutant.after) for mutant in mutants(root, file, numbers)]

@@ -14,23 +14,43 @@ from typing import Any
 from .changes import Mutant
 
 
-def put_in_place(root: Path, mutant: Mutant) -> int:
-    """Give every live function of the mutant's (closures too) its new code and default values; returns how many there were."""
-    path = str(root / mutant.file)
-    tree = ast.parse(mutant.after)
-    codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(compile(tree, path, "exec", dont_inherit=True))}
-    inside = f"{mutant.function}.<locals>."
-    changed = 0
-    for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename == path:
-            own = thing.__code__.co_qualname
-            new = codes.get((own, thing.__code__.co_firstlineno))
-            if new is not None and (own == mutant.function or own.startswith(inside)) and new.co_freevars == thing.__code__.co_freevars:
-                thing.__code__ = new
-                _set_defaults(thing, tree)
+class Live:
+    """The functions of this process by the file they are written in, and its caches: looked for once, before children are forked."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.functions: dict[str, list[FunctionType]] = {}
+        self.caches: list[Any] = []
+        for thing in gc.get_objects():
+            if isinstance(thing, FunctionType):
+                self.functions.setdefault(thing.__code__.co_filename, []).append(thing)
+            elif isinstance(thing, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
+                self.caches.append(thing)
+
+    def put_in_place(self, mutant: Mutant) -> int:
+        """Give the mutant's function (closures too) its new code and default values; returns how many there were."""
+        path = str(self.root / mutant.file)
+        tree = ast.parse(mutant.after)
+        codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(compile(tree, path, "exec", dont_inherit=True))}
+        changed = 0
+        for function in self.functions.get(path, []):
+            own = function.__code__
+            new = codes.get((own.co_qualname, own.co_firstlineno))
+            if new is not None and _is_of(mutant, own) and new.co_freevars == own.co_freevars:
+                function.__code__ = new
+                _set_defaults(function, tree)
                 changed += 1
-    _forget()
-    return changed
+        self._forget()
+        return changed
+
+    def _forget(self) -> None:
+        """Empty the caches: what unchanged code put there would hide the change."""
+        for cache in self.caches:
+            cache.cache_clear()
+
+
+def _is_of(mutant: Mutant, code: CodeType) -> bool:
+    return code.co_qualname == mutant.function or code.co_qualname.startswith(f"{mutant.function}.<locals>.")
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -59,10 +79,3 @@ def _literal(node: ast.expr, otherwise: Any) -> Any:
     with contextlib.suppress(ValueError):
         return ast.literal_eval(node)
     return otherwise
-
-
-def _forget() -> None:
-    """Empty the caches: what unchanged code put there would hide the change."""
-    for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
-            thing.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ import pytest
 
 from .changes import Mutant, module_name
 from .forks import Job, outcomes
-from .put_in_place import put_in_place
+from .put_in_place import Live
 from .reach import Reach, digest, measure
 from .verdicts import Verdict, verdict
 
@@ -91,13 +92,20 @@ def bring_up_to_date(session: Session, reach: Reach, sources: Sequence[str], wor
 def judge(session: Session, reach: Reach, mutants: Sequence[Mutant], budget: float, workers: int) -> Iterator[tuple[Mutant, Verdict]]:
     """Run the tests that reach each mutant, at most `budget` seconds of them, until one fails."""
     known = {mutant.name: mutant for mutant in mutants}
-    jobs = (_job(session, reach, mutant, budget) for mutant in mutants)
+    live = Live(session.root)
+    gc.freeze()  # children then neither walk nor copy what they share
+    jobs = (_job(session, reach, live, mutant, budget) for mutant in mutants)
     for outcome in outcomes(jobs, workers):
         yield known[outcome.key], verdict(outcome)
 
 
 def confirm(session: Session, reach: Reach, killers: Sequence[str], workers: int) -> list[str]:
-    """Of the tests that noticed a mutant, those that fail on unchanged code as well; they are left out from now on."""
+    """Of the tests that noticed a mutant, those that fail on unchanged code as well; they are left out from now on.
+
+    They passed when they were measured, so only code that has changed since makes them fail.
+    """
+    if all(digest(session.root / file) == kept for file, kept in reach.files.items() if file.startswith("src/")):
+        return []
     jobs = [Job(name, partial(session.first_failure, [name]), 600) for name in killers]
     broken = [outcome.key for outcome in outcomes(jobs, workers) if outcome.value is not None or outcome.signal]
     for name in broken:
@@ -105,16 +113,16 @@ def confirm(session: Session, reach: Reach, killers: Sequence[str], workers: int
     return broken
 
 
-def _job(session: Session, reach: Reach, mutant: Mutant, budget: float) -> Job:
+def _job(session: Session, reach: Reach, live: Live, mutant: Mutant, budget: float) -> Job:
     exact = reach.files.get(mutant.file) == digest(session.root / mutant.file)
     names = reach.tests_of(mutant.file, mutant.lines(), session.items.keys(), exact=exact)
     names, seconds = reach.within(names, budget)
-    return Job(mutant.name, partial(_meet, session, mutant, names), 20 + int(4 * seconds))
+    return Job(mutant.name, partial(_meet, session, live, mutant, names), 20 + int(4 * seconds))
 
 
-def _meet(session: Session, mutant: Mutant, names: Sequence[str]) -> dict[str, Any]:
+def _meet(session: Session, live: Live, mutant: Mutant, names: Sequence[str]) -> dict[str, Any]:
     """In a child: the mutant in place, and the tests."""
     if not names:
         return {"tests": 0}
-    placed = put_in_place(session.root, mutant)
+    placed = live.put_in_place(mutant)
     return {"placed": placed, "tests": len(names), "killer": session.first_failure(names) if placed else None}

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("mutmut")
 
 from tools.mutants.changes import Mutant, count, mutants
-from tools.mutants.drawing import draw, named
+from tools.mutants.drawing import draw, made, named
 from tools.mutants.forks import Job, Outcome, outcomes
-from tools.mutants.put_in_place import put_in_place
+from tools.mutants.put_in_place import Live
 from tools.mutants.reach import Measured, Reach, digest
 from tools.mutants.verdicts import EQUIVALENT, KILLED, SURVIVED, UNREACHED, Equivalents, Summary, Verdict, as_json, table, verdict
 
@@ -103,7 +103,7 @@ def test_a_mutants_lines_are_those_of_its_statement(every: list[Mutant]):
 def test_a_mutant_in_place_is_what_everything_calls(root: Path, live: ModuleType, every: list[Mutant], added: str, call: object, value: float):
     assert callable(call)
     live.kept(6), call(live)  # pyright: ignore[reportUnusedExpression] - a cache that is full hides nothing
-    assert put_in_place(root, _of(every, added)) == 1
+    assert Live(root).put_in_place(_of(every, added)) == 1
     assert call(live) == value
 
 
@@ -113,6 +113,13 @@ def test_a_sample_is_of_the_modules_asked_for_and_the_same_again():
     assert sum(map(len, drawn.values())) == 10 and all("/passes/" in file for file in drawn)
     assert drawn == draw(dict(reversed(counts.items())), ["fuseline.passes.*"], 10, 3) != draw(counts, ["fuseline.passes.*"], 10, 4)
     assert draw(counts, ["fuseline.analysis.c"], 0, 0) == {"src/fuseline/analysis/c.py": list(range(20))}
+
+
+def test_mutants_are_made_once(root: Path, every: list[Mutant], monkeypatch: pytest.MonkeyPatch):
+    place = root / "made.json"
+    assert made(root, {FILE: [1, 4]}, place, 1, lambda _: None) == [every[1], every[4]]
+    monkeypatch.setattr("tools.mutants.drawing.outcomes", lambda jobs, workers: [pytest.fail("made again") for _ in jobs])
+    assert made(root, {FILE: [4]}, place, 1, lambda _: None) == [every[4]]
 
 
 def test_mutants_are_found_by_name():

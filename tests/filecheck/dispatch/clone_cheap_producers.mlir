@@ -315,3 +315,40 @@ func.func @no_region() -> tensor<4xf32> {
   %f = linalg.fill ins(%c : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
   return %f : tensor<4xf32>
 }
+
+// -----
+
+// A splat that a contraction reads under another shape is wanted in memory just the same.
+// CHECK-LABEL: func.func @packed_behind_a_reshape
+// CHECK-NEXT: %w = arith.constant dense<2.{{.*}}> : tensor<9xf32>
+// CHECK-NEXT: %m = tensor.expand_shape %w
+// CHECK-NEXT: flow.dispatch.region
+// CHECK-NEXT: linalg.generic {{.*}} ins(%x, %m
+// CHECK: flow.dispatch.region
+// CHECK-NEXT: %s = arith.constant dense<5.{{.*}}> : tensor<9xf32>
+// CHECK-NEXT: %t = tensor.expand_shape %s
+// CHECK-NEXT: linalg.generic {{.*}} ins(%x, %t
+func.func @packed_behind_a_reshape(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
+  %w = arith.constant dense<2.0> : tensor<9xf32>
+  %m = tensor.expand_shape %w [[0, 1]] output_shape [3, 3] : tensor<9xf32> into tensor<3x3xf32>
+  %s = arith.constant dense<5.0> : tensor<9xf32>
+  %t = tensor.expand_shape %s [[0, 1]] output_shape [3, 3] : tensor<9xf32> into tensor<3x3xf32>
+  %a = flow.dispatch.region -> (tensor<3x3xf32>) {
+    %v = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %m : tensor<3x3xf32>, tensor<3x3xf32>) outs(%x : tensor<3x3xf32>) {
+    ^bb0(%l: f32, %r: f32, %acc: f32):
+      %p = arith.mulf %l, %r : f32
+      %q = arith.addf %acc, %p : f32
+      linalg.yield %q : f32
+    } -> tensor<3x3xf32>
+    flow.return %v : tensor<3x3xf32>
+  }
+  %b = flow.dispatch.region -> (tensor<3x3xf32>) {
+    %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x, %t : tensor<3x3xf32>, tensor<3x3xf32>) outs(%x : tensor<3x3xf32>) {
+    ^bb0(%l: f32, %r: f32, %acc: f32):
+      %p = arith.mulf %l, %r : f32
+      linalg.yield %p : f32
+    } -> tensor<3x3xf32>
+    flow.return %v : tensor<3x3xf32>
+  }
+  return %a, %b : tensor<3x3xf32>, tensor<3x3xf32>
+}

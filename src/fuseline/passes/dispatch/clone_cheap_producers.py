@@ -8,6 +8,7 @@ computes them again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
@@ -15,12 +16,15 @@ from xdsl.dialects.builtin import DenseResourceAttr, IndexType, ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import Kind, captured, is_generic, kind, splat_value
+from fuseline.analysis.structured import Kind, captured, kind, splat_value
 from fuseline.ir.create import create_fill
-from fuseline.ir.direct import operand_of, operands_of, set_operand
+from fuseline.ir.direct import erase, operand_of, operands_of, result_of, set_operand
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.nesting import ops_inside, replace_inside
 from fuseline.ir.parts import create_op
+
+_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
+_PACKING = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class CloneCheapProducersPass(ModulePass):
 
 
 def _clone_into(region: DispatchRegionOp) -> None:
-    copies: dict[SSAValue, SSAValue] = {}
+    copies: dict[OpResult, OpResult] = {}
     body = region.body.block
     cheap = [value for value in captured(region) if _is_cheap(value)]
     replace_inside(region, {value: _clone(value, body, copies) for value in cheap})
@@ -45,7 +49,7 @@ def _clone_into(region: DispatchRegionOp) -> None:
         _erase_if_dead(value)
 
 
-def _is_cheap(value: SSAValue) -> bool:
+def _is_cheap(value: SSAValue) -> TypeGuard[OpResult]:
     if not isinstance(value, OpResult):
         return False
     op = value.op
@@ -53,7 +57,7 @@ def _is_cheap(value: SSAValue) -> bool:
         return True
     if type(op) is linalg.ops.FillOp:
         return all(_is_cheap(operand) for operand in op.operands)
-    if type(op) in (tensor.ExpandShapeOp, tensor.CollapseShapeOp):
+    if type(op) in _RESHAPES:
         return _is_cheap(op.operands[0])
     if type(op) is arith.ConstantOp:
         return not isinstance(op.value, DenseResourceAttr) and (kind(op) is Kind.SCALAR or _is_cheap_splat(value))
@@ -67,40 +71,36 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
     return all(isinstance(operand.type, IndexType) or _is_cheap(operand) for operand in op.operands)
 
 
-def _is_cheap_splat(value: SSAValue) -> bool:
+def _is_cheap_splat(value: OpResult) -> bool:
     """A splat tensor, unless a contraction or convolution reads it: those want their operands in memory, packed."""
-    if splat_value(value) is None:
-        return False
-    return not any(is_generic(use.operation) and kind(use.operation) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE) for use in value.uses)
+    return splat_value(value) is not None and not _is_packed(value)
 
 
-def _clone(value: SSAValue, body: Block, copies: dict[SSAValue, SSAValue]) -> SSAValue:
-    """A copy of the op behind `value` at the start of `body`, after copies of its own cheap operands."""
-    found = copies.get(value)
-    if found is not None:
-        return found
-    assert isinstance(value, OpResult)
-    copy = _copy(value.op)
-    for i, operand in enumerate(operands_of(value.op)):
-        if _is_cheap(operand):
-            set_operand(copy, i, _clone(operand, body, copies))
-    last = _last_copy(body, copies)
-    if last is not None:
-        body.insert_op_after(copy, last)
-    elif body.first_op is not None:
-        body.insert_op_before(copy, body.first_op)
-    else:
-        body.add_op(copy)
-    copies[value] = copy.results[0]
+def _is_packed(value: SSAValue) -> bool:
+    """Whether a contraction or convolution reads `value`, be it under another shape."""
+    return any(kind(op) in _PACKING or (type(op) in _RESHAPES and _is_packed(op.results[0])) for op in (use.operation for use in value.uses))
+
+
+def _clone(value: OpResult, body: Block, copies: dict[OpResult, OpResult]) -> OpResult:
+    """A copy of the op behind `value` at the start of `body`, behind the other copies, those of its own cheap operands among them."""
+    if value not in copies:
+        copy = _copy(value.op)
+        for i, operand in enumerate(operands_of(value.op)):
+            if _is_cheap(operand):
+                set_operand(copy, i, _clone(operand, body, copies))
+        last, first = next(reversed(copies.values()), None), body.first_op
+        if last is not None:
+            body.insert_op_after(copy, last.op)
+        elif first is not None:
+            body.insert_op_before(copy, first)
+        copies[value] = result_of(copy)
     return copies[value]
 
 
 def _copy(op: Operation) -> Operation:
-    """`op.clone()`, which asks the definition of an op about each of its parts: most here have no region."""
+    """`op.clone()`, which asks the definition of an op about each of its parts: of what is cheap, only a fill has a region."""
     if type(op) is linalg.ops.FillOp:
         copy = create_fill(operand_of(op, 0), operand_of(op, 1), op.location)
-    elif op.regions:
-        return op.clone()
     else:
         copy = create_op(type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location)
     copy.attributes |= op.attributes
@@ -109,17 +109,11 @@ def _copy(op: Operation) -> Operation:
     return copy
 
 
-def _last_copy(body: Block, copies: dict[SSAValue, SSAValue]) -> Operation | None:
-    last = next(reversed(copies.values()), None)
-    return last.owner if last is not None and isinstance(last.owner, Operation) and last.owner.parent is body else None
-
-
-def _erase_if_dead(value: SSAValue) -> None:
-    if not isinstance(value, OpResult) or value.op.parent is None or any(result.first_use is not None for result in value.op.results):
-        return
-    operands = list(value.op.operands)
-    value.op.detach()
-    value.op.erase()
+def _erase_if_dead(value: OpResult) -> None:
+    if value.op.parent is None or value.first_use is not None:
+        return  # an operand of several, erased with another one; or still read
+    operands = operands_of(value.op)
+    erase(value.op)
     for operand in operands:
         if _is_cheap(operand):
             _erase_if_dead(operand)

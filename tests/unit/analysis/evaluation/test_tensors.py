@@ -123,11 +123,12 @@ def test_shapes_are_changed_and_checked():
 
 
 def test_reshapes_by_a_tensor():
-    body = "%r = tensor.reshape %x(%s) : (tensor<?x?xf32>, tensor<3xi64>) -> tensor<?x?x?xf32>"
-    arguments = "%x: tensor<?x?xf32>, %s: tensor<3xi64>"
-    np.testing.assert_array_equal(run(body, arguments, "tensor<?x?x?xf32>", X, np.array([7, 1, 5])), X.reshape(7, 1, 5))
-    with pytest.raises(FuselineError, match=r"E0305.*\(5, 7\) cannot be reshaped to \(7, 2, 5\)"):
-        run(body, arguments, "tensor<?x?x?xf32>", X, np.array([7, 2, 5]))
+    body = "%r = tensor.reshape %x(%s) : (tensor<5x7xf32>, tensor<3xi64>) -> tensor<7x1x5xf32>"
+    arguments = "%x: tensor<5x7xf32>, %s: tensor<3xi64>"
+    np.testing.assert_array_equal(run(body, arguments, "tensor<7x1x5xf32>", X, np.array([7, 1, 5])), X.reshape(7, 1, 5))
+    for sizes, message in (([7, 2, 5], r"\(5, 7\) cannot be reshaped to \(7, 2, 5\)"), ([5, 1, 7], r"the result has shape \(5, 1, 7\)")):
+        with pytest.raises(FuselineError, match=f"E0305.*{message}"):
+            run(body, arguments, "tensor<7x1x5xf32>", X, np.array(sizes))
 
 
 @pytest.mark.parametrize(("axis", "size"), [(0, 5), (1, 7)])

@@ -36,6 +36,6 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
 
 def _declared(operand: Any, type_: Attribute) -> Any:
     """An operand in the type that the operator was declared for: a program interpreted in float64 has others."""
-    if not isinstance(type_, TensorType) or not isinstance(operand, np.ndarray) or operand.dtype.kind != "f":
+    if not isinstance(type_, TensorType) or not isinstance(operand, np.ndarray | np.generic) or operand.dtype.kind != "f":
         return operand
     return operand.astype(numpy_dtype(type_.get_element_type()), copy=False)

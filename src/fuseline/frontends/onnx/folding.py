@@ -248,6 +248,8 @@ def _where(node: OnnxNode, condition: Array, x: Array, y: Array) -> Array:
 def _reduce_product(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
     if x.ndim != 1 or (axes is not None and axes.size and axes.tolist() not in ([0], [-1])):
         raise _Unfoldable
+    if (axes is None or not axes.size) and not node.has("axes") and node.integer("noop_with_empty_axes", 0):
+        return x
     items: list[Dim] = [item if isinstance(item, Expr) else int(item) for item in x.tolist()] if x.dtype.kind in "iuO" else []
     if len(items) != x.size:
         raise _Unfoldable

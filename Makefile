@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 TESTS ?= tests
 WORKERS ?= 2
 SECONDS ?= 60
+FUZZ ?= .fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance fuzz lint types bench mutants replay clean
+.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types bench mutants replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +42,10 @@ conformance: $(VENV)/.test ## run every official ONNX node test on both targets,
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
 
 fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; findings in .fuzz)
-	$(BIN)/python -m tests.fuzz --folder .fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT),--seconds $(SECONDS))
+	$(BIN)/python -m tests.fuzz --folder $(FUZZ) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT),--seconds $(SECONDS))
+
+fuzz-files: $(VENV)/.test ## mutated .onnx, .fuse, plans and MLIR text: each is right or refused with a code (COUNT=n of each, SEED=n, KIND=onnx)
+	$(BIN)/python -m tests.fuzz.mutants --count $(or $(COUNT),1000) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))
 
 lint: $(VENV)/.dev ## ruff (with C901) and the import layers
 	$(BIN)/ruff check .

@@ -28,6 +28,10 @@ RIGHT = {
     "an_input_that_is_an_output": "(float[2,N,3] x) => (float[?,?,?] y, float[?,?,?] x) { y = Neg (x) }",
     "softplus_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Softplus (z) }",
     "a_size_times_a_number_leaves_64_bits": "(float[3,N,N] x) => (int64 y) <int64 c = {-7425366619139589192}> { s = Size (x)  y = Mul (s, c) }",
+    "a_scalar_beside_what_the_host_holds": "(float x) => (float y) <float c = {0.7}> { a = Neg (x)  o = Optional (a)  z = OptionalGetElement (o)  "
+    "y = Mod <fmod = 1> (z, c) }",
+    "a_product_of_constants_along_no_axis": "(float[3] x) => (int64[?] y, float[?] z) <int64[4] w = {1,1,3,2}> "
+    "{ y = ReduceProd <noop_with_empty_axes = 1> (w)  z = Neg (x) }",
     "a_branch_that_cancels": "(float[N,M] x, bool c) => (float[?,?] y) { y = If (c) <then_branch = t () => (float[?,?] a) "
     "{ h = Tanh (x)  a = Sub (h, x) }, else_branch = e () => (float[?,?] b) { b = Identity (x) }> }",
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",

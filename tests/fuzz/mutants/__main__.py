@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TextIO
 
-from tests.fuzz.mutants.campaign import run_mutants
+from tests.fuzz.mutants.campaign import Outcomes, run_mutants
 from tests.fuzz.mutants.work import KINDS
 
 
-def main() -> int:
-    """Read the command line and run."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
-    parser.add_argument("--kind", choices=sorted(KINDS), action="append", help="default: all")
-    parser.add_argument("--seed", type=int, default=0, help="first seed")
-    parser.add_argument("--count", type=int, default=1000, help="how many of each kind")
-    parser.add_argument("--seconds", type=float, help="how long for each kind")
-    options = parser.parse_args()
-    bad = 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the command line and run. Findings and progress go to standard output, with `--json` to standard error."""
+    options = parser().parse_args(arguments)
+    say = partial(_write, sys.stderr if options.json else sys.stdout)
+    found: dict[str, Outcomes] = {}
     for kind in options.kind or sorted(KINDS):
-        outcomes = run_mutants(kind, options.seed, options.count, _say, options.seconds)
-        bad += len(outcomes.bad)
-        _say(f"{sum(outcomes.counts.values())} {kind}: {dict(outcomes.counts.most_common())}; {len(outcomes.bad)} kinds of bad ones")
-    return 1 if bad else 0
+        found[kind] = run_mutants(kind, options.seed, options.count, say, options.seconds)
+        say(f"{kind}: {found[kind].summary()}")
+    if options.json:
+        _write(sys.stdout, json.dumps({kind: outcomes.to_json() for kind, outcomes in found.items()}))
+    return 1 if any(outcomes.bad for outcomes in found.values()) else 0
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
+    made.add_argument("--kind", choices=sorted(KINDS), action="append", help="default: all")
+    made.add_argument("--seed", type=int, default=0, help="first seed")
+    made.add_argument("--count", type=int, default=1000, help="how many of each kind")
+    made.add_argument("--seconds", type=float, help="how long for each kind")
+    made.add_argument("--json", action="store_true", help="print one JSON document at the end")
+    return made
 
 
-sys.exit(main())
+def _write(stream: TextIO, line: str) -> None:
+    stream.write(f"{line}\n")
+    stream.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

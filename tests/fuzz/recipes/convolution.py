@@ -45,8 +45,9 @@ def _exceeds(x: Value, settings: dict[str, Any]) -> bool:
         return False
     kernel = settings["kernel_shape"]
     pads, taps = settings.get("pads", [0] * 2 * len(kernel)), settings.get("dilations", [1] * len(kernel))
-    rooms = [(size, size + pads[axis] + pads[axis + len(kernel)], axis) for shape in x.shapes for axis, size in enumerate(shape[2:])]
-    return any(size and room < (kernel[axis] - 1) * taps[axis] + 1 for size, room, axis in rooms)
+    strides = settings.get("strides", [1] * len(kernel))
+    sizes = [(size, axis) for shape in x.shapes for axis, size in enumerate(shape[2:]) if size or strides[axis] > 1]
+    return any(size + pads[axis] + pads[axis + len(kernel)] < (kernel[axis] - 1) * taps[axis] + 1 for size, axis in sizes)
 
 
 @recipe("Conv", weight=3)

@@ -104,9 +104,7 @@ class _Sweep:
         largest = fold(lambda x, y: s.maximum(b, FLOAT32, x, y), errors)
         return s.compare(b, FLOAT32, "lt", largest, b.constant(NEARLY_STATIONARY / len(slopes), mlir_element(FLOAT32)))
 
-    def _step(
-        self, t: int, p: Sequence[SSAValue], slopes: Sequence[SSAValue], value: SSAValue
-    ) -> tuple[list[SSAValue], list[SSAValue], SSAValue]:
+    def _step(self, t: int, p: Sequence[SSAValue], slopes: Sequence[SSAValue], value: SSAValue) -> tuple[list[SSAValue], list[SSAValue], SSAValue]:
         """Coordinate `t` to where the form is smallest, and all of them back to a sum of 1."""
         b, one = self.b, self.b.constant(1.0, mlir_element(FLOAT32))
         by = b.op(arith.DivfOp, b.op(arith.SubfOp, value, slopes[t]), self.q[t][t])

@@ -27,7 +27,6 @@ MOST_ELEMENTS = 1 << 20
 """A result of more elements that are one number is filled at run time: it would only make the program larger."""
 
 
-
 @dataclass(frozen=True)
 class MaterializeFillsPass(ModulePass):
     """Has no options."""

@@ -33,15 +33,18 @@ def machine(classes: int, kind: str, *, fitted: bool, seed: int = 0, **more: Any
     return given | fit | {"classlabels_ints": [7 * i + 3 for i in range(classes)]} | more
 
 
-@pytest.mark.parametrize(("classes", "kind", "fitted", "post"), [
-    (2, "RBF", True, "NONE"),
-    (2, "POLY", False, "LOGISTIC"),
-    (3, "LINEAR", True, "SOFTMAX"),
-    (3, "SIGMOID", True, "NONE"),
-    (4, "POLY", False, "SOFTMAX_ZERO"),
-    (6, "RBF", True, "LOGISTIC"),
-    (6, "RBF", False, "NONE"),
-])
+@pytest.mark.parametrize(
+    ("classes", "kind", "fitted", "post"),
+    [
+        (2, "RBF", True, "NONE"),
+        (2, "POLY", False, "LOGISTIC"),
+        (3, "LINEAR", True, "SOFTMAX"),
+        (3, "SIGMOID", True, "NONE"),
+        (4, "POLY", False, "SOFTMAX_ZERO"),
+        (6, "RBF", True, "LOGISTIC"),
+        (6, "RBF", False, "NONE"),
+    ],
+)
 def test_as_onnxruntime(classes: int, kind: str, fitted: bool, post: str) -> None:
     given = machine(classes, kind, fitted=fitted, post_transform=post)
     assert_as_onnxruntime("SVMClassifier", [X], attributes=given, domain=ML, opset=1, outputs=2, rtol=1e-4)
@@ -92,12 +95,15 @@ def test_more_classes_than_a_body_holds() -> None:
     assert [host.reason for host in program.record.host_ops] == [f"many-classes: probabilities of {MOST_CLASSES + 1} classes"]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"rho": [0.1]}, "1 offsets for 3 pairs"),
-    ({"coefficients": [0.5]}, "1 coefficients"),
-    ({"prob_b": [0.5]}, "1 of prob_b"),
-    ({"classlabels_ints": [1, 2]}, "2 labels for 3 classes"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rho": [0.1]}, "1 offsets for 3 pairs"),
+        ({"coefficients": [0.5]}, "1 coefficients"),
+        ({"prob_b": [0.5]}, "1 of prob_b"),
+        ({"classlabels_ints": [1, 2]}, "2 labels for 3 classes"),
+    ],
+)
 def test_numbers_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
     model = one_node("SVMClassifier", [X], machine(3, "RBF", fitted=True) | change, domain=ML, opset=1, outputs=2)
     with pytest.raises(FuselineError, match=rf"E0105 \[node\].*{message}"):

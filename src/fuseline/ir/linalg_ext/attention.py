@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
-from xdsl.ir import Dialect
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, prop_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, prop_def, region_def, result_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from fuseline.ir.linalg_ext.base import ExtYieldOp
 from fuseline.ir.linalg_named.base import parse_operands
 from fuseline.ir.linalg_named.elementwise import print_operands
-
-
-@irdl_op_definition
-class ExtYieldOp(IRDLOperation):
-    """Ends a body."""
-
-    name = "iree_linalg_ext.yield"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
 @irdl_op_definition
@@ -73,6 +62,3 @@ class AttentionOp(IRDLOperation):
         printer.print_region(self.body)
         printer.print_string(" -> ")
         printer.print_attribute(self.res.type)
-
-
-LinalgExt = Dialect("iree_linalg_ext", [AttentionOp, ExtYieldOp], [])

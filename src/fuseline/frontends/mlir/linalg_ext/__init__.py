@@ -1,0 +1,48 @@
+"""Ops of IREE's `iree_linalg_ext` as structured ops: one file per concern, `nest.py` has what all of them are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from fuseline.frontends.mlir.linalg_ext.folds import arg_compare, scan
+from fuseline.frontends.mlir.linalg_ext.fourier import fft
+from fuseline.frontends.mlir.linalg_ext.ordering import sort, top_k
+from fuseline.frontends.mlir.linalg_ext.places import gather, map_load, map_store, scatter
+from fuseline.ir.linalg_ext import (
+    ArgCompareOp,
+    FftOp,
+    GatherOp,
+    MapLoadOp,
+    MapStoreOp,
+    ScanOp,
+    ScatterOp,
+    SortOp,
+    TopkOp,
+    TopkV2Op,
+)
+from fuseline.ir.provenance import replace
+
+_WRITTEN_OUT: dict[type[Operation], Callable[[Any], list[SSAValue]]] = {
+    SortOp: sort,
+    TopkOp: top_k,
+    TopkV2Op: top_k,
+    ScanOp: scan,
+    ArgCompareOp: arg_compare,
+    ScatterOp: scatter,
+    GatherOp: gather,
+    MapLoadOp: map_load,
+    MapStoreOp: map_store,
+    FftOp: fft,
+}
+
+
+def expand_linalg_ext(module: ModuleOp) -> None:
+    """Write out each op but attention. Raises FuselineError (E0306) for what has no form."""
+    for op in list(module.walk()):
+        write = _WRITTEN_OUT.get(type(op))
+        if write is not None:
+            replace(op, [], write(op))

@@ -1,0 +1,35 @@
+"""IREE's `iree_linalg_ext` dialect on tensors, as text has it before it is tiled; a frontend writes each op out."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect, Operation
+
+from fuseline.ir.linalg_ext.attention import AttentionOp
+from fuseline.ir.linalg_ext.base import ExtOp, ExtYieldOp
+from fuseline.ir.linalg_ext.ordering import ArgCompareOp, FftOp, ScanOp, SortOp, TopkOp, TopkV2Op
+from fuseline.ir.linalg_ext.places import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
+
+_OPS: list[type[Operation]] = [
+    *(AttentionOp, SortOp, TopkOp, TopkV2Op, ScanOp, ArgCompareOp, FftOp),
+    *(ScatterOp, GatherOp, MapLoadOp, MapStoreOp),
+    ExtYieldOp,
+]
+
+LinalgExt = Dialect("iree_linalg_ext", _OPS, [])
+
+__all__ = [
+    "ArgCompareOp",
+    "AttentionOp",
+    "ExtOp",
+    "ExtYieldOp",
+    "FftOp",
+    "GatherOp",
+    "LinalgExt",
+    "MapLoadOp",
+    "MapStoreOp",
+    "ScanOp",
+    "ScatterOp",
+    "SortOp",
+    "TopkOp",
+    "TopkV2Op",
+]

@@ -18,6 +18,8 @@ from xdsl.ir import Dialect, SSAValue
 
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
+from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
+from fuseline.ir.flow_tensor import FLOW_TENSOR_OPS, TensorExtBitCastOp
 from fuseline.ir.linalg_ext import LinalgExt
 from fuseline.ir.linalg_named import Linalg
 from fuseline.ir.scalar_ops import Arith, Math
@@ -41,8 +43,8 @@ DIALECTS = (
     Scf,
     Tensor,
     LinalgExt,
-    TensorExt,
-    Flow,
+    Dialect("iree_tensor_ext", [*TensorExt.operations, TensorExtBitCastOp], list(TensorExt.attributes)),
+    Dialect("flow", [*Flow.operations, *FLOW_TENSOR_OPS, ConstantOp, DynamicConstantOp], list(Flow.attributes)),
     Util,
 )
 

@@ -136,6 +136,20 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             printer.print_attribute(self.target)
 
 
+@irdl_attr_definition
+class InlineNeverAttr(ParametrizedAttribute):
+    """`#util.inline.never`: says something to IREE's inliner, and nothing of what is computed."""
+
+    name = "util.inline.never"
+
+
+@irdl_attr_definition
+class InlineAlwaysAttr(ParametrizedAttribute):
+    """`#util.inline.always`: likewise."""
+
+    name = "util.inline.always"
+
+
 @irdl_op_definition
 class GlobalOp(IRDLOperation):
     """A value of the module, `mutable` where a run may change it; without `value` it is given from outside."""
@@ -272,5 +286,5 @@ Util = Dialect(
         GlobalStoreOp,
         GlobalLoadIndirectOp,
     ],
-    [PointerType],
+    [PointerType, InlineNeverAttr, InlineAlwaysAttr],
 )

@@ -14,6 +14,7 @@ from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.annotations import check_annotations
 from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.control import erase_uncalled, flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
 from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
@@ -51,6 +52,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     erase_uncalled(module, main)
     inline_foreign_regions(module)
     unwrap(module)
+    expand_flow_tensors(module)
     expand_affine(module)
     expand_attention(module)
     expand_linalg_ext(module)

@@ -29,7 +29,7 @@ def unwrap(module: ModuleOp) -> None:
         if isinstance(op, util.OptimizationBarrierOp | ComputeBarrierOp):
             Rewriter.replace_op(op, [], list(op.operands)[: len(op.results)])
         elif isinstance(op, util.UnfoldableConstantOp):
-            replace(op, [_constant(op, op.value, op.res)])
+            replace(op, [constant_op(op, op.value, op.res.type)])
         elif isinstance(op, util.GlobalLoadOp):
             replace(op, [_loaded(op, op.target.root_reference.data, globals_)])
         elif isinstance(op, util.GlobalLoadIndirectOp):
@@ -60,13 +60,14 @@ def _loaded(op: Operation, name: str, globals_: dict[str, util.GlobalOp]) -> Ope
         raise unsupported(op, f"@{name} may change between runs", "give it as an argument")
     if source.value is None or op.results[0].type != source.type:
         raise unsupported(op, f"@{name} has no value of type {op.results[0].type}", "give it as an argument, or its value in the text")
-    return _constant(op, source.value, op.results[0])
+    return constant_op(op, source.value, op.results[0].type)
 
 
-def _constant(op: Operation, value: Attribute, result: SSAValue) -> Operation:
+def constant_op(op: Operation, value: Attribute | None, type_: Attribute) -> Operation:
+    """A constant in place of `op`. Raises FuselineError: E0306 for a value that is none."""
     if not isinstance(value, _CONSTANTS):
-        raise unsupported(op, f"{value.name} is no constant that is read", "write the value as dense<...>")
-    return create_constant(value, result.type)
+        raise unsupported(op, f"{value.name if value is not None else 'nothing'} is no constant that is read", "write the value as dense<...>")
+    return create_constant(value, type_)
 
 
 def inline_foreign_regions(module: ModuleOp) -> None:

@@ -108,11 +108,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "NonZero: no-lowering"): (
         "test_nonzero_example",
     ),
-    ("host", "Pad: runtime-value: an input is computed at run time"): (
-        "test_attention_4d_causal_padded_kv_bf16", "test_attention_4d_causal_padded_kv_bf16_expanded", "test_attention_4d_padded_kv_bf16",
-        "test_attention_4d_padded_kv_bf16_expanded", "test_attention_local_window_ext_cache_float16_mask",
-        "test_attention_local_window_ext_cache_float16_mask_expanded",
-    ),
     ("host", "Pow: unsupported-dtype: int32 to the power float32"): (
         "test_pow_types_int32_float32",
     ),

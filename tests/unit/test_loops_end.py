@@ -55,8 +55,7 @@ REASONS = {
     ("targets/cpu/families/combining.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/arithmetic.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/builder.py", "len(self._sizes) <= i"): "each round appends",
-    ("targets/cpu/workers.py", "(data := os.read(self._read, _NUMBER))"): "what was written before is read, then the end",
-    ("targets/cpu/workers.py", "os.read(self._read, 1 << 16)"): "what was written before is read, then the end",
+    ("targets/cpu/workers.py", "(data := os.read(self._number, _NUMBER))"): "what was written before is read, then the end",
     ("targets/cpu/workers.py", "True"): "a file is read to its end",
 }
 """By file and condition: loops that end for a reason which no form says."""

@@ -49,7 +49,7 @@ DIFFERENT: dict[str, tuple[str, _Condition]] = {
 """Operators of which onnxruntime does something else, always or under a condition, and what NumPy does."""
 
 
-STANDARD_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
+STANDARD_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 """Whose operators onnx.reference knows."""
 
 

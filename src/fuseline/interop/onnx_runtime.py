@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "onnxruntime"
 _NEWEST_IR = 10
 """The IR version that models are marked with: what one node needs has not changed since."""
-_LACKING = re.compile("support|implement|not defined", re.IGNORECASE)
+_LACKING = re.compile("support|implement|not defined|must have the shape set", re.IGNORECASE)
 """What onnxruntime says of kernels that lack something that the standard has, as opposed to operands that no kernel can take."""
 _IN_SOURCES = re.compile(r"/\S+\.(?:cc|h):\d+ (?:.*?\) (?:const )?)?")
 _FATAL = 4

@@ -69,6 +69,7 @@ class CompilerContext(Context):
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    _named: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
     requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement])
     spelled: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
@@ -83,10 +84,11 @@ class CompilerContext(Context):
 
     def add_resource(self, stem: str, array: NDArray[Any]) -> str:
         """Store `array` under a fresh name that starts with `stem`; answers the name."""
-        name, count = stem, 0
+        name, count = stem, self._named.get(stem, 0)
         while name in self.resources:
             count += 1
             name = f"{stem}_{count}"
+        self._named[stem] = count
         self.resources[name] = np.asarray(array)
         return name
 

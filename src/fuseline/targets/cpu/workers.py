@@ -9,24 +9,24 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 _NUMBER = 4
-_MOST = 8192
-"""Pieces whose numbers fit into a pipe, which holds at least 64 KiB."""
 
 
 def shared(work: Callable[[int], T], count: int, processes: int) -> list[T]:
     """`[work(i) for i in range(count)]` by this process and forks of it. Answers travel pickled; what `work` changes in a fork stays there.
 
-    A piece that fails in a fork is done again here, so that an error is raised as it would be without forks.
+    A piece that fails in a fork is done again here, so that an error is raised as it would be without forks. Where the system has no process to give,
+    there are fewer.
     """
-    if processes < 2 or count < 2 or count > _MOST or not hasattr(os, "fork"):
+    if processes < 2 or count < 2 or not hasattr(os, "fork"):
         return [work(i) for i in range(count)]
     queue = _Queue(count)
-    children = [_Child(queue, work) for _ in range(min(processes, count) - 1)]
+    children = list(_children(queue, work, min(processes, count) - 1))
     try:
         done = {i: work(i) for i in queue}
     finally:
@@ -38,22 +38,33 @@ def shared(work: Callable[[int], T], count: int, processes: int) -> list[T]:
 
 
 class _Queue:
-    """The numbers of the pieces, in a pipe that all processes read from; a read takes whole numbers, as all of them were written before."""
+    """The numbers of the pieces, in a file that all processes read from one after the other.
+
+    Forks share its offset, and a read takes a number and moves it in one step (POSIX, "Thread Interactions with Regular File Operations"). A pipe
+    would not do for any number of pieces: one of a user who has many holds 4 KiB, and writing more waits for ever.
+    """
 
     def __init__(self, count: int) -> None:
-        self._read, write = os.pipe()
-        os.write(write, b"".join(i.to_bytes(_NUMBER, "little") for i in range(count)))
-        os.close(write)
+        with tempfile.TemporaryFile() as file:
+            file.write(b"".join(i.to_bytes(_NUMBER, "little") for i in range(count)))
+            file.seek(0)
+            self._number = os.dup(file.fileno())
 
     def __iter__(self) -> Iterator[int]:
-        while data := os.read(self._read, _NUMBER):
+        while data := os.read(self._number, _NUMBER):
             yield int.from_bytes(data, "little")
 
     def close(self) -> None:
-        """Let go of this process's end; what nobody has taken is dropped."""
-        while os.read(self._read, 1 << 16):
-            pass
-        os.close(self._read)
+        """Let go of the file; what nobody has taken is dropped."""
+        os.lseek(self._number, 0, os.SEEK_END)
+        os.close(self._number)
+
+
+def _children(queue: _Queue, work: Callable[[int], T], count: int) -> Iterator[_Child[T]]:
+    """Up to `count` forks."""
+    with suppress(OSError):
+        for _ in range(count):
+            yield _Child(queue, work)
 
 
 class _Child(Generic[T]):
@@ -61,7 +72,11 @@ class _Child(Generic[T]):
 
     def __init__(self, queue: _Queue, work: Callable[[int], T]) -> None:
         self.file = tempfile.TemporaryFile()
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            self.file.close()
+            raise
         if self.pid == 0:
             self._run(queue, work)
 

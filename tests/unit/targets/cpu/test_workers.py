@@ -56,3 +56,16 @@ def test_no_process_is_left():
     shared(lambda i: i, 10, 4)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_very_many_pieces():
+    """More than a pipe holds, most of all one of a user who has many."""
+    assert shared(lambda i: i, 40_000, 3) == list(range(40_000))
+
+
+def test_without_a_process_to_spare(monkeypatch: pytest.MonkeyPatch):
+    def fork() -> int:
+        raise BlockingIOError("no process")
+
+    monkeypatch.setattr(os, "fork", fork)
+    assert shared(lambda i: i * i, 6, 3) == [i * i for i in range(6)]

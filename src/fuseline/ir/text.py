@@ -9,24 +9,25 @@ from __future__ import annotations
 import io
 import re
 import struct
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import UNKNOWN_LOC, DenseResourceAttr, FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, TensorType
-from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.parser import Parser
+from xdsl.dialects.builtin import (
+    DenseResourceAttr,
+    FileLineColLoc,
+    LocationAttr,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import BlockArgument, Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.source_parser import Places, SourceParser
 from fuseline.ir.visible import misplaced_use
 
 SPLIT_MARK = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -57,71 +58,6 @@ _FAILURES = (
 )
 
 
-ListElementT = TypeVar("ListElementT")
-
-
-class _Places:
-    """Lines and columns of offsets into a text whose first line has the number `first_line`."""
-
-    def __init__(self, text: str, first_line: int) -> None:
-        self.text, self._first_line = text, first_line
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
-
-    def place(self, position: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1."""
-        line = bisect_right(self._newlines, position - 1)
-        start = self._newlines[line - 1] + 1 if line else 0
-        return line + self._first_line, position - start + 1
-
-    def shown(self, line: int) -> str:
-        """The text of a line, shortened."""
-        lines = self.text.splitlines()
-        return lines[line - self._first_line].strip()[:120] if line - self._first_line < len(lines) else ""
-
-
-class _SourceParser(Parser):
-    """xDSL's parser, with source places as locations and resource names left as they are."""
-
-    def __init__(self, ctx: CompilerContext, text: str, source: str, places: _Places) -> None:
-        super().__init__(ctx, text, source)
-        self._source, self._places, self._spelled = StringAttr(source), places, ctx.spelled
-
-    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
-        super()._register_ssa_definition(name, values, span)
-        if len(values) == 1 and values[0].name_hint != name and not name.isdecimal():
-            self._spelled[values[0]] = name  # xDSL takes `_0` at the end for a number of its own
-
-    def parse_operation(self) -> Operation:
-        position = self._current_token.span.start
-        op = super().parse_operation()
-        if op.location == UNKNOWN_LOC:
-            line, column = self._places.place(position)
-            op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
-        if op.regions and op.name.startswith("linalg."):
-            _place_implied_body(op)
-        return op
-
-    def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
-        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its scf.if wants parentheses
-        # around one, which iree-opt leaves out.
-        if delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute and self._current_token.kind is MLIRTokenKind.L_PAREN:
-            delimiter = Parser.Delimiter.PAREN
-        elif delimiter is Parser.Delimiter.PAREN and parse == self.parse_type and self._current_token.kind is not MLIRTokenKind.L_PAREN:
-            return [parse()]
-        return super().parse_comma_separated_list(delimiter, parse, context_msg)
-
-    def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
-        del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before
-        return self.parse_identifier(" for resource handle")
-
-
-def _place_implied_body(op: Operation) -> None:
-    """Give the ops of a body that the text does not spell out (of a named op) the location of the op."""
-    for inner in op.walk():
-        if inner.location == UNKNOWN_LOC:
-            inner.location = op.location
-
-
 class _SourcePrinter(Printer):
     """xDSL's printer; block arguments go without locations, which MLIR wants after their attributes."""
 
@@ -148,11 +84,11 @@ def parse_module(text: str, ctx: CompilerContext, name: str = "<input>", *, firs
 
 
 def _parsed(text: str, ctx: CompilerContext, name: str, first_line: int) -> ModuleOp:
-    places = _Places(text, first_line)
-    parser: _SourceParser | None = None
+    places = Places(text, first_line)
+    parser: SourceParser | None = None
     _check_strings(places, name)
     try:
-        parser = _SourceParser(ctx, text, name, places)
+        parser = SourceParser(ctx, text, name, places)
         return parser.parse_module()
     except ParseError as error:
         raise _parse_error(places, name, error.span.start, error.msg, _code_of(error.msg)) from error
@@ -211,14 +147,14 @@ def _code_of(message: str) -> str:
     return "E0306" if _UNKNOWN.search(message) else "E0301"
 
 
-def _parse_error(places: _Places, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:
+def _parse_error(places: Places, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:
     line, column = places.place(_last_read(places.text, position))
     shown = places.shown(line)
     at = f": `{shown}`" if shown else ""
     return FuselineError(code, f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
 
 
-def _check_strings(places: _Places, source: str) -> None:
+def _check_strings(places: Places, source: str) -> None:
     """Refuse a string literal without an end, on which xDSL's lexer takes exponential time."""
     for match in _STRING_OR_COMMENT.finditer(places.text):
         if match.group().startswith('"') and not match.group(1):

@@ -206,3 +206,19 @@ def test_a_resource_of_half_a_byte_or_of_other_sizes_is_refused(digits: str):
     with pytest.raises(FuselineError) as caught:
         parse_module(RESOURCE.replace("0x040000000000803F00000040", digits), new_context())
     assert caught.value.code == "E0301" and "w0" in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("f32", "-1.500000e+00"), ("bf16", "1.000000e+00"), ("i64", "-7"), ("i1", "true"), ("i4", "3")])
+def test_one_number_for_a_large_tensor_is_kept_as_that_number(kind: str, number: str):
+    text = f"builtin.module {{\n  %c = arith.constant dense<{number}> : tensor<1000000x1000000x{kind}>\n}}\n"
+    assert print_module(parse_module(text, new_context())) == text
+
+
+@pytest.mark.parametrize("literal", ["dense<[1.0, 2.0]> : tensor<2xf32>", "dense<1> : tensor<3xi32>", "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>"])
+def test_other_literals_are_read_as_ever(literal: str):
+    parse_module(f"builtin.module {{\n  %c = arith.constant {literal}\n}}\n", new_context())
+
+
+def test_a_number_that_a_large_tensor_cannot_hold_is_refused():
+    with pytest.raises(FuselineError, match=r"E0301 \[<input>:1:"):
+        parse_module("%c = arith.constant dense<1.5> : tensor<1000000x1000000xi32>", new_context())

@@ -1,0 +1,105 @@
+"""xDSL's parser as MLIR text needs it: places in the text as locations, names as they are written, large splats as one number."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeVar, cast
+
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import UNKNOWN_LOC, ComplexType, DenseIntOrFPElementsAttr, FileLineColLoc, IntAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from fuseline.ir.build import LARGE_SPLAT
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.splats import splat_attribute
+
+_SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:")
+
+ListElementT = TypeVar("ListElementT")
+
+
+class Places:
+    """Lines and columns of offsets into a text whose first line has the number `first_line`."""
+
+    def __init__(self, text: str, first_line: int) -> None:
+        self.text, self._first_line = text, first_line
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = bisect_right(self._newlines, position - 1)
+        start = self._newlines[line - 1] + 1 if line else 0
+        return line + self._first_line, position - start + 1
+
+    def shown(self, line: int) -> str:
+        """The text of a line, shortened."""
+        lines = self.text.splitlines()
+        return lines[line - self._first_line].strip()[:120] if line - self._first_line < len(lines) else ""
+
+
+class SourceParser(Parser):
+    """xDSL's parser, with source places as locations and resource names left as they are."""
+
+    def __init__(self, ctx: CompilerContext, text: str, source: str, places: Places) -> None:
+        super().__init__(ctx, text, source)
+        self._source, self._places, self._spelled = StringAttr(source), places, ctx.spelled
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        if len(values) == 1 and values[0].name_hint != name and not name.isdecimal():
+            self._spelled[values[0]] = name  # xDSL takes `_0` at the end for a number of its own
+
+    def parse_operation(self) -> Operation:
+        position = self._current_token.span.start
+        op = super().parse_operation()
+        if op.location == UNKNOWN_LOC:
+            line, column = self._places.place(position)
+            op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
+        if op.regions and op.name.startswith("linalg."):
+            _place_implied_body(op)
+        return op
+
+    def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
+        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its scf.if wants parentheses
+        # around one, which iree-opt leaves out.
+        if delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute and self._current_token.kind is MLIRTokenKind.L_PAREN:
+            delimiter = Parser.Delimiter.PAREN
+        elif delimiter is Parser.Delimiter.PAREN and parse == self.parse_type and self._current_token.kind is not MLIRTokenKind.L_PAREN:
+            return [parse()]
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
+        start = self._current_token.span.start
+        found = self._parse_large_splat() if type is None and _SPLAT.match(self._places.text, start) else None
+        if found is None:
+            self._resume_from(start)
+        return found if found is not None else super().parse_dense_int_or_fp_elements_attr(type)
+
+    def _parse_large_splat(self) -> DenseIntOrFPElementsAttr | None:
+        """One number for a large tensor, kept as that number: xDSL writes each element out."""
+        self.parse_punctuation("<")
+        literal = self._parse_tensor_literal()
+        self.parse_punctuation(">")
+        self.parse_punctuation(":")
+        type_ = self._parse_dense_literal_type()
+        element = type_.get_element_type()
+        if not isinstance(type_, TensorType) or prod(type_.get_shape()) < LARGE_SPLAT or isinstance(literal, str) or isinstance(element, ComplexType):
+            return None
+        return splat_attribute(cast(Attribute, type_), cast(Any, literal[0][0].to_type(self, element)))
+
+    def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
+        del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before
+        return self.parse_identifier(" for resource handle")
+
+
+def _place_implied_body(op: Operation) -> None:
+    """Give the ops of a body that the text does not spell out (of a named op) the location of the op."""
+    for inner in op.walk():
+        if inner.location == UNKNOWN_LOC:
+            inner.location = op.location

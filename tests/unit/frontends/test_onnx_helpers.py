@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import registry
-from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
+from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of, may_repeat
 from fuseline.frontends.onnx.registry import lowered_ops, lowering_of, onnx_op
 from fuseline.frontends.onnx.reshaping import groups_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, static_size
-from fuseline.ir.dim import mul, product, symbol
+from fuseline.ir.dim import ceil_div, evaluate, minimum, mul, product, symbol
 
 N, M = symbol("n"), symbol("m")
 
@@ -22,9 +22,32 @@ def test_equal_symbols_broadcast_and_ones_repeat():
     assert loops_of((1, 4), (2, 3, 4)) == [None, 2]
 
 
-def test_unequal_symbols_are_no_native_broadcast():
+def test_of_unequal_symbols_only_the_run_tells_which_repeats():
+    (size,) = broadcast_dims((N,), (M,))
+    assert [evaluate(size, {"n": n, "m": m}) for n, m in ((5, 1), (1, 5), (5, 5))] == [5, 5, 5]
+    assert may_repeat(N, size) and may_repeat(M, size) and not may_repeat(size, size)
     with pytest.raises(NoNativeLowering, match="symbolic-broadcast"):
-        broadcast_dims((N,), (M,))
+        loops_of((N,), (size,))
+
+
+def test_of_symbols_that_may_be_0_the_result_may_be_empty():
+    n, m = symbol("n", 0), symbol("m", 0)
+    (size,) = broadcast_dims((n,), (m,))
+    assert [evaluate(size, {"n": n, "m": m}) for n, m in ((0, 1), (1, 0), (0, 0), (1, 7))] == [0, 0, 0, 7]
+
+
+def test_a_symbol_against_a_number_is_that_number():
+    assert broadcast_dims((N,), (7,)) == broadcast_dims((7,), (N,)) == (7,)
+    with pytest.raises(NoNativeLowering, match="symbolic-broadcast"):
+        broadcast_dims((symbol("n", 0),), (0,))
+
+
+def test_sizes_of_one_symbol_that_meet_are_meant_to_be_equal():
+    even = mul(ceil_div(N, 2), 2)
+    assert broadcast_dims((N,), (even,)) == (N,) and not may_repeat(N, even)
+    first = minimum(N, 1)
+    assert broadcast_dims((N,), (minimum(mul(N, 3), 1),)) == (N,) and first == 1
+    assert may_repeat(minimum(symbol("n", 0), 1), symbol("n", 0))
 
 
 def test_numbers_that_do_not_broadcast_are_an_error():

@@ -89,14 +89,6 @@ def test_symbolic_sizes_keep_their_identity_through_shape_arithmetic():
     assert str(dims[0]) == "n"
 
 
-def test_two_unrelated_symbols_do_not_broadcast_natively():
-    proto = model([helper.make_node("Add", ["x", "y"], ["z"], name="sum")], {"x": (FLOAT, ("a",)), "y": (FLOAT, ("b",))}, ["z"])
-    _, ctx = read(proto)
-    assert [(h.node, h.reason.split(":")[0]) for h in ctx.records.host_ops] == [("sum", "symbolic-broadcast")]
-    x = np.arange(4, dtype=np.float32)
-    np.testing.assert_array_equal(run(proto, x, x[:1])[0], x)
-
-
 def test_every_node_is_present_or_recorded_as_eliminated():
     nodes = [
         helper.make_node("Shape", ["x"], ["s"], name="shape"),

@@ -19,6 +19,7 @@ from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.reshaping import reshape_value
+from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, product, to_text
@@ -74,7 +75,8 @@ def elementwise(node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: 
     out = tuple(dims) if dims is not None else broadcast_dims(*(t.dims for t in operands))
     collected = _Operands(node, len(out))
     for t in operands:
-        collected.add(t, loops_of(t.dims, out))
+        whole = spread(node, t, out)
+        collected.add(whole, loops_of(whole.dims, out))
     return _parallel(node, collected, out, dtype, body)
 
 
@@ -113,6 +115,7 @@ def reduce(
     With `keep` the answer is a view with the reduced dimensions as ones.
     """
     dims = broadcast_dims(*(t.dims for t in operands))
+    operands = [spread(node, t, dims) for t in operands]
     kept = [axis for axis in range(len(dims)) if axis not in axes]
     collected = _Operands(node, len(dims))
     for t in operands:

@@ -10,6 +10,7 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
@@ -26,6 +27,7 @@ def matmul_of(node: OnnxNode, a: Tensor, b: Tensor) -> Tensor:
     if a.rank == 0 or b.rank == 0:
         raise NoNativeLowering("unsupported-rank", "a scalar operand")
     batch = broadcast_dims(a.dims[:-2], b.dims[:-2])
+    a, b = (spread(node, t, (*batch, *t.dims[-2:])) if t.rank > 2 else t for t in (a, b))
     loops: list[Dim] = [*batch]
     rows = len(loops) if a.rank > 1 else None
     if rows is not None:

@@ -15,12 +15,21 @@ from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.matmul import matmul_of
 from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.frontends.onnx.windows import pad_spatial, window_of
 from fuseline.ir.build import Body
 
 I32 = np.dtype(np.int32)
 F32 = np.dtype(np.float32)
+
+
+def _parameter(node: OnnxNode, x: Tensor, parameter: Tensor, axis: int) -> tuple[Tensor, list[int | None]]:
+    """A parameter of `x`, and the loops that it follows; one of which only the run tells whether it is one number is as long as the axis."""
+    loops = _loops(x, parameter, axis)
+    if parameter.rank == 1 and loops[0] is not None:
+        parameter = spread(node, parameter, [x.dims[loops[0]]])
+    return parameter, loops
 
 
 def _loops(x: Tensor, parameter: Tensor, axis: int) -> list[int | None]:
@@ -67,9 +76,9 @@ def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dty
     info = np.iinfo(np.dtype(dtype).type)  # pyright: ignore[reportCallIssue, reportArgumentType]
     wide = F32 if is_half(x.dtype) else x.dtype  # 16-bit floats do not hold every zero point
     real = mlir_element(wide)
-    operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
+    operands = [(x, list(range(x.rank))), _parameter(node, x, scale, axis)]
     if zero is not None:
-        operands.append((zero, _loops(x, zero, axis)))
+        operands.append(_parameter(node, x, zero, axis))
 
     def body(b: Body, e: SSAValue, sc: SSAValue, *z: SSAValue) -> SSAValue:
         steps = s.convert(b, s.round_half_even(b, b.op(arith.DivfOp, e, sc)), x.dtype, wide)
@@ -95,9 +104,9 @@ def dequantize_linear(node: OnnxNode) -> Tensor:
 def dequantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1) -> Tensor:
     """The real values behind `x`."""
     dtype = scale.dtype
-    operands = [(x, list(range(x.rank))), (scale, _loops(x, scale, axis))]
+    operands = [(x, list(range(x.rank))), _parameter(node, x, scale, axis)]
     if zero is not None:
-        operands.append((zero, _loops(x, zero, axis)))
+        operands.append(_parameter(node, x, zero, axis))
 
     def body(b: Body, e: SSAValue, sc: SSAValue, *z: SSAValue) -> SSAValue:
         wide = s.convert(b, e, x.dtype, I32)
@@ -112,7 +121,7 @@ def _centred(node: OnnxNode, x: Tensor, zero: Tensor | None, axis: int) -> Tenso
     """`x - zero_point` in 32 bits."""
     if zero is None or (zero.is_constant and not zero.numbers().any()):
         return cast(node, x, I32)
-    operands = [(x, list(range(x.rank))), (zero, _loops(x, zero, axis))]
+    operands = [(x, list(range(x.rank))), _parameter(node, x, zero, axis)]
     return mapped(node, operands, x.dims, I32, lambda b, e, z: b.op(arith.SubiOp, s.convert(b, e, x.dtype, I32), s.convert(b, z, zero.dtype, I32)))
 
 
@@ -159,7 +168,7 @@ def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor,
     wide, info = np.dtype(np.float64), np.iinfo(zero.dtype)
     element = mlir_element(wide)
     factor = _factor(node, a, b, y)
-    operands = [(total, list(range(total.rank)))] + [(p, _loops(total, p, axis)) for p in (*factor, zero)]
+    operands = [(total, list(range(total.rank)))] + [_parameter(node, total, p, axis) for p in (*factor, zero)]
 
     def body(blk: Body, e: SSAValue, *parameters: SSAValue) -> SSAValue:
         scales, z = parameters[:-1], parameters[-1]

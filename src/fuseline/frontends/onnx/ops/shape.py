@@ -15,6 +15,7 @@ from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.slices import slice_of
+from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import tensor_type
 from fuseline.ir.create import create_concat
@@ -123,7 +124,8 @@ def _i64s(values: Sequence[int]):
 @onnx_op("Expand")
 def expand(node: OnnxNode) -> Tensor:
     """Broadcast to the sizes given."""
-    return broadcast_to(node[0], broadcast_dims(node[0].dims, node[1].sizes()))
+    dims = broadcast_dims(node[0].dims, node[1].sizes())
+    return broadcast_to(spread(node, node[0], dims), dims)
 
 
 @onnx_op("Concat")

@@ -7,14 +7,15 @@ onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from fuseline.frontends.onnx.protos import graphs, label_of, nodes, standard_domain
+from fuseline.frontends.onnx.foreign_operators import is_foreign
+from fuseline.frontends.onnx.protos import inner_graphs, label_of, nodes, standard_domain
 
 DOMAIN = "com.microsoft"
 
@@ -167,12 +168,14 @@ _RULES: dict[str, Rule] = {
 
 
 def in_standard_operators(proto: onnx.ModelProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
-    """The model with the operators of the table spelled out; the same object where it has none of them, else a copy."""
+    """The model with the operators of the table spelled out; the same object where it has none of them, else a copy. The bodies of onnxruntime's
+    own operators (BeamSearch, ..) stay as they are: it runs them."""
     if not any(_rule(node) for node in nodes(proto)):
         return proto
     out = onnx.ModelProto()
     out.CopyFrom(proto)
-    for graph in list(graphs(out)):
+    inner = (*out.graph.node, *(node for function in out.functions for node in function.node))
+    for graph in [out.graph, *_read_graphs(inner)]:
         _spell_out(graph.node, opsets[""])
     for function in out.functions:
         imported = [item.version for item in function.opset_import if not standard_domain(item.domain)]
@@ -181,6 +184,14 @@ def in_standard_operators(proto: onnx.ModelProto, opsets: Mapping[str, int]) -> 
             function.opset_import.append(helper.make_opsetid("", opsets[""]))
         _spell_out(function.node, *imported[:1] or [opsets[""]])
     return out
+
+
+def _read_graphs(given: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    """The graphs inside of nodes, but for those of operators that only onnxruntime has."""
+    for node in given:
+        for graph in () if is_foreign(node.domain) else inner_graphs(node):
+            yield graph
+            yield from _read_graphs(graph.node)
 
 
 def _spell_out(given: Any, opset: int) -> None:

@@ -64,9 +64,10 @@ class HostNode:
         return version_of(self.opsets, self.domain, self.op_type)
 
     @property
-    def output_count(self) -> int:
-        """How many outputs the node names (an empty name counts)."""
-        return len(self.source.outputs)
+    def asked(self) -> list[int]:
+        """The places of the outputs that the call computes: all that the node lists, without those that have no name where only onnxruntime
+        knows the operator, whose kernels do other things when they are asked for more."""
+        return [i for i, value in enumerate(self.source.outputs) if value.name or not is_foreign(self.domain)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +80,14 @@ class HostModel:
 
 
 def host_model(node: HostNode) -> HostModel:
-    """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own names, outputs @o0, @o1, .."""
+    """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own names, outputs @o0, @o1, ..
+    as far as they are `asked` for."""
     proto = node_proto(node.source, node.attributes, node.outer)
     opsets = {**node.opsets, node.domain: node.version}
     if (node.domain, node.op_type) in _OLD_NAMES:
         proto.op_type, opsets[node.domain] = _OLD_NAMES[node.domain, node.op_type]
     proto.input[:] = ["" if value is None else f"@i{i}" for i, value in enumerate(node.inputs)]
-    proto.output[:] = [f"@o{i}" for i in range(node.output_count)]
+    proto.output[:] = [f"@o{i}" if i in node.asked else "" for i in range(len(node.source.outputs))]
     values = {f"@i{i}": value for i, value in enumerate(node.inputs) if value is not None} | dict(node.captured)
     constants = {name: content for name, value in values.items() if (content := embedded(value)) is not None}
     operands = {name: value for name, value in values.items() if name not in constants}
@@ -94,12 +96,18 @@ def host_model(node: HostNode) -> HostModel:
         [proto],
         "host",
         [onnx.ValueInfoProto(name=name, type=sized_type(value, sizes.name)) for name, value in operands.items()],
-        [onnx.ValueInfoProto(name=f"@o{i}") for i in range(node.output_count)],
+        [_output_info(node, i) for i in node.asked],
         [initializer(content, name) for name, content in constants.items()],
     )
     functions = [ir.to_proto(function) for function in node.functions] if has_subgraphs(node.attributes) else []
     imports = [helper.make_opsetid(domain, version) for domain, version in ({"": 18} | opsets).items()]
     return HostModel(helper.make_model(graph, opset_imports=imports, functions=functions), list(operands.values()), sizes.by_name)
+
+
+def _output_info(node: HostNode, index: int) -> onnx.ValueInfoProto:
+    """An output, with the type that the model declares where nothing but onnxruntime knows the operator: it does not infer each of its own."""
+    declared = _declared_type(node, index) if is_foreign(node.domain) else None
+    return onnx.ValueInfoProto(name=f"@o{index}", type=None if declared is None else without_sizes(declared))
 
 
 def embedded(value: Value) -> NDArray[Any] | None:
@@ -137,7 +145,7 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
     A tensor of numbers of known rank is a `Tensor`, all else a `HostValue`; neither has a `value` yet.
     """
     types = output_types(model.proto, node.label) if is_foreign(node.domain) else _inferred(model)
-    return [_output(node, i, types[i], model.sizes, program) for i in range(node.output_count)]
+    return [_output(node, place, type_, model.sizes, program) for place, type_ in zip(node.asked, types, strict=True)]
 
 
 def _inferred(model: HostModel) -> list[TypeProto]:

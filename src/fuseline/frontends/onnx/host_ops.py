@@ -40,11 +40,14 @@ class HostOps:
         self.program, self.ctx = program, ctx
         self.declarations: list[FuncOp] = []
 
-    def run(self, node: HostNode, refusal: NoNativeLowering) -> list[Value]:
-        """The outputs of `node`: computed now where all inputs are known, else by a call."""
+    def run(self, node: HostNode, refusal: NoNativeLowering) -> list[Value | None]:
+        """The outputs of `node`, computed now where all inputs are known, else by a call; None for one that is not asked for."""
         found = evaluate(node)
         values = None if found is None else _known_values(found)
-        return self._call(node, refusal) if values is None else values
+        if values is None:
+            values = self._call(node, refusal)
+        by_place = dict(zip(node.asked, values, strict=True))
+        return [by_place.get(place) for place in range(len(node.source.outputs))]
 
     def loops_since(self, first: int) -> bool:
         """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are better known."""

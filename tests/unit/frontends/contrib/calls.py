@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
+import pytest
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import fuseline
+
+ort = pytest.importorskip("onnxruntime")
 
 Array = NDArray[Any]
 RNG = np.random.default_rng()

@@ -11,10 +11,7 @@ from onnx import helper
 
 import fuseline
 from fuseline.errors import FuselineError
-
-pytest.importorskip("onnxruntime")
-
-from tests.unit.frontends.contrib.calls import RNG, Array, agree, ints, normal, one_call
+from tests.unit.frontends.contrib.calls import RNG, Array, agree, ints, normal, one_call, ort
 
 B, S, L, P, N, H = 6, 5, 9, 7, 2, 4
 D = N * H
@@ -22,11 +19,13 @@ FREE = (B, S, L, P)
 
 
 def masks(keys: int) -> dict[str, Array]:
-    """One of each kind that onnxruntime's CPU kernel takes."""
-    starts, ends = ints(3, B), 3 + ints(keys - 3, B)
+    """One of each kind that onnxruntime's CPU kernel takes. Each query sees a key: scores that are all near -10000 hold three digits only."""
+    starts, ends = ints(3, B), 3 + ints(keys - 2, B)
+    padding, whole = ints(2, B, keys), ints(2, B, S, keys)
+    padding[:, 0] = whole[:, :, 0] = 1
     return {
-        "padding": ints(2, B, keys),
-        "whole": ints(2, B, S, keys),
+        "padding": padding,
+        "whole": whole,
         "ends": ends,
         "ends and starts": np.concatenate([ends, starts]),
         "ends and offsets": np.concatenate([ends, np.zeros(2 * B + 2, np.int32)]),
@@ -101,6 +100,18 @@ def test_many_heads_behind_what_is_past(causal: int, target: str):
     new, past = [normal(B, S, D) for _ in range(3)], [normal(B, N, P, H) for _ in range(2)]
     inputs = [*new, normal(3 * D), None, None, *past]
     agree("MultiHeadAttention", inputs, num_heads=N, unidirectional=causal, asked=(0, 1, 2), free=FREE, target=target)
+
+
+def test_the_scores_as_an_output():
+    inputs = [normal(B, S, D), normal(B, L, D), normal(B, L, D), None, masks(L)["padding"]]
+    proto = one_call("MultiHeadAttention", inputs, asked=(0, 3), num_heads=N)
+    proto.graph.output[1].type.CopyFrom(helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))  # which onnxruntime does not infer
+    feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None}
+    expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    program = fuseline.compile(proto, target="interpreter")
+    assert program.stats["host_ops"] == 0
+    for found, wanted in zip(program.run(feeds).values(), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-3)  # scores around -10000 hold three digits behind the point
 
 
 def test_time_between_queries_and_other_keys_stays_on_the_host():

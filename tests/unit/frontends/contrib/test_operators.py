@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-
 from tests.unit.frontends.contrib.calls import Array, agree, ints, normal
 
 B, S, W = 6, 5, 8

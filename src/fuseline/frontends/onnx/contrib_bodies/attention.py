@@ -6,6 +6,8 @@ Source: onnxruntime, docs/ContribOperators.md, and its CPU kernels for what that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
@@ -46,8 +48,8 @@ def self_attention(b: ContribBody, joined: str, width: int, *, mask: int, past: 
     before: Dim = b.dims(past, 5)[3] if b.input(past) else 0
     if b.input(past):
         k, v = (_behind(b, b.op("Gather", b.input(past), b.array(side, np.int64), axis=0), new) for side, new in enumerate((k, v)))
-    hidden = merged_mask(b, mask, bias, (batch, rows, rows), k, before)
-    out = rows_of(b, attended(b, q, k, v, hidden, sizes[0] // b.heads()), sizes[2])
+    added = [b.input(bias), merged_mask(b, mask, (batch, rows, rows), k, before)]
+    out = rows_of(b, attended(b, q, k, v, added, sizes[0] // b.heads())[0], sizes[2])
     if not b.wanted(1):
         return [out]
     stacked = [b.op("Unsqueeze", part, b.ints(0)) for part in (k, v)]
@@ -73,8 +75,9 @@ def multi_head_attention(b: ContribBody) -> list[str | None]:
     before: Dim = b.dims(6, 4)[2] if b.input(6) else 0
     if b.input(6):
         k, v = _behind(b, b.input(6), k), _behind(b, b.input(7), v)
-    hidden = merged_mask(b, 4, 5, (b.dims(0)[0], b.dims(0)[1], rows), k, before)
-    return [rows_of(b, attended(b, q, k, v, hidden, depth), value_width), k, v]
+    added = [b.input(5), merged_mask(b, 4, (b.dims(0)[0], b.dims(0)[1], rows), k, before)]
+    out, scores = attended(b, q, k, v, added, depth)
+    return [rows_of(b, out, value_width), k, v, scores]
 
 
 def _shifted(b: ContribBody, index: int, first: int, size: int) -> str:
@@ -98,30 +101,28 @@ def rows_of(b: ContribBody, value: str, width: int) -> str:
     return b.op("Reshape", b.op("Transpose", value, perm=HEADS_FIRST), b.ints(0, 0, width))
 
 
-def attended(b: ContribBody, q: str, k: str, v: str, mask: str, depth: int) -> str:
-    """softmax(q k^T * scale + mask) v for [B, N, rows, depth]; an empty `mask` is none."""
+def attended(b: ContribBody, q: str, k: str, v: str, added: Sequence[str], depth: int) -> tuple[str, str]:
+    """softmax(q k^T * scale + added) v for [B, N, rows, depth], and what the softmax is of; of what is `added` in turn, an empty name is nothing."""
     scale = b.real_number("scale", 0.0) or depth**-0.5
     scores = b.op("MatMul", b.op("Mul", q, b.op("CastLike", b.constant(scale), q)), b.op("Transpose", k, perm=[0, 1, 3, 2]))
-    scores = b.op("Add", scores, mask) if mask else scores
-    return b.op("MatMul", b.op("Softmax", scores, axis=-1), v)
+    for more in filter(None, added):
+        scores = b.op("Add", scores, more)
+    return b.op("MatMul", b.op("Softmax", scores, axis=-1), v), scores
 
 
-def merged_mask(b: ContribBody, mask: int, bias: int, sizes: tuple[Dim, Dim, Dim], keys: str, before: Dim) -> str:
-    """What is added to the scores, [B or 1, N or 1, S or 1, T]: from a mask, the order of time, and a bias; empty for nothing.
+def merged_mask(b: ContribBody, mask: int, sizes: tuple[Dim, Dim, Dim], keys: str, before: Dim) -> str:
+    """What a mask and the order of time add to the scores, [B or 1, 1, S or 1, T]; empty for nothing.
 
     `sizes` are B, S and L, `keys` [B, N, T, H] tells T, of which `before` are of the past.
     """
     batch, rows, new = sizes
     seen = _visible(b, mask, batch, rows, keys)
     hidden = b.op("Where", seen, b.constant(0.0), b.constant(b.real_number("mask_filter_value", -10000.0))) if seen else ""
-    if b.integer("unidirectional"):
-        if rows != new:
-            b.refuse("unsupported-size", "the order of time between queries and other keys")
-        hidden = _causal(b, hidden, keys, before)
-    if b.input(bias):
-        b.dims(bias, 4)
-        hidden = b.op("Add", hidden, b.input(bias)) if hidden else b.input(bias)
-    return hidden
+    if not b.integer("unidirectional"):
+        return hidden
+    if rows != new:
+        b.refuse("unsupported-size", "the order of time between queries and other keys")
+    return _causal(b, hidden, keys, before)
 
 
 def _visible(b: ContribBody, mask: int, batch: Dim, rows: Dim, keys: str) -> str:

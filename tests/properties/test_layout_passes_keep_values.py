@@ -11,32 +11,61 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.provenance import provenance
-from fuseline.passes.registry import parse_passes
+from fuseline.passes.cleanup.canonicalize import CanonicalizePass
+from fuseline.passes.cleanup.cse import CsePass
+from fuseline.passes.cleanup.dead_code import DeadCodePass
+from fuseline.passes.cleanup.fold_constants import FoldConstantsPass
+from fuseline.passes.layout.bubble_expand_shapes import BubbleExpandShapesPass
+from fuseline.passes.layout.collapse_dims import CollapseDimsPass
+from fuseline.passes.layout.convert_convolutions_to_channels_last import ConvertConvolutionsToChannelsLastPass
+from fuseline.passes.layout.fold_broadcasts_into_readers import FoldBroadcastsIntoReadersPass
+from fuseline.passes.layout.fold_scale_into_weights import FoldScaleIntoWeightsPass
+from fuseline.passes.layout.fold_unit_dims import FoldUnitDimsPass
+from fuseline.passes.layout.propagate_transposes import PropagateTransposesPass
+from fuseline.passes.layout.sink_collapse_shapes import SinkCollapseShapesPass
+from fuseline.passes.layout.sink_expand_shapes import SinkExpandShapesPass
+from fuseline.passes.padding.fold_pad_into_consumer import FoldPadIntoConsumerPass
+from fuseline.passes.padding.fold_pad_into_producer import FoldPadIntoProducerPass
+from fuseline.passes.padding.pad_to_tile import PadToTilePass
 from tests.properties.random_layout_graphs import GraphBuilder, Step
 
-ALONE = (
-    "convert-convolutions-to-channels-last",
-    "propagate-transposes",
-    "fold-unit-dims",
-    "sink-collapse-shapes",
-    "bubble-expand-shapes",
-    "sink-expand-shapes",
-    "collapse-dims",
-    "fold-broadcasts-into-readers",
-    "fold-scale-into-weights",
-    "fold-pad-into-consumer",
-    "fold-pad-into-producer",
-    "pad-to-tile{oh=4 ow=4 oc=8 ic=8 m=4 n=8 k=16}",
+ALONE: tuple[ModulePass, ...] = (
+    ConvertConvolutionsToChannelsLastPass(),
+    PropagateTransposesPass(),
+    FoldUnitDimsPass(),
+    SinkCollapseShapesPass(),
+    BubbleExpandShapesPass(),
+    SinkExpandShapesPass(),
+    CollapseDimsPass(),
+    FoldBroadcastsIntoReadersPass(),
+    FoldScaleIntoWeightsPass(),
+    FoldPadIntoConsumerPass(),
+    FoldPadIntoProducerPass(),
+    PadToTilePass(oh=4, ow=4, oc=8, ic=8, m=4, n=8, k=16),
 )
-TOGETHER = (
-    "convert-convolutions-to-channels-last,fold-unit-dims,sink-collapse-shapes,propagate-transposes,fold-constants,bubble-expand-shapes,"
-    "sink-collapse-shapes,sink-expand-shapes,fold-broadcasts-into-readers,propagate-transposes,fold-unit-dims,fold-scale-into-weights,fold-pad-into-consumer,dead-code"
+TOGETHER: tuple[ModulePass, ...] = (
+    ConvertConvolutionsToChannelsLastPass(),
+    FoldUnitDimsPass(),
+    SinkCollapseShapesPass(),
+    PropagateTransposesPass(),
+    FoldConstantsPass(),
+    BubbleExpandShapesPass(),
+    SinkCollapseShapesPass(),
+    SinkExpandShapesPass(),
+    FoldBroadcastsIntoReadersPass(),
+    PropagateTransposesPass(),
+    FoldUnitDimsPass(),
+    FoldScaleIntoWeightsPass(),
+    FoldPadIntoConsumerPass(),
+    DeadCodePass(),
 )
+CLEAN_UP: tuple[ModulePass, ...] = (CanonicalizePass(), CsePass())
 SHAPES = ((1, 4, 6, 6), (2, 3, 4, 5), (6, 4), (1, 12))
 SYMBOLIC = ((DYNAMIC_INDEX, DYNAMIC_INDEX, 4), (DYNAMIC_INDEX, 6), (1, DYNAMIC_INDEX, 2, 6))
 number = st.integers(0, 63)
@@ -48,7 +77,7 @@ def nodes(module: ModuleOp) -> set[str]:
     return {node for op in module.walk() for node in provenance(op)}
 
 
-def check(pipeline: str, program: list[Step], seed: int, shapes: Sequence[Sequence[int]] = SHAPES) -> None:
+def check(pipeline: Sequence[ModulePass], program: list[Step], seed: int, shapes: Sequence[Sequence[int]] = SHAPES) -> None:
     """`pipeline` on the program that `program` spells keeps what must be kept."""
     ctx = new_context()
     builder = GraphBuilder(ctx, shapes, seed)
@@ -56,7 +85,7 @@ def check(pipeline: str, program: list[Step], seed: int, shapes: Sequence[Sequen
     module.verify()
     inputs, before = builder.inputs(), nodes(module)
     expected = evaluate_module(module, inputs, ctx.resources)
-    for step in parse_passes(pipeline):
+    for step in pipeline:
         step.apply(ctx, module)
         module.verify()
     for left, right in zip(evaluate_module(module, inputs, ctx.resources), expected, strict=True):
@@ -67,11 +96,11 @@ def check(pipeline: str, program: list[Step], seed: int, shapes: Sequence[Sequen
     assert not [op.name for op in lost if op.name not in ("tensor.dim", "tensor.collapse_shape", "tensor.empty")]
 
 
-@pytest.mark.parametrize("pipeline", ALONE)
+@pytest.mark.parametrize("one", ALONE, ids=lambda one: one.name)
 @given(program=steps, seed=st.integers(0, 7))
 @settings(max_examples=25, deadline=None)
-def test_one_pass_keeps_values(pipeline: str, program: list[Step], seed: int) -> None:
-    check(pipeline, program, seed)
+def test_one_pass_keeps_values(one: ModulePass, program: list[Step], seed: int) -> None:
+    check([one], program, seed)
 
 
 @given(program=steps, seed=st.integers(0, 7))
@@ -93,13 +122,13 @@ def printed(module: ModuleOp) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("one", ALONE, ids=lambda one: one.name)
 @given(program=steps, seed=st.integers(0, 7))
 @settings(max_examples=12, deadline=None)
-def test_running_a_pass_again_changes_nothing(name: str, program: list[Step], seed: int) -> None:
+def test_running_a_pass_again_changes_nothing(one: ModulePass, program: list[Step], seed: int) -> None:
     ctx = new_context()
     module = GraphBuilder(ctx, SHAPES, seed).run(program)
-    again = parse_passes(f"canonicalize,cse,{name},canonicalize,cse,canonicalize,cse,dead-code")  # what cleanup makes possible is no second chance
+    again = (*CLEAN_UP, one, *CLEAN_UP, *CLEAN_UP, DeadCodePass())  # what cleanup makes possible is no second chance
     for step in again:
         step.apply(ctx, module)
     once = printed(module)

@@ -7,14 +7,19 @@ import time
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
 
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import parse_module, print_module
+from fuseline.passes.cleanup.canonicalize import CanonicalizePass
+from fuseline.passes.cleanup.cse import CsePass
+from fuseline.passes.cleanup.dead_code import DeadCodePass
+from fuseline.passes.cleanup.fold_constants import FoldConstantsPass
 from fuseline.passes.cleanup.folds.slices import MOST_SHARED_PARTS
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass
 
-CLEANUP = ("generalize-named-ops", "canonicalize", "cse", "fold-constants", "dead-code")
+CLEANUP: tuple[ModulePass, ...] = (GeneralizeNamedOpsPass(), CanonicalizePass(), CsePass(), FoldConstantsPass(), DeadCodePass())
 
 PROGRAM = """func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<16x8xf32> {
   %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32> loc("weights")
@@ -34,19 +39,19 @@ PROGRAM = """func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tens
 NODES = {"weights", "shape", "transpose_w", "unused", "exp_1", "exp_2", "flatten", "unflatten", "add", "transpose", "output"}
 
 
-def _run(module: ModuleOp, ctx: CompilerContext, *names: str) -> None:
-    for name in names:
-        make_pass(name).apply(ctx, module)
+def _run(module: ModuleOp, ctx: CompilerContext, *steps: ModulePass) -> None:
+    for step in steps:
+        step.apply(ctx, module)
         module.verify()
 
 
-@pytest.mark.parametrize("name", CLEANUP)
-def test_again_changes_nothing(name: str):
+@pytest.mark.parametrize("step", CLEANUP, ids=lambda step: step.name)
+def test_again_changes_nothing(step: ModulePass):
     ctx = new_context()
     module = parse_module(PROGRAM, ctx)
-    _run(module, ctx, *CLEANUP, name)
+    _run(module, ctx, *CLEANUP, step)
     once, weights = print_module(module, locations=True), dict(ctx.resources)
-    _run(module, ctx, name)
+    _run(module, ctx, step)
     assert print_module(module, locations=True) == once
     assert ctx.resources.keys() == weights.keys()
 
@@ -64,13 +69,13 @@ def test_any_order_ends_in_the_same_program():
 def test_after_every_pass_each_node_is_present_or_recorded_as_eliminated():
     ctx = new_context()
     module = parse_module(PROGRAM, ctx)
-    for name in CLEANUP:
-        _run(module, ctx, name)
+    for step in CLEANUP:
+        _run(module, ctx, step)
         nested = [op for op in module.walk() if op.parent_op() not in (None, module)]
-        assert all(provenance(op) for op in nested), name
+        assert all(provenance(op) for op in nested), step.name
         present = {node for op in nested for node in provenance(op)}
-        assert NODES <= present | ctx.records.eliminated.keys(), name
-        assert not present & ctx.records.eliminated.keys(), name
+        assert NODES <= present | ctx.records.eliminated.keys(), step.name
+        assert not present & ctx.records.eliminated.keys(), step.name
     assert ctx.records.eliminated == {
         "flatten": "canonicalize",
         "unflatten": "canonicalize",
@@ -92,12 +97,12 @@ def test_time_grows_about_linearly():
     seconds: dict[int, dict[str, float]] = {}
     for length in (80, 320):
         module, seconds[length] = _chain(length), {}
-        for name in CLEANUP:
+        for step in CLEANUP:
             start = time.process_time()
-            make_pass(name).apply(new_context(), module)
-            seconds[length][name] = time.process_time() - start
-    for name in CLEANUP:
-        assert seconds[320][name] < 12 * seconds[80][name] + 0.05, name
+            step.apply(new_context(), module)
+            seconds[length][step.name] = time.process_time() - start
+    for name, longer in seconds[320].items():
+        assert longer < 12 * seconds[80][name] + 0.05, name
 
 
 @pytest.mark.parametrize("links", [8, 40, 80])
@@ -114,7 +119,7 @@ def test_a_chain_of_concats_stays_linear(links: int):
     text = f"func.func @main({', '.join(arguments)}) -> ({', '.join(results)}) {{\n" + "\n".join(lines)
     ctx = new_context()
     module = parse_module(f"{text}\n  return {returned} : {', '.join(results)}\n}}", ctx)
-    _run(module, ctx, "canonicalize")
+    _run(module, ctx, CanonicalizePass())
     parts = [len(op.operands) for op in module.walk() if op.name == "tensor.concat"]
     assert max(parts) == min(links + 1, MOST_SHARED_PARTS)
 
@@ -143,6 +148,6 @@ CALLS = """builtin.module {
 def test_functions_that_nothing_public_reaches_go_and_are_recorded() -> None:
     ctx = new_context()
     module = parse_module(CALLS, ctx)
-    _run(module, ctx, "dead-code")
+    _run(module, ctx, DeadCodePass())
     assert [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)] == ["main", "outer", "inner"]
     assert ctx.records.eliminated["exp"] == "dead-code"

@@ -17,7 +17,7 @@ from fuseline.api import emit
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module, print_module
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.compute_halves_in_f32 import ComputeHalvesInF32Pass
 
 Array = NDArray[Any]
 F16, F32 = TensorProto.FLOAT16, TensorProto.FLOAT
@@ -52,7 +52,7 @@ def _widened(text: str, numerics: str = "default") -> tuple[ModuleOp, CompilerCo
     ctx = new_context()
     ctx.target = TargetDescription("null", numerics=numerics)
     module = parse_module(text, ctx)
-    make_pass("compute-halves-in-f32").apply(ctx, module)
+    ComputeHalvesInF32Pass().apply(ctx, module)
     module.verify()
     return module, ctx
 
@@ -60,7 +60,7 @@ def _widened(text: str, numerics: str = "default") -> tuple[ModuleOp, CompilerCo
 def test_again_changes_nothing():
     module, ctx = _widened(PROGRAM)
     once = print_module(module, locations=True)
-    make_pass("compute-halves-in-f32").apply(ctx, module)
+    ComputeHalvesInF32Pass().apply(ctx, module)
     assert print_module(module, locations=True) == once
     assert "addf" in once and "f32" in once
 

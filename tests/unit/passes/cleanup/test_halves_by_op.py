@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation
 from fuseline.ir.context import new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.compute_halves_in_f32 import ComputeHalvesInF32Pass
 
 GENERIC = 'linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}'
 WIDEN = ["generic [f16] [f32] -> [f32]", "  extf f16 -> f32"]
@@ -35,7 +35,7 @@ def ops(text: str) -> list[str]:
     ctx = new_context()
     ctx.target = TargetDescription("null")
     module = parse_module(text, ctx)
-    make_pass("compute-halves-in-f32").apply(ctx, module)
+    ComputeHalvesInF32Pass().apply(ctx, module)
     module.verify()
     left_out = (tensor.EmptyOp, tensor.YieldOp, linalg.ops.YieldOp)
     kept = (op for op in module.walk() if not isinstance(op, left_out) and op.name not in ("builtin.module", "func.func", "func.return"))
@@ -163,7 +163,7 @@ def test_constants_keep_their_numbers():
     ctx = new_context()
     ctx.target = TargetDescription("null")
     module = parse_module(text, ctx)
-    make_pass("compute-halves-in-f32").apply(ctx, module)
+    ComputeHalvesInF32Pass().apply(ctx, module)
     numbers = [op.properties["value"] for op in module.walk() if op.name == "arith.constant"]
     printed = ["dense<[1.500000e+00, 2.000000e+00]>", "dense<5.000000e-01>", "dense<[1.250000e+00, 3.000000e+00]>"]
     assert [str(number).split(" :")[0] for number in numbers] == printed

@@ -8,7 +8,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import new_context
-from fuseline.passes.registry import make_pass
+from fuseline.passes.layout.propagate_transposes import PropagateTransposesPass
 
 
 def transposed(block: Block, value: SSAValue, node: str) -> SSAValue:
@@ -27,11 +27,11 @@ def program(count: int) -> ModuleOp:
 
 def test_cancelled_nodes_are_recorded() -> None:
     ctx = new_context()
-    make_pass("propagate-transposes").apply(ctx, program(2))
+    PropagateTransposesPass().apply(ctx, program(2))
     assert ctx.records.eliminated == {"transpose_0": "propagate-transposes", "transpose_1": "propagate-transposes"}
 
 
 def test_a_node_that_stays_is_not() -> None:
     ctx = new_context()
-    make_pass("propagate-transposes").apply(ctx, program(1))
+    PropagateTransposesPass().apply(ctx, program(1))
     assert ctx.records.eliminated == {}

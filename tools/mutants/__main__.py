@@ -78,11 +78,19 @@ def _judge(
     while todo:
         for mutant, verdict in judge(session, reach, todo, options.budget, options.workers):
             verdicts[mutant.name] = verdict
+            if verdict.left:
+                _note(mutant)
             left = sum(verdict.left for verdict in verdicts.values())
             progress(f"mutants: {len(verdicts)} of {len(chosen)}, {left} left")
         killers = sorted({verdicts[mutant.name].by for mutant in todo} - {""})
         broken = confirm(session, reach, killers, options.workers)
         todo = [mutant for mutant in todo if verdicts[mutant.name].by in broken]
+
+
+def _note(mutant: Mutant) -> None:
+    """What nothing noticed, to be read while the others run."""
+    with (KEPT / "left.txt").open("a", encoding="utf-8") as stream:
+        stream.write(f"{mutant.diff}\n")
 
 
 def _settings() -> dict[str, Any]:
@@ -122,6 +130,7 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     os.chdir(ROOT)
     KEPT.mkdir(exist_ok=True)
+    (KEPT / "left.txt").unlink(missing_ok=True)
     progress = _progress(os.dup(sys.stderr.fileno()))
     chosen = _chosen(settings, options, progress)
     if not chosen:

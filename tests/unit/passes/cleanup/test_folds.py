@@ -43,11 +43,16 @@ def folded(fold: Fold, body: str, arguments: str, result: str) -> Operation | in
     return value.owner if isinstance(value.owner, Operation) else value.index  # pyright: ignore[reportAttributeAccessIssue]
 
 
-LEFT_OR_RIGHT = [("arith.addi", "i32", "0"), ("arith.muli", "i32", "1"), ("arith.ori", "i32", "0"), ("arith.xori", "i32", "0")]
-LEFT_OR_RIGHT += [("arith.addf", "f32", "-0.0"), ("arith.mulf", "f32", "1.0")]
-RIGHT = [(f"arith.{name}", "i32", "0") for name in ("subi", "shli", "shrsi", "shrui")]
-RIGHT += [(f"arith.{name}", "i32", "1") for name in ("divsi", "divui", "floordivsi", "ceildivsi")]
-RIGHT += [("arith.subf", "f32", "0.0"), ("arith.divf", "f32", "1.0"), ("math.powf", "f32", "1.0")]
+LEFT_OR_RIGHT = [
+    *((f"arith.{name}", "i32", number) for name, number in (("addi", "0"), ("muli", "1"), ("ori", "0"), ("xori", "0"))),
+    ("arith.addf", "f32", "-0.0"),
+    ("arith.mulf", "f32", "1.0"),
+]
+RIGHT = [
+    *((f"arith.{name}", "i32", "0") for name in ("subi", "shli", "shrsi", "shrui")),
+    *((f"arith.{name}", "i32", "1") for name in ("divsi", "divui", "floordivsi", "ceildivsi")),
+    *(("arith.subf", "f32", "0.0"), ("arith.divf", "f32", "1.0"), ("math.powf", "f32", "1.0")),
+]
 
 
 def _with_constant(name: str, type_: str, number: str, order: str) -> Operation | int | None:

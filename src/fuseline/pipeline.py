@@ -50,6 +50,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "require-addressable-sizes",
         "require-equal-sizes",
         "require-maps-inside",
+        "clamp-unproven-places",
         "require-readable-places",
         "compute-halves-in-f32",
         "canonicalize",

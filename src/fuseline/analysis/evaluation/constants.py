@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -31,6 +32,14 @@ def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
     if isinstance(value, DenseResourceAttr):
         return _resource(op, value, program)
     raise failure(op, f"constants of this kind cannot be evaluated: {value.name}")
+
+
+def integers_of(value: Attribute, resources: Mapping[str, Array]) -> Array | None:
+    """The elements of a constant tensor of integers, in any shape; None for anything else, and where there is no such resource."""
+    if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+        return None
+    array = dense_array(value) if isinstance(value, DenseIntOrFPElementsAttr) else resources.get(value.resource_handle.data)
+    return array if array is not None and array.dtype.kind in "iu" else None
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -36,5 +36,17 @@ def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], size
     high = d.upper_bound(d.sub(left, right))
     if high is not None and high < 0:
         raise FuselineError("E0107", f"it reads {what}", node=node)
+    _note(ctx, left, right, node)
+
+
+def require_to_fit(ctx: CompilerContext, reader: Operation, size: Dim, bits: int) -> None:
+    """Note that a size must be a signed integer of so many bits."""
+    node = ", ".join(sorted(provenance(reader))) or reader.name
+    for left, right in (((1 << (bits - 1)) - 1, size), (size, -(1 << (bits - 1)))):
+        if not never_less(left, right):
+            _note(ctx, left, right, node)
+
+
+def _note(ctx: CompilerContext, left: Dim, right: Dim, node: str) -> None:
     if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
         ctx.require(SizeRequirement(left, right, node, at_least=True))

@@ -88,9 +88,20 @@ def test_what_follows_from_the_symbols_needs_no_check():
     assert not noted(COUNTER, m=d.symbol("m", 0, 4), n=d.symbol("n", 4)).requirements
 
 
+def test_a_range_that_is_not_known_asks_for_nothing():
+    assert not noted(FED).requirements
+
+
 @pytest.mark.parametrize("place", [FED, CHOSEN, TOGETHER], ids=["data", "chosen", "two that vary together"])
-def test_a_range_that_is_not_known_to_be_met_asks_for_nothing(place: str):
-    assert not noted(place).requirements
+def test_what_is_clamped_asks_for_some_place(place: str):
+    """Of a range that may not be met nothing is asked but that there is a place at all."""
+    ctx = new_context()
+    module = parse_module(READ.replace("PLACE", place), ctx)
+    ctx.symbols |= {"n": N, "m": M}
+    for name in ("clamp-unproven-places", "require-readable-places"):
+        make_pass(name).apply(ctx, module)
+    assert not any(refused(ctx, n, m) for n, m in [(1, 5), (0, 0), (3, 0), (5, 9)])
+    assert refused(ctx, 0, 1)
 
 
 def test_places_that_are_never_inside():

@@ -195,6 +195,8 @@ class _Checker:
             yield [self.form(arg) for arg in atom.args[1:]]
         elif atom.op in ("udiv", "urem"):
             yield from self._division(atom, above)
+        elif atom.op == "srem":
+            yield from self._signed_rest(atom, above)
         elif atom.op == "and" and not self.form(atom.args[1]).terms and self.form(atom.args[1]).constant >= 0:
             yield [self.form(atom.args[1]) if above else Affine(0)]
         elif atom.op == "cast" and atom.attr == "zext":
@@ -216,18 +218,27 @@ class _Checker:
         return hi.plus(Affine(loop.step if whole else 1), -1)
 
     def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
-        """Operands are not negative, by the builder's contract."""
+        """Nothing negative is divided, by the builder's contract; what data or a program brings there is a large number instead."""
         if not above:
             yield [Affine(0)]
             return
-        divisor = self.form(atom.args[1])
+        divisor, operand = self.form(atom.args[1]), self.form(atom.args[0])
         if divisor.terms or divisor.constant <= 0:
             return
-        whole = self._upper_here(self.form(atom.args[0]))
+        least = self._upper_here(Affine().plus(operand, -1))
+        whole = self._upper_here(operand) if least is not None and least <= 0 else None
         if atom.op == "urem":
             yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, max(whole, 0)))]
         elif whole is not None:
             yield [Affine(whole // divisor.constant)]
+
+    def _signed_rest(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """A rest is nearer to 0 than what divides, on either side."""
+        divisor = self.form(atom.args[1])
+        ends = self.upper(divisor), self.upper(Affine().plus(divisor, -1))
+        if ends[0] is not None and ends[1] is not None:
+            most = max(abs(ends[0]), abs(ends[1])) - 1
+            yield [Affine(most if above else -most)]
 
     def _upper_here(self, form: Affine) -> int | None:
         """`upper`, or what one of the conditions in force gives."""

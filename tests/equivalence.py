@@ -18,7 +18,7 @@ from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, split_input
 from fuseline.passes.registry import parse_passes
-from fuseline.pipeline import PHASES
+from fuseline.pipeline import PASS_PHASES
 from fuseline.targets.interpreter.host import call_declared
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ def compare_programs(text: str, pipeline: str, *, split: bool = False, name: str
 def _compare(text: str, pipeline: str, line: int, name: str) -> Iterator[str]:
     before, after = new_context(), new_context()
     original, changed = (parse_module(text, ctx, name, first_line=line) for ctx in (before, after))
-    for step in parse_passes(pipeline, PHASES):
+    for step in parse_passes(pipeline, PASS_PHASES):
         step.apply(after, changed)
     functions = {f.sym_name.data: f for f in _functions(changed)}
     for function in _functions(original):

@@ -1,46 +1,37 @@
 """The table of contents of a compile: which passes run, in which order. The only place where order is written.
 
-model file ──read──> linalg on tensors ──PHASES──> executables + dispatches ──target──> kernels ──schedule──> artifact
+model file ──read──> linalg on tensors ──passes──> executables + dispatches ──codegen──> kernels ──schedule, assemble──> artifact
 """
 
 from __future__ import annotations
 
-import base64
 import gc
 import hashlib
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fuseline.border import border
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
-from fuseline.ir.flow import ExecutableOp
-from fuseline.ir.provenance import provenance
 from fuseline.ir.rounds import rounds
 from fuseline.ir.text import print_module
+from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.plan import plan_text
 from fuseline.passes.registry import load_pass
-from fuseline.passes.schedule.build_schedule import build_schedule
-from fuseline.passes.schedule.pack_constants import pack_constants
-from fuseline.passes.schedule.record_statistics import record_statistics
-from fuseline.report.records import CompileRecord, decode, encode
 
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.branches import BranchModel
     from fuseline.runtime.artifact import Artifact
-    from fuseline.runtime.branches import Branch
-    from fuseline.targets.target import CompiledKernel, Target
+    from fuseline.targets.target import Target
 
 PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
@@ -98,12 +89,25 @@ PHASES: dict[str, tuple[str, ...]] = {
         "deduplicate-executables",
         "record-dispatches",
     ),
+    "codegen": ("compile-executables",),
+    "schedule": (
+        "compile-branches",
+        "build-schedule",
+        "pack-constants",
+    ),
+    "assemble": (
+        "record-statistics",
+        "assemble-artifact",
+    ),
 }
-"""Phases in order, each a list of pass names. A pass may stand in several places: all of them may run again."""
+"""Phases in order. Up to `dedup` each is a list of pass names, and a pass may stand in several places: all of them may run again. From `codegen` on
+they are the steps of `lowering.py`, which leave the IR as it is."""
+
+PASS_PHASES = {phase: names for phase, names in PHASES.items() if not set(names) <= STEPS.keys()}
 
 PLAN_STAGE = "plan"
 
-STAGES = ("input", *PHASES, PLAN_STAGE)
+STAGES = ("input", *PASS_PHASES, PLAN_STAGE)
 """What `--emit` accepts: the IR as read, or after a phase; or the fusion plan."""
 
 PRINTED_WEIGHT_BYTES = 256
@@ -123,7 +127,7 @@ def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | 
 
 def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
     """Run every phase up to and including `until` (default: all) on `module` in place."""
-    for number, (phase, names) in enumerate(PHASES.items()):
+    for number, (phase, names) in enumerate(PASS_PHASES.items()):
         _report(options, phase, number, len(PHASES))
         start = time.perf_counter()
         for name in names:
@@ -215,10 +219,10 @@ def _compile(source: Any, options: CompileOptions, target: Target, read: tuple[M
         smaller = _with_limits(options, limits)
         module, ctx = read if read is not None and not limits else prepare(source, smaller, target)
         run_phases(module, ctx, smaller)
-        kernels = _code(module, ctx, smaller, target, splits=attempt < most)
-        long = too_long(ctx.records.dispatches, kernels)
+        lowering = _with_code(module, ctx, smaller, target, splits=attempt < most)
+        long = too_long(ctx.records.dispatches, lowering.kernels)
         if not long:
-            return _assembled(module, ctx, options, target, kernels)
+            return _assembled(lowering)
         limits = lowered(limits, long, target.description.code_limit)
     raise AssertionError("the last round splits nothing")
 
@@ -250,51 +254,36 @@ def _count_as_old() -> None:
         gc.unfreeze()
 
 
-def _compile_branches(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) -> dict[str, list[Artifact]]:
-    """Compile both branches of each `If` that is left to the host, and answer them by source node; one with a branch that cannot be compiled
-    stays as it is."""
-    found: dict[str, list[Artifact]] = {}
-    calls = [op for op in module.walk() if isinstance(op, CallOp)] if ctx.records.host_ops else []
-    declared = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-    for call in calls:
-        function = declared.get(call.callee.string_value())
-        if function is not None and function.attributes.get("fuseline.host_op") == StringAttr("If"):
-            with _left_to_the_host():
-                programs = _install_branches(function, replace(options, shapes=None, plan=None, progress=None))
-                found |= {node: programs for node in provenance(call) if programs}
-    return found
+def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
+    """Code, schedule and artifact for a module whose dispatches are outlined."""
+    return _assembled(_with_code(module, ctx, options, target, splits=False))
 
 
-@contextmanager
-def _left_to_the_host() -> Generator[None]:
-    """A refusal inside leaves the operator to the host; a failure of our own (E0901) is none and is raised."""
-    try:
-        yield
-    except FuselineError as error:
-        if error.code == "E0901":
-            raise
+def _with_code(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool) -> Lowering:
+    """The program with the kernel of each executable; `splits`: see `Target.compile_executables`."""
+    lowering = Lowering(module, ctx, options, target, _compile_branch, splits)
+    _run_steps(lowering, "codegen")
+    return lowering
 
 
-def _install_branches(function: FuncOp, options: CompileOptions) -> list[Artifact]:
-    """Make the declared host operator one that runs either of two programs; answers them (none where it is no such operator)."""
-    from fuseline.frontends.onnx.branches import branches_of
-    from fuseline.runtime.branches import EXECUTOR, Branch, pack_branches
-
-    node = function.attributes.get("fuseline.onnx_node")
-    found = branches_of(base64.b64decode(node.data)) if isinstance(node, StringAttr) else None
-    if found is None:
-        return []
-    then, otherwise = (_compile_branch(branch, options) for branch in (found.then, found.otherwise))
-    programs = [branch.artifact for branch in (then, otherwise) if isinstance(branch, Branch)]
-    if programs:
-        function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(pack_branches(found.condition, then, otherwise)).decode())
-        function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
-    return programs
+def _assembled(lowering: Lowering) -> Artifact:
+    """Schedule and artifact for dispatches whose code is there."""
+    _run_steps(lowering, "schedule")
+    _run_steps(lowering, "assemble")
+    return lowering.artifact
 
 
-def _compile_branch(branch: BranchModel, options: CompileOptions) -> Branch | FuselineError:
+def _run_steps(lowering: Lowering, phase: str) -> None:
+    _report(lowering.options, phase, list(PHASES).index(phase), len(PHASES))
+    start = time.perf_counter()
+    for name in PHASES[phase]:
+        with border(f"{phase}/{name}"):
+            STEPS[name](lowering)
+    _add_seconds(lowering.ctx, phase, start)
+
+
+def _compile_branch(branch: BranchModel, options: CompileOptions) -> Artifact | FuselineError:
     """The program of a branch, or why no run can take it: what reading it finds wrong. Raises what else goes wrong."""
-    from fuseline.runtime.branches import Branch
     from fuseline.targets import create_target
 
     target = create_target(options.target, options.threads, options.numerics)
@@ -302,46 +291,4 @@ def _compile_branch(branch: BranchModel, options: CompileOptions) -> Branch | Fu
         read = prepare(branch.proto, options, target)
     except FuselineError as error:
         return error
-    return Branch(_compile(branch.proto, options, target, read), branch.operands)
-
-
-def _record_branches(record: CompileRecord, node: str, programs: Sequence[Artifact]) -> None:
-    """What was noted of the operators inside `node` gives way to what compiling them found."""
-    inner = [decode(program.records) for program in programs]
-    record.host_ops = [host for host in record.host_ops if host.node != node or host.reason != "inside If"]
-    record.host_ops += [host for branch in inner for host in branch.host_ops]
-    record.statistics["host_ops"] = len(record.host_ops)
-    counts = " and ".join(str(len(branch.dispatches)) for branch in inner)
-    one = "; no run can take the other one" if len(inner) == 1 else ""
-    record.notes.append(f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them{one}")
-
-
-def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
-    """Code, schedule and artifact for a module whose dispatches are outlined."""
-    return _assembled(module, ctx, options, target, _code(module, ctx, options, target, splits=False))
-
-
-def _code(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool) -> dict[str, CompiledKernel]:
-    """The kernel of each executable, by its name; `splits`: see `Target.compile_executables`."""
-    executables = [op for op in module.ops if isinstance(op, ExecutableOp)]
-    _report(options, "codegen", len(PHASES), len(PHASES))
-    start = time.perf_counter()
-    with border("codegen"):
-        compiled = target.compile_executables([entry_of(op) for op in executables], ctx.resources, splits=splits)
-    _add_seconds(ctx, "codegen", start)
-    return {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
-
-
-def _assembled(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, kernels: Mapping[str, CompiledKernel]) -> Artifact:
-    """Schedule and artifact for dispatches whose code is there."""
-    _report(options, "schedule", len(PHASES), len(PHASES))
-    start = time.perf_counter()
-    with border("schedule"):
-        branches = _compile_branches(module, ctx, options) if target.makes_artifacts else {}
-        schedule = build_schedule(ctx, module, poison=options.poison)
-        constants = pack_constants(schedule, kernels)
-        _add_seconds(ctx, "schedule", start)
-        record_statistics(ctx.records, kernels, schedule, constants, shared=options.dedup != "none")
-        for node, programs in branches.items():
-            _record_branches(ctx.records, node, programs)
-        return target.assemble(schedule, kernels, constants, records=encode(ctx.records), metadata={"model": ctx.records.model, **ctx.metadata})
+    return _compile(branch.proto, options, target, read)

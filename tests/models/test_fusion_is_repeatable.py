@@ -11,7 +11,7 @@ from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from fuseline.ir.text import print_module
 from fuseline.passes.registry import make_pass
-from fuseline.pipeline import PHASES
+from fuseline.pipeline import PASS_PHASES
 from tests.small_models import SMALL_MODELS
 
 pytestmark = pytest.mark.models
@@ -28,7 +28,7 @@ BETWEEN = (
 
 def _before_fusion(source: str) -> str:
     """A program as text, ready for fusion."""
-    early = [name for phase in ("cleanup", "layout", "padding") for name in PHASES[phase]]
+    early = [name for phase in ("cleanup", "layout", "padding") for name in PASS_PHASES[phase]]
     if source not in SMALL_MODELS:
         return _without_remarks(run_passes(Path(source).read_text(), ",".join(early)))
     ctx = new_context()
@@ -58,6 +58,6 @@ def test_fusing_again_changes_nothing_whatever_ran_between(source: str, fusion: 
 def test_every_pass_stands_alone(source: str):
     """Each pass runs on the text before fusion as the only one, and again, and after all the others."""
     text = _before_fusion(source)
-    for name in dict.fromkeys(name for phase in ("cleanup", "layout", "padding", "fusion") for name in PHASES[phase]):
+    for name in dict.fromkeys(name for phase in ("cleanup", "layout", "padding", "fusion") for name in PASS_PHASES[phase]):
         once = _without_remarks(run_passes(text, name, verify_each=True))
         assert _without_remarks(run_passes(once, name, verify_each=True)) == once, name

@@ -18,7 +18,7 @@ from fuseline.ir.flow import ReturnOp as FlowReturnOp
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import print_module
 from fuseline.passes.registry import make_pass
-from fuseline.pipeline import PHASES
+from fuseline.pipeline import PASS_PHASES
 from tests.equivalence import random_arguments
 from tests.small_models import SMALL_MODELS
 
@@ -28,7 +28,7 @@ _TERMINATORS = (FuncOp, ReturnOp, FlowReturnOp)
 
 
 def _steps() -> list[str]:
-    return [name for names in PHASES.values() for name in names]
+    return [name for names in PASS_PHASES.values() for name in names]
 
 
 def _check_values(module: ModuleOp, ctx: CompilerContext, args: list[NDArray[Any]], expected: list[NDArray[Any]], name: str) -> None:

@@ -85,9 +85,9 @@ def run_passes(
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
     from fuseline.passes.fusion.user_rules import with_user_rules
     from fuseline.passes.registry import parse_passes
-    from fuseline.pipeline import PHASES
+    from fuseline.pipeline import PASS_PHASES
 
-    passes = [with_user_rules(step, rules) for step in parse_passes(pipeline, PHASES)]
+    passes = [with_user_rules(step, rules) for step in parse_passes(pipeline, PASS_PHASES)]
     printed: list[str] = []
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()

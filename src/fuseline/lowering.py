@@ -1,0 +1,89 @@
+"""The steps from outlined dispatches to an artifact, by the names that `pipeline.PHASES` orders. They read the IR and add to one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from fuseline import branches
+from fuseline.branches import CompileBranch
+from fuseline.compile_options import CompileOptions
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.passes.schedule import build_schedule, pack_constants, record_statistics
+from fuseline.report.records import encode
+
+if TYPE_CHECKING:
+    from fuseline.analysis.schedule import PackedConstants, Schedule
+    from fuseline.runtime.artifact import Artifact
+    from fuseline.targets.target import CompiledKernel, Target
+
+
+@dataclass(eq=False)
+class Lowering:
+    """A program whose dispatches are outlined, and what the steps have made of it so far.
+
+    `compile_branch` compiles a branch of an `If` as a program of its own; `splits`: see `Target.compile_executables`.
+    """
+
+    module: ModuleOp
+    ctx: CompilerContext
+    options: CompileOptions
+    target: Target
+    compile_branch: CompileBranch
+    splits: bool = False
+    kernels: dict[str, CompiledKernel] = field(default_factory=dict[str, "CompiledKernel"])
+    branches: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
+    schedule: Schedule = field(init=False)
+    constants: PackedConstants = field(init=False)
+    artifact: Artifact = field(init=False)
+
+
+def _compile_executables(lowering: Lowering) -> None:
+    """The kernel of each executable, by its name."""
+    executables = [op for op in lowering.module.ops if isinstance(op, ExecutableOp)]
+    entries = [entry_of(op) for op in executables]
+    compiled = lowering.target.compile_executables(entries, lowering.ctx.resources, splits=lowering.splits)
+    lowering.kernels = {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
+
+
+def _compile_branches(lowering: Lowering) -> None:
+    if lowering.target.makes_artifacts:
+        lowering.branches = branches.compile_branches(lowering.module, lowering.ctx, lowering.options, lowering.compile_branch)
+
+
+def _build_schedule(lowering: Lowering) -> None:
+    lowering.schedule = build_schedule.build_schedule(lowering.ctx, lowering.module, poison=lowering.options.poison)
+
+
+def _pack_constants(lowering: Lowering) -> None:
+    lowering.constants = pack_constants.pack_constants(lowering.schedule, lowering.kernels)
+
+
+def _record_statistics(lowering: Lowering) -> None:
+    records, shared = lowering.ctx.records, lowering.options.dedup != "none"
+    record_statistics.record_statistics(records, lowering.kernels, lowering.schedule, lowering.constants, shared=shared)
+    for node, programs in lowering.branches.items():
+        branches.record_branches(records, node, programs)
+
+
+def _assemble_artifact(lowering: Lowering) -> None:
+    ctx = lowering.ctx
+    metadata = {"model": ctx.records.model, **ctx.metadata}
+    lowering.artifact = lowering.target.assemble(
+        lowering.schedule, lowering.kernels, lowering.constants, records=encode(ctx.records), metadata=metadata
+    )
+
+
+STEPS: Mapping[str, Callable[[Lowering], None]] = {
+    "compile-executables": _compile_executables,
+    "compile-branches": _compile_branches,
+    "build-schedule": _build_schedule,
+    "pack-constants": _pack_constants,
+    "record-statistics": _record_statistics,
+    "assemble-artifact": _assemble_artifact,
+}

@@ -195,6 +195,46 @@ util.func public @main(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
         {"a": A},
         A * 2 + 8,
     ),
+    "a loop of so many iterations": (
+        """func.func @main(%a: tensor<3x5xf32>, %k: i1) -> (tensor<5xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c7 = arith.constant 7 : i32
+  %c2 = arith.constant 2 : i32
+  %e = arith.constant dense<0.0> : tensor<5xf32>
+  %r, %o = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %e, %other = %e) -> (tensor<5xf32>, tensor<5xf32>) {
+    %x = tensor.extract_slice %a[%i, 0] [1, 5] [1, 1] : tensor<3x5xf32> to tensor<5xf32>
+    %y = arith.addf %x, %s : tensor<5xf32>
+    %z = scf.if %k -> (tensor<5xf32>) {
+      %w = scf.for %j = %c2 to %c7 step %c2 iter_args(%v = %y) -> (tensor<5xf32>) : i32 {
+        %t = math.tanh %v : tensor<5xf32>
+        scf.yield %t : tensor<5xf32>
+      }
+      scf.yield %w : tensor<5xf32>
+    } else {
+      scf.yield %other : tensor<5xf32>
+    }
+    scf.yield %z, %s : tensor<5xf32>, tensor<5xf32>
+  }
+  return %r : tensor<5xf32>
+}""",
+        {"a": A, "k": True},
+        np.tanh(np.tanh(np.tanh(A[2] + np.tanh(np.tanh(np.tanh(A[1] + np.tanh(np.tanh(np.tanh(A[0]))))))))),
+    ),
+    "a loop of no iteration": (
+        """func.func @main(%a: tensor<3x5xf32>) -> (tensor<3x5xf32>) {
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c1 to %c1 step %c1 iter_args(%s = %a) -> (tensor<3x5xf32>) {
+    %z = math.tanh %s : tensor<3x5xf32>
+    scf.yield %z : tensor<3x5xf32>
+  }
+  %n = arith.negf %r : tensor<3x5xf32>
+  return %n : tensor<3x5xf32>
+}""",
+        {"a": A},
+        -A,
+    ),
     "regions that somebody formed": (
         """util.func public @main(%a: tensor<3x?xf32>) -> tensor<3x?xf32> {
   %c1 = arith.constant 1 : index
@@ -258,6 +298,33 @@ REFUSED = {
     "store": ("  util.global.store %a, @m : tensor<4xf32>", "util.global.store"),
     "loop of blocks": ("  cf.br ^bb1\n^bb1:\n  cf.br ^bb1\n^bb2:", "cf.br"),
     "choice of blocks": ("  %k = arith.constant true\n  cf.cond_br %k, ^bb1, ^bb1\n^bb1:", "cf.cond_br"),
+    "loop as often as data says": (
+        """  %c = arith.constant 1 : index
+  %z = arith.constant 0 : index
+  %e = tensor.extract %a[%z] : tensor<4xf32>
+  %w = arith.fptosi %e : f32 to i32
+  %n = arith.index_cast %w : i32 to index
+  %q = scf.for %i = %z to %n step %c iter_args(%s = %a) -> (tensor<4xf32>) {
+    scf.yield %s : tensor<4xf32>
+  }""",
+        "scf.for",
+    ),
+    "loop without a step": (
+        """  %z = arith.constant 0 : index
+  %q = scf.for %i = %z to %z step %z iter_args(%s = %a) -> (tensor<4xf32>) {
+    scf.yield %s : tensor<4xf32>
+  }""",
+        "steps of 0",
+    ),
+    "loop that is too long": (
+        """  %z = arith.constant -9223372036854775808 : index
+  %o = arith.constant 1 : index
+  %n = arith.constant 9223372036854775807 : index
+  %q = scf.for %i = %z to %n step %o iter_args(%s = %a) -> (tensor<4xf32>) {
+    scf.yield %s : tensor<4xf32>
+  }""",
+        "too many",
+    ),
     "call of itself": ("  %0 = func.call @main(%a) : (tensor<4xf32>) -> tensor<4xf32>", "calls itself"),
     "division on one side": (
         """  %c = arith.constant 0 : index

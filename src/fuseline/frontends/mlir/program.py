@@ -13,9 +13,10 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.annotations import check_annotations
 from fuseline.frontends.mlir.attention import expand_attention
-from fuseline.frontends.mlir.control import erase_uncalled, flatten_branches, inline_calls, join_blocks
+from fuseline.frontends.mlir.control import erase_uncalled, inline_calls, join_blocks
 from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
+from fuseline.frontends.mlir.loops import straighten
 from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
@@ -56,7 +57,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     expand_affine(module)
     expand_attention(module)
     expand_linalg_ext(module)
-    flatten_branches(main)
+    straighten(main)
     main.update_function_type()
     check_supported(main)
     keep_reads_inside(main)

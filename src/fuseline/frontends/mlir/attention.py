@@ -14,7 +14,7 @@ from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, element_of, shape_of
 from fuseline.ir.create import create_empty
 from fuseline.ir.direct import ops_of
-from fuseline.ir.linalg_ext import AttentionOp, ExtYieldOp
+from fuseline.ir.linalg_ext import AttentionOp, ExtYieldOp, OnlineAttentionOp
 from fuseline.ir.provenance import replace
 
 Fold = Callable[[Body], SSAValue]
@@ -25,20 +25,34 @@ def expand_attention(module: ModuleOp) -> None:
     for op in list(module.walk()):
         if isinstance(op, AttentionOp):
             replace(op, [], [_Attention(op).result()])
+        elif isinstance(op, OnlineAttentionOp):
+            replace(op, [], _Attention(op).continued())
 
 
 def _wide(b: Body, value: SSAValue) -> SSAValue:
     return value if value.type == f32 else b.op(arith.ExtFOp, value, f32)
 
 
+def _product(b: Body) -> SSAValue:
+    return b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, _wide(b, b.args[0]), _wide(b, b.args[1])))
+
+
+def _power(b: Body) -> SSAValue:
+    return b.op(math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1]))
+
+
+def _scale(b: Body) -> SSAValue:
+    return b.op(arith.MulfOp, b.args[0], b.args[1])
+
+
 class _Attention:
-    def __init__(self, op: AttentionOp) -> None:
+    def __init__(self, op: AttentionOp | OnlineAttentionOp) -> None:
         self.op, self.emit = op, Emitter.before(op)
         self.query, self.key, self.value, self.scale = op.inputs[:4]
         self.mask = op.inputs[4] if len(op.inputs) == 5 else None
         self.places = [self._loops(part.data) for part in op.indexing_maps.data]
-        query, key, value, _, *mask = self.places[:-1]
-        self.written = self.places[-1]
+        query, key, value, _, *mask = self.places[: len(op.inputs)]
+        self.written = self.places[len(op.inputs)]
         self.softmax = [loop for loop in value if loop not in self.written]
         summed = [loop for loop in query if loop not in value and loop not in self.written]
         self.scores = [loop for loop in dict.fromkeys((*query, *key)) if loop not in summed and loop not in self.softmax] + self.softmax
@@ -54,19 +68,31 @@ class _Attention:
 
     def result(self) -> SSAValue:
         """The whole."""
-        query, key, value = self.places[:3]
-
-        def product(b: Body) -> SSAValue:
-            return b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, _wide(b, b.args[0]), _wide(b, b.args[1])))
-
-        raw = self._sum([(self.query, query), (self.key, key)], self.scores, self.summed, product)
-        shares = self._softmax(self._scaled(raw))
-        out = self._sum([(shares, self.scores), (self.value, value)], self.written, self.softmax, product)
-        element = element_of(self.op.res)
+        shares = self._softmax(self._scored())
+        out = self._sum([(shares, self.scores), (self.value, self.places[2])], self.written, self.softmax, _product)
+        element = element_of(self.op.res[0])
         return out if element == f32 else self._each([(out, self.written)], self.written, lambda b: b.op(arith.TruncFOp, b.args[0], element), element)
 
-    def _scaled(self, raw: SSAValue) -> SSAValue:
+    def continued(self) -> list[SSAValue]:
+        """The sum of values, the largest score and the sum of powers, with those of before taken in."""
+        (before, largest, total), (written, rows, others) = self.op.outputs, self.places[-3:]
+        kept = {loop for loop in self.scores if loop not in self.softmax}
+        if set(rows) != kept or set(others) != kept or any(element_of(value) != f32 for value in self.op.outputs):
+            raise unsupported(self.op, "the maximum and the sum are one f32 for each row of the scores")
+        scores = (self._scored(), self.scores)
+        new = self._sum([scores], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), init=largest)
+        powers = (self._each([scores, (new, rows)], self.scores, _power), self.scores)
+        shrunk = (self._each([(largest, rows), (new, rows)], rows, _power), rows)
+        old_sum, old = (self._each([(value, loops), shrunk], loops, _scale) for value, loops in ((total, others), (before, written)))
+        sums = self._sum([powers], others, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]), init=old_sum)
+        return [self._sum([powers, (self.value, self.places[2])], written, self.softmax, _product, init=old), new, sums]
+
+    def _scored(self) -> SSAValue:
         """The scores as the softmax sees them."""
+        raw = self._sum([(self.query, self.places[0]), (self.key, self.places[1])], self.scores, self.summed, _product)
+        return self._scaled(raw)
+
+    def _scaled(self, raw: SSAValue) -> SSAValue:
         inputs = [(raw, self.scores), (self.scale, list[int]())]
         inputs += [(self.mask, self.places[4])] if self.mask is not None else []
         return self._each(inputs, self.scores, self._score)
@@ -89,7 +115,7 @@ class _Attention:
         rows = [loop for loop in self.scores if loop not in self.softmax]
         whole = (scores, self.scores)
         largest = self._sum([whole], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), float("-inf"))
-        powers = self._each([whole, (largest, rows)], self.scores, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1])))
+        powers = self._each([whole, (largest, rows)], self.scores, _power)
         total = self._sum([(powers, self.scores)], rows, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]))
         return self._each([(powers, self.scores), (total, rows)], self.scores, lambda b: b.op(arith.DivfOp, b.args[0], b.args[1]))
 
@@ -114,10 +140,17 @@ class _Attention:
         return self.emit.generic(values, [self._empty(loops, element)], maps, [PARALLEL] * len(loops), lambda b: [body(b)]).results[0]
 
     def _sum(
-        self, inputs: Sequence[tuple[SSAValue, Sequence[int]]], kept: Sequence[int], folded: Sequence[int], body: Fold, start: float = 0.0
+        self,
+        inputs: Sequence[tuple[SSAValue, Sequence[int]]],
+        kept: Sequence[int],
+        folded: Sequence[int],
+        body: Fold,
+        start: float = 0.0,
+        init: SSAValue | None = None,
     ) -> SSAValue:
         loops = [*kept, *folded]
         maps = [*(self._map(loops, read) for _, read in inputs), self._map(loops, kept)]
         kinds = [PARALLEL] * len(kept) + [REDUCTION] * len(folded)
         values = [value for value, _ in inputs]
-        return self.emit.generic(values, [self.emit.fill(start, self._empty(kept))], maps, kinds, lambda b: [body(b)]).results[0]
+        begin = init if init is not None else self.emit.fill(start, self._empty(kept))
+        return self.emit.generic(values, [begin], maps, kinds, lambda b: [body(b)]).results[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect, Operation
 
-from fuseline.ir.linalg_ext.attention import AttentionOp
+from fuseline.ir.linalg_ext.attention import AttentionOp, OnlineAttentionOp
 from fuseline.ir.linalg_ext.base import ExtOp, ExtYieldOp
 from fuseline.ir.linalg_ext.ordering import ArgCompareOp, FftOp, ScanOp, SortOp, TopkOp, TopkV2Op
 from fuseline.ir.linalg_ext.places import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 
 _OPS: list[type[Operation]] = [
-    *(AttentionOp, SortOp, TopkOp, TopkV2Op, ScanOp, ArgCompareOp, FftOp),
+    *(AttentionOp, OnlineAttentionOp, SortOp, TopkOp, TopkV2Op, ScanOp, ArgCompareOp, FftOp),
     *(ScatterOp, GatherOp, MapLoadOp, MapStoreOp),
     ExtYieldOp,
 ]
@@ -27,6 +27,7 @@ __all__ = [
     "LinalgExt",
     "MapLoadOp",
     "MapStoreOp",
+    "OnlineAttentionOp",
     "ScanOp",
     "ScatterOp",
     "SortOp",

@@ -45,7 +45,7 @@ def _expected(mask: Any) -> Any:
 def test_attention(mask: str, sizes: tuple[str, str], tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(_text(mask, sizes))
-    feeds = {"q": Q, "k": K, "v": V, "s": 0.3, "e": np.zeros((2, 5, 6), np.float32), **({"x": MASKS[mask]} if mask else {})}
+    feeds: dict[str, Any] = {"q": Q, "k": K, "v": V, "s": 0.3, "e": np.zeros((2, 5, 6), np.float32), **({"x": MASKS[mask]} if mask else {})}
     for target in ("cpu", "interpreter"):
         got = fuseline.compile(path, target=target, threads=1).run(feeds)["result0"]
         np.testing.assert_allclose(got, _expected(MASKS[mask]), rtol=1e-4, atol=1e-5)
@@ -81,7 +81,7 @@ def _online(mask: str, rows: str, keys: str) -> str:
 def test_keys_may_come_in_parts(mask: str, sizes: tuple[str, str], tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(_online(mask, *sizes))
-    feeds = {"q": Q, "k": K, "v": V, "s": 0.3, "e": RNG.standard_normal((2, 5, 6), dtype=np.float32)}
+    feeds: dict[str, Any] = {"q": Q, "k": K, "v": V, "s": 0.3, "e": RNG.standard_normal((2, 5, 6), dtype=np.float32)}
     feeds |= {"m": RNG.standard_normal((5, 2), dtype=np.float32), "t": RNG.random((5, 2), dtype=np.float32) + 1}
     feeds |= {"x": MASKS[mask]} if mask else {}
     scores = np.einsum("bmk,bjk->bmj", Q, K) * np.float32(0.3)

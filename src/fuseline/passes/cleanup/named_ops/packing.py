@@ -2,6 +2,8 @@
 
 pack:   source -> tensor.pad -> tensor.expand_shape -> transpose
 unpack: source -> transpose -> tensor.collapse_shape -> tensor.extract_slice
+
+Those of unknown sizes: `packing_unknown.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, identity_map, shape_of
 from fuseline.ir.linalg_named import PackOp, UnPackOp
 from fuseline.ir.provenance import provenance, replace
+from fuseline.passes.cleanup.named_ops.packing_unknown import pack_unknown, unpack_unknown
 
 
 def expand_pack(op: PackOp) -> None:
-    """Replace `op`; raises E0106 for sizes that are not known at compile time or tiles that need a padding value and have none."""
+    """Replace `op`; raises E0106 for tiles that are not known at compile time, or that need a padding value and have none."""
     emit, positions, tiles = Emitter.before(op), list(op.inner_dims_pos.get_values()), _tiles(op)
-    shape = _static(op, op.source)
+    if _unknown(op):
+        replace(op, [], [pack_unknown(emit, op, tiles)])
+        return
+    shape = shape_of(op.source)
     split, groups, outer, inner = _split([_rounded(n, d, positions, tiles) for d, n in enumerate(shape)], positions, tiles)
     source = _padded(emit, op, [_rounded(n, d, positions, tiles) - n for d, n in enumerate(shape)])
     expanded = emit.add(tensor.ExpandShapeOp(source, [], groups, split, TensorType(element_of(source), split))).result
@@ -33,9 +39,12 @@ def expand_pack(op: PackOp) -> None:
 
 
 def expand_unpack(op: UnPackOp) -> None:
-    """Replace `op`; raises E0106 for sizes that are not known at compile time."""
+    """Replace `op`; raises E0106 for tiles that are not known at compile time."""
     emit, positions, tiles = Emitter.before(op), list(op.inner_dims_pos.get_values()), _tiles(op)
-    shape, element = _static(op, op.dest), element_of(op.source)
+    if _unknown(op):
+        replace(op, [], [unpack_unknown(emit, op, tiles)])
+        return
+    shape, element = shape_of(op.dest), element_of(op.source)
     padded = [_rounded(n, d, positions, tiles) for d, n in enumerate(shape)]
     split, groups, outer, inner = _split(padded, positions, tiles)
     order = [*(outer[d] for d in op.permutation()), *inner]
@@ -62,10 +71,8 @@ def _tiles(op: PackOp | UnPackOp) -> list[int]:
     return tiles
 
 
-def _static(op: PackOp | UnPackOp, value: SSAValue) -> tuple[int, ...]:
-    if DYNAMIC_INDEX in shape_of(value):
-        raise _refused(op, f"{value.type} has a size that is not known at compile time")
-    return shape_of(value)
+def _unknown(op: PackOp | UnPackOp) -> bool:
+    return DYNAMIC_INDEX in (*shape_of(op.source), *shape_of(op.dest))
 
 
 def _refused(op: PackOp | UnPackOp, why: str) -> FuselineError:

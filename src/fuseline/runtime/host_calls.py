@@ -9,6 +9,7 @@ from fuseline.runtime import branches, host
 from fuseline.runtime.program import HostCall, Program
 
 MISSING = "not installed"
+_LACKING = {"E0503": MISSING, "E0106": "nothing"}
 
 
 def host_calls(program: Program) -> Iterator[HostCall]:
@@ -22,7 +23,7 @@ def host_calls(program: Program) -> Iterator[HostCall]:
 
 
 def packages(program: Program) -> dict[str, str]:
-    """By the label of each host call what runs it: `onnxruntime`, `onnx.reference`, or `not installed`."""
+    """By the label of each host call what runs it: `onnxruntime`, `onnx.reference`, `not installed`, or `nothing` for one that no package knows."""
     return {call.label: _package(call) for call in host_calls(program)}
 
 
@@ -30,6 +31,6 @@ def _package(call: HostCall) -> str:
     try:
         return host.package_of(call.executor, call.node)
     except FuselineError as error:
-        if error.code != "E0503":
+        if error.code not in _LACKING:
             raise
-        return MISSING
+        return _LACKING[error.code]

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,9 @@ class _Operator:
 
     def _run(self, operands: Sequence[Any]) -> list[Any]:
         fast = self._fast
+        if fast is not None and not self._only_fast and _of_nothing(operands):
+            with suppress(FuselineError):  # of what NumPy does not know, onnxruntime may know something
+                return self._by_numpy(operands)
         if fast is not None and not (self._finite_only and _not_finite(operands)):
             try:
                 return fast.run(operands)
@@ -90,6 +94,9 @@ class _Operator:
                 if self._only_fast:
                     raise self._lacking(reason) from reason
                 self._fast = None
+        return self._by_numpy(operands)
+
+    def _by_numpy(self, operands: Sequence[Any]) -> list[Any]:
         if self._numpy is None:
             self._numpy = ReferenceOperator(self._proto)
         return self._numpy.run(operands)
@@ -101,6 +108,11 @@ class _Operator:
             return FuselineError("E0106", f"{onnx_runtime.NAME} cannot run {op_type}: {reason}", node=self._name)
         message = f"{op_type} has no native lowering and runs in {onnx_runtime.NAME}, which is not installed"
         return FuselineError("E0503", message, node=self._name, hint=f"pip install {onnx_runtime.NAME}")
+
+
+def _of_nothing(operands: Sequence[Any]) -> bool:
+    """Whether an operand has no elements: there onnxruntime leaves results unwritten, and kernels of it end the process (Unique along an axis)."""
+    return any(isinstance(x, np.ndarray) and x.size == 0 for x in operands)
 
 
 def _not_finite(operands: Sequence[Any]) -> bool:

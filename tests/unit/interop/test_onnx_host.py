@@ -155,3 +155,12 @@ def test_without_onnxruntime_all_runs_in_numpy(hide_onnxruntime: Callable[[], No
     hide_onnxruntime()
     assert onnx_host.chosen(model) == NUMPY
     np.testing.assert_allclose(onnx_host.execute(model, [x, x])[0], fast, rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_nothing_along_a_dimension_stays_with_numpy(axis: int) -> None:
+    """onnxruntime ends the process on the distinct rows of nothing."""
+    model = _model(helper.make_node("Unique", ["i0"], ["o0"], axis=axis), 1)
+    shape = (0, 3) if axis == 0 else (3, 0)
+    (out,) = onnx_host.execute(model, [np.empty(shape, np.float32)])
+    assert out.size == 0

@@ -6,7 +6,8 @@ for directed acyclic graphs, 2006). So a search for a path between two groups lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TypeAlias
 
 from fuseline.passes.fusion.graph import Node
@@ -58,6 +59,8 @@ class GroupOrder:
         waiting = self._waiting_inside(parts)
         if waiting is not None:
             return waiting
+        if not self._path_outside(parts):
+            return None
         place = self.place
         last = max([place[part] for part in parts])
         # Nothing that comes after the last part leads back to one.
@@ -73,6 +76,32 @@ class GroupOrder:
                 return group
             stack += after
         return None
+
+    def _path_outside(self, parts: Collection[Group]) -> bool:
+        """Whether a path leads from one of `parts` out of them and back, looked for from both ends, edge by edge: it is settled by the end that has
+        fewer (a value that thousands read has one producer)."""
+        places = [self.place[part] for part in parts]
+        forward = self._found_from(parts, self.consumers, range(min(places), max(places)))
+        backward = self._found_from(parts, self.producers, range(min(places) + 1, max(places) + 1))
+        for ahead, behind in zip_longest(forward, backward):
+            if ahead is not None or behind is not None:
+                return bool(ahead or behind)
+        return False
+
+    def _found_from(self, parts: Collection[Group], step: _Step, within: range) -> Iterator[bool | None]:
+        """None for each edge that is followed, from `parts` through groups that lie `within`; True where one leads back, False at the end."""
+        seen: set[Group] = set(parts)
+        pending = [part for part in parts if self.place[part] in within]
+        while pending:
+            group = pending.pop()
+            for other in step(group):
+                if other in parts and group not in parts:
+                    yield True
+                if other not in seen and self.place[other] in within:
+                    seen.add(other)
+                    pending.append(other)
+                yield None
+        yield False
 
     def _waiting_inside(self, parts: Collection[Group]) -> Group | None:
         """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come before and after both."""

@@ -58,8 +58,10 @@ def _stays(read: Read, inside: Sequence[frozenset[Node]]) -> bool:
     assert node is not None
     if node.escapes:
         return True
-    others = [other.consumer for other in node.readers if other.value is read.value]
-    return any([not any([reader in part for part in inside]) for reader in others])
+    for other in node.readers:  # which may be thousands, the first of them outside
+        if other.value is read.value and not any([other.consumer in part for part in inside]):
+            return True
+    return False
 
 
 def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0) -> WhyNot | None:

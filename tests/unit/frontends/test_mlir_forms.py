@@ -457,3 +457,36 @@ def test_elements_at_places_that_are_given_or_computed(tmp_path: Path):
             assert [float(value) for value in got.values()] == [float(A[0, min(max(place, 0), 4)]) for place in (i, k, z)]
         with pytest.raises(FuselineError, match="E0203.*k = 5"):
             program.run({"t": A[0], "i": 0, "k": 5, "q": np.zeros(3, np.int32)})
+
+
+def _reduced(body: str, second: str = "(i, j)") -> str:
+    maps = ", ".join(f"affine_map<(i, j) -> {part}>" for part in ("(i, j)", second, "(i)"))
+    types = ("tensor<3x5xf32>" if second == "(i, j)" else "tensor<5xf32>") + ", tensor<3xf32>"
+    return f"""func.func @main(%a: tensor<3x5xf32>, %o: {types.split(", ")[0]}, %t: tensor<3xf32>) -> ({types}) {{
+  %r:2 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "reduction"]}}
+      ins(%a : tensor<3x5xf32>) outs(%o, %t : {types}) {{
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %e = math.exp %x : f32
+    %s = arith.addf %e, %z : f32
+    linalg.yield {body} : f32, f32
+  }} -> ({types})
+  return %r#0, %r#1 : {types}
+}}"""
+
+
+def test_a_reduction_with_a_result_per_iteration(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(_reduced("%e, %s"))
+    for target in ("cpu", "interpreter"):
+        each, total = fuseline.compile(path, target=target, threads=1).run({"a": A, "o": B, "t": B[:, 0]}).values()
+        np.testing.assert_allclose(each, np.exp(A), rtol=1e-5)
+        np.testing.assert_allclose(total, np.exp(A).sum(1) + B[:, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", [_reduced("%s, %s"), _reduced("%y, %s"), _reduced("%e, %s", "(j)")])
+def test_a_running_total_as_a_result_is_refused(text: str, tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(text)
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(path, target="null")
+    assert caught.value.code in ("E0306", "E0302") and str(caught.value.node).startswith("p.mlir:2:")

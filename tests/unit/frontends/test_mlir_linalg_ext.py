@@ -221,7 +221,34 @@ def test_the_stages_of_a_fourier_transform(given: bool, tmp_path: Path):
     np.testing.assert_allclose(got[0] + 1j * got[1], np.fft.fft(x), rtol=1e-4, atol=1e-4)
 
 
+def _custom(sizes: str, tile: str) -> str:
+    whole, part = f"tensor<{sizes}xf32>", f"tensor<{tile}xf32>"
+    return _function(
+        f"%x: {whole}, %y: {whole}, %s: f32",
+        whole,
+        f"""%r = iree_linalg_ext.custom_op {{indexing_maps = [affine_map<(i)[j] -> (i, j)>, affine_map<(i)[j] -> ()>, affine_map<(i)[j] -> (i, j)>],
+    iterator_types = [#iree_linalg_ext.iterator_type<parallel>]}} ins(%x, %s : {whole}, f32) outs(%y : {whole}) {{
+^bb0(%a: {part}, %t: f32, %b: {part}):
+  %m = linalg.map ins(%a : {part}) outs(%b : {part})
+    (%e: f32, %f: f32) {{
+      %p = arith.mulf %e, %t : f32
+      linalg.yield %p : f32
+    }}
+  %d = arith.addf %m, %b : {part}
+  iree_linalg_ext.yield %d : {part}
+}} -> {whole}""",
+    )
+
+
+@pytest.mark.parametrize(("sizes", "tile"), [("3x7", "?x?"), ("?x7", "?x?"), ("3x7", "3x7")])
+def test_a_custom_op_is_its_body(sizes: str, tile: str, tmp_path: Path):
+    other = RNG.standard_normal((3, 7), dtype=np.float32)
+    (got,) = _run(_custom(sizes, tile), {"x": X, "y": other, "s": 1.5}, tmp_path)
+    np.testing.assert_allclose(got, X * np.float32(1.5) + other, rtol=1e-6)
+
+
 WRITTEN = {
+    "custom_op": _custom("3x7", "?x?"),
     "sort": _sort("f32", "3x7", "arith.cmpf olt,"),
     "topk": _top("topk", True, "3x7", "3x2", "ogt"),
     "scan": _scan("?x?", False, "arith.addf"),
@@ -246,6 +273,9 @@ BROKEN = {
     "a map of another dimension": (WRITTEN["scatter"].replace("[0]", "[1]"), "E0302"),
     "a map of too many": (WRITTEN["scatter"].replace("[0]", "[0, 1, 2]"), "E0302"),
     "one output": (WRITTEN["topk"].replace("%v, %i : tensor<3x2xf32>, tensor<3x2xi32>", "%v : tensor<3x2xf32>"), "E0302"),
+    "a tile of another rank": (_custom("3x7", "?"), "E0302"),
+    "a tile of another size": (_custom("3x7", "4x7"), "E0302"),
+    "no kinds": (_custom("3x7", "3x7").replace("iterator_types", "kinds"), "E0301"),
     "memref": (WRITTEN["scan"].replace("tensor<", "memref<"), "E0302"),
     "more than there are": (_top("topk_v2", False, "3x7", "3x9", "ogt"), "E0306"),
     "too many to compare": (_sort("f32", "3x99999", "arith.cmpf olt,"), "E0306"),

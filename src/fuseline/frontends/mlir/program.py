@@ -17,6 +17,7 @@ from fuseline.frontends.mlir.control import erase_uncalled, inline_calls, join_b
 from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
 from fuseline.frontends.mlir.loops import straighten
+from fuseline.frontends.mlir.mixed_results import separate_results
 from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
@@ -59,6 +60,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     expand_linalg_ext(module)
     straighten(main)
     main.update_function_type()
+    separate_results(main)
     check_supported(main)
     keep_reads_inside(main)
 

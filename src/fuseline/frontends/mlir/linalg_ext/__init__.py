@@ -8,12 +8,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from fuseline.frontends.mlir.linalg_ext.custom import custom
 from fuseline.frontends.mlir.linalg_ext.folds import arg_compare, scan
 from fuseline.frontends.mlir.linalg_ext.fourier import fft
 from fuseline.frontends.mlir.linalg_ext.ordering import sort, top_k
 from fuseline.frontends.mlir.linalg_ext.places import gather, map_load, map_store, scatter
 from fuseline.ir.linalg_ext import (
     ArgCompareOp,
+    CustomOp,
     FftOp,
     GatherOp,
     MapLoadOp,
@@ -37,6 +39,7 @@ _WRITTEN_OUT: dict[type[Operation], Callable[[Any], list[SSAValue]]] = {
     MapLoadOp: map_load,
     MapStoreOp: map_store,
     FftOp: fft,
+    CustomOp: custom,
 }
 
 

@@ -55,7 +55,7 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "hard-swish-of-doubles": ("(double[3] x) => (double[a] y) { y = HardSwish (x) }", (THIRDS,)),
     "infinity-clipped-by-nothing": ("(float[2] x, float w) => (float[a] y) { y = Clip (x, w) }", (np.array([np.inf, 1], np.float32), np.float32(-1))),
-    "integers-shrunk-by-fractions": (
+    "integers-shrunk-in-floats": (
         "(int32[3] x) => (int32[a] y) { y = Shrink <bias = 0.5, lambd = 1.5> (x) }",
         (np.array([1, 2, -3], np.int32),),
     ),

@@ -68,4 +68,3 @@ def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> frozen
     maps = [map_ for value, map_ in zip(structured.inputs, structured.input_maps, strict=True) if value is argument]
     steps = [{i for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr) and e.position in structured.parallel} for map_ in maps]
     return frozenset(set.intersection(*steps)) if steps else frozenset()
-

@@ -64,7 +64,8 @@ def with_two(g: Graph, op: str) -> None:
     x = g.pick((*FLOATS, *INTEGERS) if op == "Shrink" else FLOATS)
     exclude("shrink-of-doubles", op == "Shrink" and x.dtype == F64)
     parts = g.choose([1, 4])
-    exclude("integers-shrunk-by-fractions", parts > 1 and x.dtype in INTEGERS)
+    far = not x.every(lambda a: (np.abs(a.astype(np.float64)) <= 2.0**24).all())
+    exclude("integers-shrunk-in-floats", op == "Shrink" and x.dtype in INTEGERS and (parts > 1 or far))
     g.add(op, x, **{first: float(g.number(1, 6)) / parts, second: float(g.number(1, 6)) / parts})
 
 

@@ -46,6 +46,13 @@ def test_names_are_texts(tmp_path: Path):
         _read(ANNOTATED.replace("ARGUMENT", 'fuseline.dims = ["n", "4"]').replace("RESULT", "fuseline.name = 3"), tmp_path)
 
 
+@pytest.mark.parametrize(("key", "value"), [("onnx_node", '"ab="'), ("onnx_node", '"a b c d"'), ("onnx_node", "3"), ("executor", "[]")])
+def test_operators_of_the_host_are_base64(key: str, value: str, tmp_path: Path):
+    declaration = f"func.func private @host(tensor<4xf32>) -> tensor<4xf32> attributes {{fuseline.{key} = {value}}}\n"
+    with pytest.raises(FuselineError, match=f"E0302.*@host.*fuseline.{key} must be"):
+        _read(declaration + IDENTITY.format("", "main"), tmp_path)
+
+
 @pytest.mark.parametrize("dims", ["[]", '["n"]', "3", '[["n"]]'])
 def test_names_of_sizes_are_one_list_per_result(dims: str, tmp_path: Path):
     line = f'%y = "tensor.empty"(%n) {{fuseline.dims = {dims}}} : (index) -> tensor<?x4xf32>'

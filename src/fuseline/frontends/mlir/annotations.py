@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,9 +18,11 @@ _TEXTS = ("fuseline.name", "fuseline.dtype", "fuseline.type")
 
 
 def check_annotations(module: ModuleOp, path: str) -> None:
-    """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, and for a name or type that is no text."""
+    """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, for a name or type that is no text, and for
+    an operator of the host that is not in base64."""
     for op in module.walk():
         if isinstance(op, FuncOp):
+            _check_host_node(op, f"{path}: @{op.sym_name.data}")
             for attributes, type_ in _borders(op):
                 _check_texts(attributes, f"{path}: @{op.sym_name.data}")
                 if DIMS_ATTRIBUTE in attributes:
@@ -38,6 +41,17 @@ def _borders(function: FuncOp) -> Iterator[tuple[dict[str, Attribute], Attribute
     for given, types in ((function.arg_attrs, type_.inputs.data), (function.res_attrs, type_.outputs.data)):
         for entry, one in zip(given.data if given is not None else (), types, strict=False):
             yield dict(entry.data), one
+
+
+def _check_host_node(function: FuncOp, place: str) -> None:
+    for key in ("fuseline.onnx_node", "fuseline.executor"):
+        if not isinstance(function.attributes.get(key, StringAttr("")), StringAttr):
+            raise _wrong(key, "a text", place)
+    node = function.attributes.get("fuseline.onnx_node")
+    try:
+        b64decode(node.data if isinstance(node, StringAttr) else "", validate=True)
+    except ValueError as error:
+        raise _wrong("fuseline.onnx_node", f"base64 ({error})", place) from error
 
 
 def _check_texts(attributes: dict[str, Attribute], place: str) -> None:

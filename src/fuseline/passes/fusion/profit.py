@@ -30,6 +30,7 @@ LOSSES = {
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
 
+
 @dataclass(frozen=True, slots=True)
 class Profit:
     """`bytes_saved`: loads and stores that vanish, in bytes per run."""

@@ -56,4 +56,3 @@ def _multiples(value: object, path: Path) -> tuple[tuple[str, int], ...]:
             hint = f"a table of positive integers for {', '.join(TILE_ROLES)}"
             raise FuselineError("E0501", f"tile_multiples: {role} = {multiple!r}", node=str(path), hint=hint)
     return tuple((role, int(str(multiple))) for role, multiple in pairs.items())
-

@@ -18,6 +18,7 @@ from fuseline.targets.cpu.families.stages import Staging
 FULL_LANES = 32
 """Extents from here on leave few lanes empty."""
 
+
 def _count(dim: Dim) -> int:
     return upper_bound(dim) or ASSUMED_SIZE
 

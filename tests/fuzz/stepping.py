@@ -28,7 +28,7 @@ EXACT = frozenset(
 DIVIDED = frozenset({"QuantizeLinear"})
 """Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs are not."""
 
-COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu Gelu If LogSoftmax Loop Mish Scan Selu Sinh Softplus Swish Tan".split())
+COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu GRU Gelu If LSTM LogSoftmax Loop Mish RNN Scan Selu Sinh Softplus Swish Tan".split())
 """Operators that subtract inside, where they are written out as others: results have an error relative to the operands, or to 1."""
 
 RESAMPLED = frozenset({"GridSample", "Resize", "Upsample"})

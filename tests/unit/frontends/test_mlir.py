@@ -53,6 +53,29 @@ def test_operators_of_the_host_are_base64(key: str, value: str, tmp_path: Path):
         _read(declaration + IDENTITY.format("", "main"), tmp_path)
 
 
+BETWEEN = """func.func @main(%x: tensor<?x5xf32>, %y: tensor<2x5xf32>) -> tensor<2x5xf32> {
+  %one = arith.constant 1 : index
+  %two = arith.addi %one, %one : index
+  LINE
+  return %y : tensor<2x5xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%e = tensor.extract_slice %x[] [2, 5] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>", "tensor.extract_slice: 0 offsets for 2 dimensions"),
+        ("%e = tensor.extract_slice %x[0, 0] [2] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>", "tensor.extract_slice: 1 sizes for 2 dimensions"),
+        ("%e = tensor.insert_slice %y into %x[0, 0] [2, 5] [1] : tensor<2x5xf32> into tensor<?x5xf32>", "insert_slice: 1 strides for 2 dimensions"),
+        ("%e = tensor.dim %x, %two : tensor<?x5xf32>", "tensor.dim: dimension 2 of 2"),
+    ],
+)
+def test_dimensions_that_a_tensor_does_not_have(line: str, message: str, tmp_path: Path):
+    with pytest.raises(FuselineError, match=f"E0302.*p.mlir:4.*{message}"):
+        _read(BETWEEN.replace("LINE", line), tmp_path)
+
+
 @pytest.mark.parametrize("dims", ["[]", '["n"]', "3", '[["n"]]'])
 def test_names_of_sizes_are_one_list_per_result(dims: str, tmp_path: Path):
     line = f'%y = "tensor.empty"(%n) {{fuseline.dims = {dims}}} : (index) -> tensor<?x4xf32>'

@@ -13,6 +13,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.annotations import check_annotations
 from fuseline.frontends.mlir.attention import expand_attention
+from fuseline.frontends.mlir.axes import check_axes
 from fuseline.frontends.mlir.control import erase_uncalled, inline_calls, join_blocks
 from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
@@ -62,6 +63,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     main.update_function_type()
     separate_results(main)
     check_supported(main)
+    check_axes(main)
     keep_reads_inside(main)
 
 

@@ -162,6 +162,22 @@ def test_indices_deeper_than_their_data_are_refused():
     assert caught.value.code in ("E0105", "E0107")
 
 
+MISFITS = {
+    "a window of 3 numbers": "(float[1,2,5] x, float[2,2,1,1,1] w) => (float[?,?,?] y) { y = Conv (x, w) }",
+    "strides of 1 numbers": "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = Conv <strides = [2]> (x, w) }",
+    "dilations of 3 numbers": "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = ConvTranspose <dilations = [1,1,1]> (x, w) }",
+    "pads of 2 numbers": "(float[1,2,5,5] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [1,1], pads = [0,0]> (x) }",
+    "the bias has 2 dimensions": "(float[1,2,5,5] x, float[2,2,1,1] w, float[2,1] b) => (float[?,?,?,?] y) { y = Conv (x, w, b) }",
+}
+
+
+@pytest.mark.parametrize("message", MISFITS)
+def test_windows_of_other_ranks_than_their_image_are_refused(message: str):
+    with pytest.raises(FuselineError) as caught:
+        fuseline.compile(_case(MISFITS[message]).model, threads=1)
+    assert caught.value.code in ("E0105", "E0107") and caught.value.node, caught.value
+
+
 def test_a_filter_of_other_groups_is_refused():
     text = "(float[1,4,5,5] x) => (float[?,?,?,?] y) <float[4,2,1,1] w = {1,2,3,4,5,6,7,8}> { y = Conv <group = 7> (x, w) }"
     with pytest.raises(FuselineError) as caught:

@@ -40,15 +40,17 @@ class Window:
 
 
 def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Window:
-    """The window that a node's attributes describe over spatial sizes `image`."""
+    """The window that a node's attributes describe over spatial sizes `image`. Raises FuselineError: E0107 for one of another rank than the image,
+    or larger than it."""
     rank = len(image)
-    strides = node.integers("strides") or [1] * rank
+    pads, strides = _stated_padding(node, rank), node.integers("strides") or [1] * rank
     dilations = node.integers("dilations") or [1] * rank
+    require_per_dimension(node, rank, window=kernel, strides=strides, dilations=dilations, pads=pads)
     spans = [(k - 1) * step + 1 for k, step in zip(kernel, dilations, strict=True)]
     if _same(node):
         out, low, high = zip(*(_same_along(*axis, node) for axis in zip(image, spans, strides, strict=True)), strict=True)
         return Window(tuple(kernel), tuple(strides), tuple(dilations), low, high, out, high)
-    low, stated = _stated_padding(node, rank)
+    low, stated = pads[:rank], pads[rank:]
     ceil = bool(node.integer("ceil_mode"))
     places = [_positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)]
     high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
@@ -57,6 +59,14 @@ def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Wi
         where = [", ".join(map(to_text, sizes)) for sizes in (spans, image)]
         raise FuselineError("E0107", f"a window of [{where[0]}] is larger than the padded image of [{where[1]}]", node=node.label)
     return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), out, tuple(stated))
+
+
+def require_per_dimension(node: OnnxNode, rank: int, **settings: Sequence[int]) -> None:
+    """Raises FuselineError (E0107) for a list with another number of entries than dimensions, or than their ends where it is called `pads`."""
+    for name, numbers in settings.items():
+        count = 2 * rank if name == "pads" else rank
+        if len(numbers) != count:
+            raise FuselineError("E0107", f"{name} of {len(numbers)} numbers; an image of {rank} dimensions needs {count}", node=node.label)
 
 
 def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: bool) -> tuple[Dim, Dim]:
@@ -81,10 +91,9 @@ def _same_along(size: Dim, span: int, stride: int, node: OnnxNode) -> tuple[Dim,
     return (out, large, small) if node.text("auto_pad") == "SAME_LOWER" else (out, small, large)
 
 
-def _stated_padding(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
+def _stated_padding(node: OnnxNode, rank: int) -> list[int]:
     pads = node.integers("pads") if (node.text("auto_pad") or "NOTSET") == "NOTSET" else []
-    pads = pads or [0] * (2 * rank)
-    return pads[:rank], pads[rank:]
+    return pads or [0] * (2 * rank)
 
 
 def pad_spatial(node: OnnxNode, x: Tensor, window: Window, value: float | int) -> Tensor:

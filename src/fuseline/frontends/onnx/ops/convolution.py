@@ -9,6 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
@@ -19,7 +20,7 @@ from fuseline.frontends.onnx.scalars import index_constant, loop_index
 from fuseline.frontends.onnx.scattered import mostly_border, scattered
 from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_sizes
-from fuseline.frontends.onnx.windows import Window, pad, pad_spatial, window_map, window_of
+from fuseline.frontends.onnx.windows import Window, pad, pad_spatial, require_per_dimension, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, add, floor_div, maximum, minimum, mul, sub
 
@@ -42,6 +43,8 @@ def add_bias(node: OnnxNode, x: Tensor, bias: Tensor | None) -> Tensor:
     """`x` plus one number per channel (axis 1)."""
     if bias is None:
         return x
+    if bias.rank != 1:
+        raise FuselineError("E0107", f"the bias has {bias.rank} dimensions, not one", node=node.label)
 
     def add(b: Body, e: SSAValue, c: SSAValue) -> SSAValue:
         return b.op(arith.AddfOp, e, c)
@@ -119,9 +122,10 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     x, w = node[0], node[1]
     groups = node.integer("group", 1)
     kernel = _static(w.dims[2:])
-    n = len(kernel)
+    n = x.rank - 2
     strides = node.integers("strides") or [1] * n
     dilations = node.integers("dilations") or [1] * n
+    require_per_dimension(node, n, window=kernel, strides=strides, dilations=dilations, pads=node.integers("pads") or [0] * 2 * n)
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
     out = _without_zeros(node, x, w, strides, low, high) if w.is_constant and max(dilations) == 1 else None
     if out is not None:

@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects import arith, tensor
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce
@@ -116,11 +117,13 @@ def _latest(node: OnnxNode, data: Tensor, numbers: Tensor, updates: Tensor, axis
 
 def filled_up(node: OnnxNode, t: Tensor, dims: Sequence[Dim], axis: int, value: int) -> Tensor:
     """`t` with `value` behind its elements up to `dims` in all axes but `axis`."""
-    missing = [0 if i == axis or want == size else _difference(want, size) for i, (want, size) in enumerate(zip(dims, t.dims, strict=True))]
+    missing = [0 if i == axis or want == size else _difference(node, want, size) for i, (want, size) in enumerate(zip(dims, t.dims, strict=True))]
     return pad(node, t, [0] * t.rank, missing, value)
 
 
-def _difference(want: Dim, size: Dim) -> int:
+def _difference(node: OnnxNode, want: Dim, size: Dim) -> int:
     if not isinstance(want, int) or not isinstance(size, int):
         raise NoNativeLowering("symbolic-scatter", f"{size} places in {want}")
+    if want < size:
+        raise FuselineError("E0107", f"{size} places in {want}", node=node.label)
     return want - size

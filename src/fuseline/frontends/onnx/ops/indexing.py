@@ -136,6 +136,10 @@ def column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:
     return reshape(node, cut, indices.dims[:-1])
 
 
+_FAR = 1 << 62
+"""Further than any diagonal, and still a number of 64 bits when a row is added."""
+
+
 @onnx_op("Trilu", since=14)
 def trilu(node: OnnxNode) -> Tensor:
     """The upper or lower triangle, zeros elsewhere."""
@@ -145,7 +149,7 @@ def trilu(node: OnnxNode) -> Tensor:
 
     x, upper = node[0], node.integer("upper", 1)
     k = node.get(1)
-    offset = int(k.numbers().reshape(-1)[0]) if k is not None else 0
+    offset = max(-_FAR, min(_FAR, int(k.numbers().reshape(-1)[0]))) if k is not None else 0
 
     def body(b: Body, e: SSAValue) -> SSAValue:
         row, column = s.loop_index(b, x.rank - 2), s.loop_index(b, x.rank - 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
@@ -58,7 +59,7 @@ def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
     if isinstance(op, linalg.ops.GenericOp):
         yield from _along_loops(op, shapes)
     elif isinstance(op, tensor.ConcatOp):
-        yield from _beside(op.dim.value.data, [shapes.dims(part) for part in op.inputs])
+        yield from _beside(op.dim.value.data, [shapes.dims(part) for part in op.inputs], shapes.dims(op.result))
     elif isinstance(op, tensor.InsertSliceOp):
         sizes = shapes.mixed(attributes.values(op.static_sizes), op.sizes)
         source = shapes.dims(op.source)
@@ -69,6 +70,10 @@ def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
         source, result = shapes.dims(op.src), shapes.dims(op.result)
         for size, group in zip(source, op.reassociation.data, strict=True):
             yield size, d.product(result[axis.value.data] for axis in group.data)
+    elif isinstance(op, tensor.CollapseShapeOp):
+        source, result = shapes.dims(op.src), shapes.dims(op.result)
+        for size, group in zip(result, op.reassociation.data, strict=True):
+            yield d.product(source[axis.value.data] for axis in group.data), size
 
 
 def _bounds(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
@@ -107,11 +112,13 @@ def _along_loops(op: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> Iterator[Pa
                 yield extents.setdefault(expr.position, size), size
 
 
-def _beside(axis: int, parts: Sequence[Sequence[Dim]]) -> Iterator[Pair]:
+def _beside(axis: int, parts: Sequence[Sequence[Dim]], whole: Sequence[Dim]) -> Iterator[Pair]:
     for part in parts[1:]:
         for other, (first, size) in enumerate(zip(parts[0], part, strict=True)):
             if other != axis:
                 yield first, size
+    for other, (first, size) in enumerate(zip(parts[0], whole, strict=True)):
+        yield (reduce(d.add, [part[axis] for part in parts]) if other == axis else first), size
 
 
 def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None:

@@ -101,3 +101,18 @@ def test_strides_lead_on():
 }"""
     free = d.symbol("m", 0)
     assert [(item.left, item.right) for item in noted(text, m=free).requirements.values()] == [(free, 1)]
+
+
+COLLAPSE = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}) -> tensor<24xf32> {
+  %r = tensor.collapse_shape %x [[0, 1]] : tensor<?x4xf32> into tensor<24xf32> loc("flat")
+  return %r : tensor<24xf32>
+}"""
+LONG = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<?xf32> {fuseline.dims = ["m"]}) -> tensor<10xf32> {
+  %r = tensor.concat dim(0) %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<10xf32> loc("join")
+  return %r : tensor<10xf32>
+}"""
+
+
+@pytest.mark.parametrize(("text", "left", "right"), [(COLLAPSE, d.mul(N, 4), 24), (LONG, d.add(N, M), 10)], ids=["collapsed", "joined"])
+def test_a_result_is_as_large_as_its_type_says(text: str, left: d.Dim, right: d.Dim):
+    assert [(item.left, item.right) for item in noted(text).requirements.values()] == [(left, right)]

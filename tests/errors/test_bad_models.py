@@ -45,6 +45,10 @@ def _undefined_value(path: Path) -> None:
     path.write_bytes(oh.make_model(oh.make_graph([node], "g", [x], [y])).SerializeToString())
 
 
+def _ort_format(path: Path) -> None:
+    path.write_bytes(b"\x18\0\0\0ORTM\0\0\0\0\x0c\0\x10\0\x0c\0\x08\0\0\0\x04\0")
+
+
 def _external(location: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         (path.parent.parent / "secret.bin").write_bytes(bytes(16 * 32 * 4))
@@ -63,6 +67,7 @@ CASES: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "truncated": (_truncated, ("E0101", "E0102"), "m.onnx"),
     "no model": (_no_onnx, ("E0101", "E0102"), "m"),
     "empty": (_empty, ("E0101", "E0102"), "m"),
+    "onnxruntime's own format": (_ort_format, ("E0102",), "m.onnx"),
     "a directory": (_directory, ("E0101",), "m.onnx"),
     "unknown operator": (_unknown_op, ("E0103",), "Frob_7"),
     "undefined value": (_undefined_value, ("E0105",), "Add_0"),

@@ -102,9 +102,27 @@ BESIDE: dict[str, tuple[dict[str, Any], str]] = {
     "a missing file": ({"location": "nowhere.bin"}, "E0101"),
     "a folder": ({"location": "."}, "E0101"),
     "a link out of the folder": ({"location": "link.bin"}, "E0104"),
+    "an unknown key": ({"byte_order": "big"}, "E0105"),
     "no location": ({"location": ""}, "E0104"),
     "a name that no file can have": ({"location": "a\0b"}, "E0104"),
 }
+
+
+def test_one_location_beside_the_model(tmp_path: Path):
+    path = beside(tmp_path / "models")
+    proto = onnx.load(path, load_external_data=False)
+    proto.graph.initializer[0].external_data.add(key="location", value="link.bin")
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(FuselineError, match="E0105 .* has the key 'location' twice"):
+        fuseline.compile(path, target="interpreter")
+
+
+@pytest.mark.parametrize("more", [{"checksum": "0123"}, {"prepacked_0": "key|0;24;1"}])
+def test_hints_beside_the_model_change_nothing(more: dict[str, Any], tmp_path: Path):
+    path = beside(tmp_path / "models", **more)
+    x = np.ones((2, 3), np.float32)
+    (found,) = fuseline.compile(path, target="interpreter").run({"x": x}).values()
+    np.testing.assert_array_equal(found, x + W)
 
 
 @pytest.mark.parametrize("name", BESIDE)

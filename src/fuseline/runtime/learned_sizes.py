@@ -22,7 +22,8 @@ def learn_sizes(program: Program, label: str, dims: Sequence[Size], shape: Seque
     Raises FuselineError (E0107) for another rank and for a size outside its bounds, and what unmet requirements raise.
     """
     if len(dims) != len(shape):
-        raise FuselineError("E0107", f"host operator answered rank {len(shape)}, planned was {len(dims)}", node=label)
+        message = f"host operator answered rank {len(shape)}, planned was {len(dims)}"
+        raise FuselineError("E0107", message, node=label, hint="if the model declares the rank of this output, correct or drop the declaration")
     for size, actual in zip(dims, shape, strict=True):
         name = symbol_of(size)
         if name is None or name in values:

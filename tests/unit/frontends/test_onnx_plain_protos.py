@@ -109,3 +109,18 @@ def test_operators_of_classical_models_are_native():
     x = np.array([[1, 2, 3, 5], [4, 1, 0, 2]], np.float32)
     scaled = (np.where(x == 1, 7, x) - [0, 1, 2, 3]) * [1, 2, 3, 4]
     np.testing.assert_allclose(program.run({"x": x})["y"], np.exp(scaled / np.abs(scaled).sum(1, keepdims=True)), rtol=1e-5)
+
+
+def test_a_node_without_outputs_is_nothing():
+    """Converters leave such behind; other runtimes take them."""
+    idle = helper.make_node("If", [], [], name="idle")
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"]), idle],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [2])],
+        [helper.make_tensor_value_info("y", 1, [2])],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    fed = np.array([-1.0, 2.0], np.float32)
+    np.testing.assert_array_equal(fuseline.compile(proto, target="interpreter").run({"x": fed})["y"], [0.0, 2.0])
+    assert len(proto.graph.node) == 2

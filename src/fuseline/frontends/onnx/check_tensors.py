@@ -22,6 +22,8 @@ _FIELDS: dict[str, tuple[int, ...]] = {
     "string_data": (TensorProto.STRING,),
 }
 _FIELD_OF = {type_: name for name, types in _FIELDS.items() for type_ in types}
+_KEYS = ("location", "offset", "length", "checksum")
+"""What ONNX says of external data; onnxruntime adds keys that start with `prepacked`, which are hints for itself."""
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 
 
@@ -88,7 +90,7 @@ def _check_field(tensor: TensorProto, label: str) -> None:
 def _check_external(tensor: TensorProto, label: str, folder: Path | None) -> None:
     if tensor.data_type == TensorProto.STRING:
         raise _bad(label, "strings lie in external data, which ONNX does not allow")
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = _entries(tensor, label)
     _check_location(label, entries.get("location", ""), folder)
     size, wanted = os.path.getsize(os.path.join(str(folder), entries["location"])), _bytes_of(tensor)
     offset, length = _number(entries, "offset", 0, label), _number(entries, "length", 0, label) or wanted
@@ -98,6 +100,18 @@ def _check_external(tensor: TensorProto, label: str, folder: Path | None) -> Non
     if offset + length > size:
         message = f"external data ends at byte {offset + length} of a file of {size}"
         raise FuselineError("E0101", message, node=label, hint="copy the weights file again")
+
+
+def _entries(tensor: TensorProto, label: str) -> dict[str, str]:
+    """What is said of where the data lies. A key that nobody knows may change what is meant, so it is refused, as onnxruntime does."""
+    entries: dict[str, str] = {}
+    for entry in tensor.external_data:
+        if entry.key not in _KEYS and not entry.key.startswith("prepacked"):
+            raise _bad(label, f"external data has the key {entry.key!r}, which is none of {', '.join(_KEYS)}")
+        if entry.key in entries and entry.key in _KEYS:
+            raise _bad(label, f"external data has the key {entry.key!r} twice")
+        entries[entry.key] = entry.value
+    return entries
 
 
 def _number(entries: dict[str, str], key: str, default: int, label: str) -> int:

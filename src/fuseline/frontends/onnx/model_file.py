@@ -21,6 +21,9 @@ from fuseline.frontends.onnx.plain_protos import plain_model
 from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.weights_in_place import SplitModel, split_model
 
+_ORT_FORMAT = b"ORTM"
+"""What a FlatBuffers file of onnxruntime's is called in its header, behind the place of its root."""
+
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -60,6 +63,9 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     try:
         proto.ParseFromString(data)
     except DecodeError as error:
+        if data[4:8] == _ORT_FORMAT:
+            hint = "give the ONNX model that it was made from"
+            raise FuselineError("E0102", "the model is in onnxruntime's own format (.ort)", node=where, hint=hint) from error
         raise FuselineError("E0101", "the file is truncated or is no ONNX model", node=where, hint="export or download it again") from error
     return proto
 

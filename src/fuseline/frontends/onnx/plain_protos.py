@@ -4,6 +4,7 @@ the type of a value that is or holds a map     =>   no type; those of the model'
 sparse initializer, sparse_value of a Constant =>   the dense tensor
 a Constant that stands in a graph twice        =>   one of them, as other runtimes take it
 an output without sizes that is also an input  =>   the type of the input, which the output's would replace
+a node without outputs                         =>   nothing: nobody can read what it does
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
     types = {info.name: info.type for info in proto.graph.input if _holds_map(info.type)}
     for graph in graphs(out):
         _complete_outputs(graph)
-        for index in reversed(_repeated_constants(graph)):
+        for index in sorted((*_repeated_constants(graph), *_idle(graph)), reverse=True):
             del graph.node[index]
         _forget_maps(graph)
         graph.initializer.extend(_dense(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
@@ -38,7 +39,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
 
 
 def _is_special(proto: onnx.ModelProto) -> bool:
-    if any(next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) for graph in graphs(proto)):
+    if any(next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) or _idle(graph) for graph in graphs(proto)):
         return True
     if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in graphs(proto)):
         return True
@@ -69,6 +70,11 @@ def _repeated_constants(graph: onnx.GraphProto) -> list[int]:
             if first != index and node.attribute == graph.node[first].attribute:
                 found.append(index)
     return found
+
+
+def _idle(graph: onnx.GraphProto) -> list[int]:
+    """The numbers of nodes that have no outputs."""
+    return [index for index, node in enumerate(graph.node) if not node.output]
 
 
 def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

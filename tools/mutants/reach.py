@@ -71,14 +71,14 @@ class Reach:
         return [name for name, file in pairs if file in changed or name not in self.tests]
 
     def tests_of(self, file: str, lines: Collection[int], known: Collection[str], *, exact: bool) -> list[str]:
-        """The passing tests among `known` that run one of the lines; of a file that changed since (not `exact`), those that run any line.
+        """The passing tests among `known` that run one of the lines; of a file that changed since (not `exact`), behind them those that run any.
 
         Tests named after the file come first, then the quick ones.
         """
-        wanted = sum(1 << line for line in lines) if exact else -1
-        found = [name for name in known if (test := self.tests.get(name)) and test.passes and test.masks.get(file, 0) & wanted]
-        stem = Path(file).stem
-        return sorted(found, key=lambda name: (stem not in name, self.tests[name].seconds, name))
+        wanted, stem = sum(1 << line for line in lines), Path(file).stem
+        masks = {name: test.masks.get(file, 0) for name in known if (test := self.tests.get(name)) is not None and test.passes}
+        found = [name for name, mask in masks.items() if mask & (wanted if exact else -1)]
+        return sorted(found, key=lambda name: (stem not in name, not masks[name] & wanted, self.tests[name].seconds, name))
 
 
 def measure(names: Sequence[str], run: Callable[[str], bool], root: Path, sources: Sequence[str]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -65,7 +67,8 @@ def start(root: Path, tests: Sequence[str], work: Callable[[Session], None]) -> 
     """Collect the tests and call `work`; returns pytest's exit code."""
     os.environ["CI"] = "1"  # hypothesis then draws the same examples each time
     options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", f"--rootdir={root}"]
-    return pytest.main([*options, *tests], plugins=[Session(root, work)])
+    with contextlib.redirect_stdout(sys.stderr):  # what pytest says is no part of the answer
+        return pytest.main([*options, *tests], plugins=[Session(root, work)])
 
 
 def import_sources(files: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -43,18 +44,25 @@ def verdict(outcome: Outcome) -> Verdict:
 
 @dataclass(frozen=True)
 class Equivalents:
-    """Mutants that change nothing that can be seen: (module.function, removed lines, added lines) -> the reason."""
+    """Mutants that change nothing that can be seen: (module.function, removed lines, added lines) -> the reason.
+
+    `patterns` are regular expressions of what may change, or go, anywhere: a mutant that changes only such text is equivalent, too.
+    """
 
     reasons: Mapping[tuple[str, str, str], str]
+    patterns: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
     def read(cls, place: Path) -> Equivalents:
-        """From TOML: tables `mutant` of `function`, `removed`, `added` and `reason`."""
-        entries = tomllib.loads(place.read_text(encoding="utf-8")).get("mutant", [])
-        return cls({(entry["function"], entry["removed"], entry["added"]): entry["reason"] for entry in entries})
+        """From TOML: tables `mutant` of `function`, `removed`, `added` and `reason`, tables `pattern` of `text` and `reason`."""
+        found = tomllib.loads(place.read_text(encoding="utf-8"))
+        reasons = {(entry["function"], entry["removed"], entry["added"]): entry["reason"] for entry in found.get("mutant", [])}
+        return cls(reasons, tuple(re.compile(entry["text"]) for entry in found.get("pattern", [])))
 
     def __contains__(self, mutant: Mutant) -> bool:
-        return (f"{module_name(mutant.file)}.{mutant.function}", mutant.removed, mutant.added) in self.reasons
+        if (f"{module_name(mutant.file)}.{mutant.function}", mutant.removed, mutant.added) in self.reasons:
+            return True
+        return any(pattern.sub("", mutant.removed) == pattern.sub("", mutant.added) for pattern in self.patterns)
 
 
 def area(file: str) -> str:

@@ -46,3 +46,38 @@ func.func @pads(%a: tensor<4xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
   } : tensor<4xf32> to tensor<5xf32>
   return %p, %q : tensor<5xf32>, tensor<5xf32>
 }
+
+// -----
+
+// A slice that drops dimensions of one element is a slice of all of them and a reshape; one that drops none stays.
+// CHECK-LABEL: func.func @narrow_slices
+// CHECK: tensor.extract_slice %x[1, 0, 2] [1, 4, 1] [1, 1, 1] : tensor<3x4x5xf32> to tensor<1x4x1xf32>
+// CHECK: tensor.collapse_shape %{{.*}} {{.*}} : tensor<1x4x1xf32> into tensor<4xf32>
+// CHECK: tensor.extract_slice %x[0, 1, 2] [3, 1, 2] [1, 1, 1] : tensor<3x4x5xf32> to tensor<3x1x2xf32>
+// CHECK: tensor.collapse_shape %{{.*}} {{.*}} : tensor<3x1x2xf32> into tensor<3x2xf32>
+// CHECK: tensor.extract_slice %x[0, 1, 2] [2, 3, 2] [1, 1, 1] : tensor<3x4x5xf32> to tensor<2x3x2xf32>
+// CHECK-NEXT: func.return
+func.func @narrow_slices(%x: tensor<3x4x5xf32>) -> (tensor<4xf32>, tensor<3x2xf32>, tensor<2x3x2xf32>) {
+  %a = tensor.extract_slice %x[1, 0, 2] [1, 4, 1] [1, 1, 1] : tensor<3x4x5xf32> to tensor<4xf32>
+  %b = tensor.extract_slice %x[0, 1, 2] [3, 1, 2] [1, 1, 1] : tensor<3x4x5xf32> to tensor<3x2xf32>
+  %c = tensor.extract_slice %x[0, 1, 2] [2, 3, 2] [1, 1, 1] : tensor<3x4x5xf32> to tensor<2x3x2xf32>
+  return %a, %b, %c : tensor<4xf32>, tensor<3x2xf32>, tensor<2x3x2xf32>
+}
+
+// -----
+
+// The source of a slice that is put in has all dimensions; with gaps between its elements it is a choice.
+// CHECK-LABEL: func.func @put_in
+// CHECK: tensor.expand_shape %a {{.*}} output_shape [4, 1, 2] : tensor<4x2xf32> into tensor<4x1x2xf32>
+// CHECK: tensor.insert_slice %{{.*}} into %x[0, 3, 1] [4, 1, 2] [1, 1, 1] : tensor<4x1x2xf32> into tensor<4x5x6xf32>
+// CHECK: tensor.expand_shape %a {{.*}} output_shape [4, 1, 2] : tensor<4x2xf32> into tensor<4x1x2xf32>
+// CHECK: linalg.generic
+// CHECK: arith.select
+// CHECK: linalg.generic
+// CHECK: arith.select
+func.func @put_in(%x: tensor<4x5x6xf32>, %a: tensor<4x2xf32>, %b: tensor<2x2x3xf32>) -> (tensor<4x5x6xf32>, tensor<4x5x6xf32>, tensor<4x5x6xf32>) {
+  %p = tensor.insert_slice %a into %x[0, 3, 1] [4, 1, 2] [1, 1, 1] : tensor<4x2xf32> into tensor<4x5x6xf32>
+  %q = tensor.insert_slice %a into %x[0, 3, 1] [4, 1, 2] [1, 1, 3] : tensor<4x2xf32> into tensor<4x5x6xf32>
+  %r = tensor.insert_slice %b into %x[1, 0, 1] [2, 2, 3] [2, 3, 2] : tensor<2x2x3xf32> into tensor<4x5x6xf32>
+  return %p, %q, %r : tensor<4x5x6xf32>, tensor<4x5x6xf32>, tensor<4x5x6xf32>
+}

@@ -128,3 +128,17 @@ func.func @dynamic(%x: tensor<?x1x4xf32>) -> tensor<?x1x4xf32> {
   %y = linalg.exp ins(%x : tensor<?x1x4xf32>) outs(%e : tensor<?x1x4xf32>) -> tensor<?x1x4xf32>
   return %y : tensor<?x1x4xf32>
 }
+
+// -----
+
+// A slice is one of the tensor without its dimensions of one element.
+// CHECK-LABEL: func.func @slices
+// CHECK: tensor.extract_slice %{{.*}}[2, 1] [3, 4] [2, 1] : tensor<8x6xf32> to tensor<3x4xf32>
+func.func @slices(%x: tensor<1x8x6xf32>) -> tensor<1x3x4xf32> {
+  %e = tensor.empty() : tensor<1x8x6xf32>
+  %a = linalg.exp ins(%x : tensor<1x8x6xf32>) outs(%e : tensor<1x8x6xf32>) -> tensor<1x8x6xf32>
+  %s = tensor.extract_slice %a[0, 2, 1] [1, 3, 4] [1, 2, 1] : tensor<1x8x6xf32> to tensor<1x3x4xf32>
+  %f = tensor.empty() : tensor<1x3x4xf32>
+  %r = linalg.exp ins(%s : tensor<1x3x4xf32>) outs(%f : tensor<1x3x4xf32>) -> tensor<1x3x4xf32>
+  return %r : tensor<1x3x4xf32>
+}

@@ -239,3 +239,22 @@ func.func @found(%x: tensor<4xf32>) -> tensor<2x?xf32> {
   %t = linalg.transpose ins(%c : tensor<?x2xf32>) outs(%e1 : tensor<2x?xf32>) permutation = [1, 0]
   return %t : tensor<2x?xf32>
 }
+
+// -----
+
+// Up through a pad that is not the same on both sides, to the inverse transpose.
+// CHECK-LABEL: func.func @up_through_a_pad
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.pad %x low[0, 1, 3] high[2, 4, 0]
+func.func @up_through_a_pad(%x: tensor<2x3x5xf32>) -> tensor<4x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x2x3xf32>
+  %t = linalg.transpose ins(%x : tensor<2x3x5xf32>) outs(%e : tensor<5x2x3xf32>) permutation = [2, 0, 1]
+  %p = tensor.pad %t low[3, 0, 1] high[0, 2, 4] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %zero : f32
+  } : tensor<5x2x3xf32> to tensor<8x4x8xf32>
+  %f = tensor.empty() : tensor<4x8x8xf32>
+  %r = linalg.transpose ins(%p : tensor<8x4x8xf32>) outs(%f : tensor<4x8x8xf32>) permutation = [1, 2, 0]
+  return %r : tensor<4x8x8xf32>
+}

@@ -490,3 +490,33 @@ def test_a_running_total_as_a_result_is_refused(text: str, tmp_path: Path):
     with pytest.raises(FuselineError) as caught:
         fuseline.compile(path, target="null")
     assert caught.value.code in ("E0306", "E0302") and str(caught.value.node).startswith("p.mlir:2:")
+
+
+MALFORMED = {
+    "a dimension too high": "%c = arith.constant 7 : index\n  %d = tensor.dim %a, %c : tensor<4x?xf32>",
+    "a dimension below 0": "%c = arith.constant -1 : index\n  %d = tensor.dim %a, %c : tensor<4x?xf32>",
+    "an index too few": "%d = tensor.extract %a[%i] : tensor<4x?xf32>",
+    "an index too many": "%d = tensor.insert %s into %a[%i, %i, %i] : tensor<4x?xf32>",
+    "a map that divides by zero": "%d = affine.apply affine_map<(d0) -> (d0 floordiv 0)>(%i)",
+    "a map that divides by less": "%d = affine.apply affine_map<(d0) -> (d0 mod -2)>(%i)",
+    "a division of a size by zero": "%c = arith.constant 0 : index\n  %d = arith.divui %i, %c : index",
+    "a remainder of zero": "%c = arith.constant 0 : index\n  %d = arith.remsi %i, %c : index",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_makes_no_sense_is_refused_by_line(name: str, tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    arguments = "%a: tensor<4x?xf32>, %i: index, %s: f32"
+    path.write_text(f"func.func @main({arguments}) -> tensor<4x?xf32> {{\n  {MALFORMED[name]}\n  return %a : tensor<4x?xf32>\n}}\n")
+    with pytest.raises(FuselineError, match=r"E0302 \[p.mlir:[23]:3\]"):
+        fuseline.compile(path, target="null")
+
+
+def test_a_computed_dimension_is_refused(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(
+        "func.func @main(%a: tensor<4x?xf32>, %i: index) -> index {\n  %d = tensor.dim %a, %i : tensor<4x?xf32>\n  return %d : index\n}\n"
+    )
+    with pytest.raises(FuselineError, match=r"E0306 \[p.mlir:2:3\].*which dimension"):
+        fuseline.compile(path, target="null")

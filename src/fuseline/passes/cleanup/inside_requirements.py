@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
@@ -19,12 +19,12 @@ def require_inside(ctx: CompilerContext, reader: Operation, ends: tuple[Dim | No
     run at all. Raises FuselineError (E0107) for what never holds."""
     least, most = ends
     if least is not None:
-        _require(ctx, reader, loops, (least, 0), f"element {d.to_text(least)}")
+        _require(ctx, reader, loops, (least, 0), lambda: f"element {d.to_text(least)}")
     if most is not None:
-        _require(ctx, reader, loops, (size, d.add(most, 1)), f"element {d.to_text(most)} of {d.to_text(size)}")
+        _require(ctx, reader, loops, (size, d.add(most, 1)), lambda: f"element {d.to_text(most)} of {d.to_text(size)}")
 
 
-def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: str) -> None:
+def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: Callable[[], str]) -> None:
     """Note that the first of `sizes` must be no smaller than the second one."""
     if never_less(*sizes):
         return
@@ -35,7 +35,7 @@ def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], size
     node = ", ".join(sorted(provenance(reader))) or reader.name
     high = d.upper_bound(d.sub(left, right))
     if high is not None and high < 0:
-        raise FuselineError("E0107", f"it reads {what}", node=node)
+        raise FuselineError("E0107", f"it reads {what()}", node=node)
     _note(ctx, left, right, node)
 
 

@@ -63,7 +63,8 @@ def test_a_kernel_describes_itself() -> None:
 
 def test_the_description_is_the_machine_s() -> None:
     target = CpuTarget("avx512", 3)
-    assert (target.description.name, target.description.threads, target.description.vector_bytes) == ("cpu:avx512", 3, 64)
+    assert (target.description.name, target.description.threads, target.machine.vector_bytes) == ("cpu:avx512", 3, 64)
+    assert target.description.costs == target.machine.costs
     assert CpuTarget("avx2").description.threads == len(os.sched_getaffinity(0))
 
 

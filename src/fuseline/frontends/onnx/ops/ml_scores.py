@@ -171,7 +171,9 @@ def labelled(node: OnnxNode, classes: Tensor, labels: Sequence[int] | Sequence[s
     table = known_value(np.asarray(labels, object), f"{node.label}_labels")
     source = ir.Node("", "Gather", [ir.Value(name="labels"), ir.Value(name="classes")], name=node.label)
     picked = HostNode(source, node.label, [table, classes], {}, "", {"": 18}, {}, {})
-    return node.importer.host.run(picked, NoNativeLowering("host-value", "labels are strings"))[0]
+    found = node.importer.host.run(picked, NoNativeLowering("host-value", "labels are strings"))[0]
+    assert found is not None
+    return found
 
 
 def classified(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fuseline.analysis.evaluation import evaluate_module
+from fuseline.analysis.evaluation.numbers import as_type, signed, unsigned
 from fuseline.analysis.evaluation.special import erf
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
@@ -181,3 +182,18 @@ def test_erf_is_accurate_to_an_ulp():
     assert np.all(np.abs(erf(x) - expected) <= np.spacing(np.abs(expected)) + 5e-324)
     assert np.isnan(erf(np.array([NAN])))[0]
     assert erf(np.array([INF, -INF, -0.0], np.float32)).tolist() == [1.0, -1.0, -0.0]
+
+
+def test_integers_are_seen_with_and_without_their_sign():
+    flags, bytes_ = np.array([True, False]), np.array([-1, 127], np.int8)
+    assert signed(flags).tolist() == [-1, 0] and signed(bytes_) is bytes_
+    assert unsigned(flags).tolist() == [1, 0] and unsigned(bytes_).tolist() == [255, 127]
+    assert unsigned(np.array([-1], np.int16)).dtype == np.uint16
+
+
+def test_results_are_stored_in_the_type_they_have():
+    wide = np.array([2, 3, 257], np.int32)
+    assert as_type(wide, wide.dtype) is wide
+    assert as_type(wide, np.dtype(bool)).tolist() == [False, True, True]
+    assert as_type(wide, np.dtype(np.int8)).tolist() == [2, 3, 1]
+    assert as_type(np.array([0.5, 0.0]), np.dtype(bool)).tolist() == [True, False]

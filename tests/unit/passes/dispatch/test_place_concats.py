@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from xdsl.passes import ModulePass
+
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import print_module
-from fuseline.passes.registry import parse_passes
+from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
+from fuseline.passes.dispatch.place_concats import PlaceConcatsPass
 from tests.unit.passes.fusion.programs import Program
 
 
@@ -17,26 +20,26 @@ def _chain() -> Program:
     return p.done(p.concat(a, b, c, axis=0))
 
 
-def _run(ctx: CompilerContext, p: Program, *names: str) -> str:
-    for one in parse_passes(",".join(names)):
+def _run(ctx: CompilerContext, p: Program, *steps: ModulePass) -> str:
+    for one in steps:
         one.apply(ctx, p.module)
         p.module.verify()
     return print_module(p.module)
 
 
-FORM = "form-dispatch-regions{fusion=none}"
+FORM, PLACE = FormDispatchRegionsPass(fusion="none"), PlaceConcatsPass()
 
 
 def test_fusing_again_leaves_it_where_it_is():
     p, ctx = _chain(), new_context()
-    once = _run(ctx, p, FORM, "place-concats")
-    assert _run(ctx, p, FORM, "place-concats") == once
-    assert _run(ctx, p, "place-concats", FORM) == once
+    once = _run(ctx, p, FORM, PLACE)
+    assert _run(ctx, p, FORM, PLACE) == once
+    assert _run(ctx, p, PLACE, FORM) == once
 
 
 def test_the_source_node_costs_nothing_and_its_edges_are_fused():
     p, ctx = _chain(), new_context()
-    _run(ctx, p, FORM, "place-concats")
+    _run(ctx, p, FORM, PLACE)
     assert ctx.records.eliminated == {"n4": "place-concats"}
     edges = [decision for decision in ctx.records.decisions if decision.consumer_op == "concat"]
     assert len(edges) == 3
@@ -47,5 +50,5 @@ def test_other_edges_keep_their_words():
     p, ctx = _chain(), new_context()
     _run(ctx, p, FORM)
     before = [decision for decision in ctx.records.decisions if decision.consumer_op != "concat"]
-    _run(ctx, p, "place-concats")
+    _run(ctx, p, PLACE)
     assert [decision for decision in ctx.records.decisions if decision.consumer_op != "concat"] == before

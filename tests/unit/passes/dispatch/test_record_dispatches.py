@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module
-from fuseline.passes.registry import parse_passes
+from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass
+from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
+from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
+from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass
+from fuseline.passes.dispatch.record_dispatches import RecordDispatchesPass
 
 PROGRAM = """func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<24xf32>) {
   %e = tensor.empty() : tensor<4x6xf32>
@@ -13,13 +17,13 @@ PROGRAM = """func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<24
   %f = tensor.collapse_shape %x [[0, 1]] : tensor<4x6xf32> into tensor<24xf32> loc("f")
   return %b, %f : tensor<4x6xf32>, tensor<24xf32>
 }"""
-OUTLINE = "generalize-named-ops,form-dispatch-regions,clone-cheap-producers,outline-executables,"
+OUTLINE = (GeneralizeNamedOpsPass(), FormDispatchRegionsPass(), CloneCheapProducersPass(), OutlineExecutablesPass())
 
 
-def recorded(passes: str = "record-dispatches") -> CompilerContext:
+def recorded(times: int = 1) -> CompilerContext:
     ctx = new_context()
     module = parse_module(PROGRAM, ctx)
-    for step in parse_passes(OUTLINE + passes):
+    for step in (*OUTLINE, *[RecordDispatchesPass()] * times):
         step.apply(ctx, module)
     return ctx
 
@@ -45,6 +49,6 @@ def test_fused_edges_name_their_dispatch_and_others_none():
 
 
 def test_recording_twice_says_the_same_once():
-    once, twice = recorded(), recorded("record-dispatches,record-dispatches")
+    once, twice = recorded(), recorded(2)
     assert once.records.dispatches == twice.records.dispatches
     assert once.records.eliminated == twice.records.eliminated

@@ -1,0 +1,46 @@
+"""Equal executables are one: the calls of all of them launch it, and calls of what is not in the program stay as they are."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from fuseline.ir.context import new_context
+from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.text import parse_module
+from fuseline.passes.dedup.deduplicate_executables import DeduplicateExecutablesPass
+
+EXECUTABLE = """flow.executable private @{name} {{
+  flow.executable.export public @{name}
+  builtin.module {{
+    func.func @{name}(%x: tensor<3xf32>) -> tensor<3xf32> {{
+      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+          ins(%x : tensor<3xf32>) outs(%x : tensor<3xf32>) {{
+      ^bb0(%a: f32, %o: f32):
+        %v = {op} %a : f32
+        linalg.yield %v : f32
+      }} -> tensor<3xf32>
+      func.return %r : tensor<3xf32>
+    }}
+  }}
+}}
+"""
+
+
+def _module(*called: str, **executables: str) -> ModuleOp:
+    calls = "".join(f"%v{i} = flow.dispatch @{name}::@{name}(%x) : (tensor<3xf32>) -> tensor<3xf32>\n" for i, name in enumerate(called))
+    parts = "".join(EXECUTABLE.format(name=name, op=op) for name, op in executables.items())
+    ctx = new_context()
+    module = parse_module(f"func.func @main(%x: tensor<3xf32>) {{ {calls} return }}\n{parts}", ctx)
+    DeduplicateExecutablesPass().apply(ctx, module)
+    return module
+
+
+def test_calls_of_equal_code_launch_the_first():
+    module = _module("b", "a", "c", a="math.exp", b="math.exp", c="math.tanh")
+    assert [op.sym_name.data for op in module.ops if isinstance(op, ExecutableOp)] == ["a", "c"]
+    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [("a", "a"), ("a", "a"), ("c", "c")]
+
+
+def test_a_call_of_what_is_elsewhere_stays():
+    module = _module("gone", "b", a="math.exp", b="math.exp")
+    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [("gone", "gone"), ("a", "a")]

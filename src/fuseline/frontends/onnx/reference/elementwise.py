@@ -1,7 +1,9 @@
 """Element types and rounding as the ONNX standard, and where it is silent onnxruntime, define them.
 
-Cast, CastLike          strings: numbers as onnxruntime writes them
-QuantizeLinear and kin  operator sets 10 to 18
+Cast, CastLike          strings: numbers as onnxruntime writes and reads them
+Div                     integers: 0 divides as 1 does
+QuantizeLinear and kin  operator sets 10 to 18, infinities and NaN
+PRelu                   slopes that are not finite
 Reduce.. of integers    logarithms of sums, sums of squares
 Det, Softsign           halves, and tensors without dimensions
 DeformConv and others   halves are added up in float32
@@ -15,15 +17,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from onnx.reference.op_run import OpRun
 
 from fuseline.frontends.onnx.reference.corrections import Amended, Node
+from fuseline.frontends.onnx.reference.texts import numbers_of
 
 MOVED_SINCE = 16
 """Operator set since which RoiAlign says how its corners are meant."""
+
+INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16))
+"""Types that QuantizeLinear cuts to."""
 
 BLOCKS_SINCE = 19
 """Operator set since which onnx.reference has QuantizeLinear and DequantizeLinear."""
@@ -33,14 +40,18 @@ class Cast(Amended):
     """To another element type."""
 
     def _run(self, x: Any, **options: Any) -> tuple[Any, ...]:
-        return (_as_text(x),) if options["to"] == TensorProto.STRING else self.original(x)
+        if options["to"] == TensorProto.STRING:
+            return (_as_text(x),)
+        return (numbers_of(x, helper.tensor_dtype_to_np_dtype(options["to"])),) if x.dtype.kind in "OUST" else self.original(x)
 
 
 class CastLike(Amended):
     """To the element type of the second input."""
 
     def _run(self, x: Any, like: Any, **_: Any) -> tuple[Any, ...]:
-        return (_as_text(x),) if like.dtype.kind in "OUST" else self.original(x, like)
+        if like.dtype.kind in "OUST":
+            return (_as_text(x),)
+        return (numbers_of(x, like.dtype),) if x.dtype.kind in "OUST" else self.original(x, like)
 
 
 def _as_text(x: Any) -> Any:
@@ -61,15 +72,46 @@ def _text(item: Any, dtype: Any) -> str:
 
 
 class QuantizeLinear(Amended):
-    """round(x / scale) + zero point, cut to the type."""
+    """round(x / scale) + zero point, cut to the type; what is no number becomes the lowest, as by onnxruntime."""
 
-    def _run(self, x: Any, scale: Any, zero: Any = None, axis: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(self, x: Any, scale: Any, zero: Any = None, **given: Any) -> tuple[Any, ...]:
         if self.version >= BLOCKS_SINCE:  # halves are divided in float32, as everything else is computed with them
-            return self.original(*(y.astype(np.float32) if y.dtype == np.float16 else y for y in (x, scale)), zero)
-        zero = np.uint8(0) if zero is None else zero
-        limits = np.iinfo(zero.dtype)
-        rounded = np.rint(x / _along(scale, x, axis)) + _along(zero, x, axis).astype(np.int64)
-        return (np.clip(rounded, limits.min, limits.max).astype(zero.dtype),)
+            x, scale = (y.astype(np.float32) if y.dtype == np.float16 else y for y in (x, scale))
+        dtype = _quantized_dtype(zero, given.get("output_dtype"))
+        if np.dtype(dtype).name not in INTEGERS:
+            return self.original(x, scale, zero)
+        precision = given.get("precision")
+        wide = helper.tensor_dtype_to_np_dtype(precision) if precision else np.result_type(x, scale)
+        steps = np.rint(x.astype(wide) / _spread(scale, x, given).astype(wide)).astype(np.float64)
+        shifted = steps if zero is None else steps + _spread(zero, x, given).astype(np.float64)
+        ends = ml_dtypes.iinfo(dtype)
+        return (np.where(np.isnan(shifted), ends.min, np.clip(shifted, ends.min, ends.max)).astype(np.int64).astype(dtype),)
+
+
+def _quantized_dtype(zero: Any, output_dtype: int | None) -> Any:
+    if zero is not None:
+        return zero.dtype
+    return helper.tensor_dtype_to_np_dtype(output_dtype) if output_dtype else np.dtype(np.uint8)
+
+
+def _spread(parameter: Any, x: Any, given: dict[str, Any]) -> Any:
+    """A parameter in the shape of `x`, or one that broadcasts to it: of all of it, of each slice or of each block along the axis."""
+    axis, block = 1 if given.get("axis") is None else given["axis"], given.get("block_size")
+    return np.repeat(parameter, block, axis) if block else _along(parameter, x, axis)
+
+
+class Div(Amended):
+    """Quotients; an integer divided by 0, of which nothing says what it is, stays, as in a native program."""
+
+    def _run(self, x: Any, y: Any, **_: Any) -> tuple[Any, ...]:
+        return self.original(x, np.where(y == 0, 1, y).astype(y.dtype) if y.dtype.kind in "iu" else y)
+
+
+class PRelu(Node):
+    """What is below 0 by its slope; a slope says nothing of 0."""
+
+    def _run(self, x: Any, slope: Any) -> tuple[Any, ...]:
+        return (np.where(x >= 0, x, x * slope).astype(x.dtype),)
 
 
 class DequantizeLinear(Amended):
@@ -218,6 +260,8 @@ ELEMENTWISE: tuple[type[OpRun], ...] = (
     Cast,
     CastLike,
     QuantizeLinear,
+    Div,
+    PRelu,
     DequantizeLinear,
     ReduceLogSum,
     ReduceLogSumExp,

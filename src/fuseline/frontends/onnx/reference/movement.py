@@ -8,6 +8,7 @@ Scatter             the old name of ScatterElements
 Shape               bounds far outside
 Slice               bounds far outside, with negative steps
 Squeeze, Unsqueeze  axes in any order, counted from either end, in every operator set
+SplitToSequence     sizes that do not fit are refused
 Unique              in the order of first appearance
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from fuseline.frontends.onnx.reference.corrections import Node
+from fuseline.frontends.onnx.reference.corrections import Amended, Node
 from fuseline.frontends.onnx.reference.vectorised import ScatterElements
 
 
@@ -33,6 +34,20 @@ class GatherElements(Node):
 
 class Scatter(ScatterElements):
     """ScatterElements as operator set 9 calls it."""
+
+
+class SplitToSequence(Amended):
+    """Parts of the sizes given."""
+
+    def _run(self, x: Any, split: Any = None, axis: Any = None, **_: Any) -> tuple[Any, ...]:
+        if split is None:
+            return self.original(x)
+        sizes, whole = np.asarray(split).reshape(-1), x.shape[axis or 0]
+        if np.ndim(split) == 0 and sizes[0] <= 0:
+            raise ValueError(f"parts of {sizes[0]} elements")
+        if np.ndim(split) and (sizes.sum() != whole or (sizes < 0).any()):
+            raise ValueError(f"parts of {sizes.tolist()} elements of {whole}")
+        return self.original(x, split)
 
 
 class NonZero(Node):
@@ -125,5 +140,5 @@ class Unique(Node):
         return (values, *(part.astype(np.int64) for part in (first, inverse, counts)))[: max(len(self.onnx_node.output), 1)]
 
 
-MOVEMENT: tuple[type[OpRun], ...] = (GatherElements, Scatter, NonZero, OneHot, Pad, Shape, Slice, Squeeze, Unsqueeze, Unique)
+MOVEMENT: tuple[type[OpRun], ...] = (GatherElements, Scatter, SplitToSequence, NonZero, OneHot, Pad, Shape, Slice, Squeeze, Unsqueeze, Unique)
 """What to give `ReferenceEvaluator` as `new_ops`."""

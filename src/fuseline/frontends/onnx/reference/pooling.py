@@ -26,11 +26,13 @@ class MaxPool(Node):
         axes = sliding(x.shape[2:], options, [int(size) for size in kernel_shape])
         lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
         windows = gathered(x, axes, lowest)
-        first = windows.argmax(-1)
-        largest = np.take_along_axis(windows, first[..., None], -1)[..., 0]
+        largest = windows.max(-1)
         if len(self.onnx_node.output) < 2:
             return (largest,)
         places = gathered(_numbered(x.shape, bool(storage_order)), axes, -1)
+        best = np.where(largest == largest, largest, 0)[..., None]
+        there = np.where((largest == largest)[..., None], windows == best, windows != windows)
+        first = (there & (places >= 0)).argmax(-1)
         return largest, np.take_along_axis(places, first[..., None], -1)[..., 0]
 
 

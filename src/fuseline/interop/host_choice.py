@@ -19,10 +19,16 @@ BY_REFERENCE = frozenset(
 
 FINITE_ONLY = frozenset(
     """ArgMax ArgMin BatchNormalization Binarizer Clip DynamicQuantizeLinear GRU GlobalMaxPool GroupNormalization Hardmax
-    InstanceNormalization LRN LSTM LayerNormalization LpNormalization Max MaxPool Min QLinearConv QLinearMatMul RNN ReduceMax ReduceMin Relu
-    Scatter ScatterElements ScatterND TopK""".split()
+    InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization Max MaxPool Min QLinearConv QLinearMatMul RNN ReduceMax
+    ReduceMin Relu Scatter ScatterElements ScatterND Sign TopK""".split()
 )
 """Operators in which onnxruntime loses NaN, or takes infinities for numbers: it gets operands that are finite throughout."""
+
+DIVISIONS = frozenset(("Div", "Mod"))
+"""Operators in which onnxruntime refuses integers without a quotient, or ends the process: it gets operands that all have one."""
+
+TOTALS = frozenset(("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"))
+"""Operators that onnxruntime computes in floats for integers, and cuts off where integers wrap around: it gets no integers."""
 
 _Condition = Callable[["onnx.NodeProto"], bool]
 
@@ -36,7 +42,7 @@ DIFFERENT: dict[str, tuple[str, _Condition]] = {
         op_type: ("draws reproducibly", lambda node: True)
         for op_type in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
     },
-    **{op_type: ("keeps more digits", lambda node: True) for op_type in ("DFT", "STFT")},
+    **{op_type: ("keeps more digits", lambda node: True) for op_type in ("DFT", "STFT", "Shrink")},
     **{op_type: ("converts as every other Cast does", lambda node: True) for op_type in ("Cast", "CastLike")},
     "Attention": ("takes masks, and shows the product, as the standard has them", lambda node: True),
     "BatchNormalization": ("training", _has("training_mode", 1)),
@@ -70,6 +76,8 @@ def why_numpy(node: onnx.NodeProto) -> str | None:
             return reason
         if inner is not node and inner.op_type in FINITE_ONLY:
             return f"{inner.op_type} of what may not be finite"
+        if inner is not node and inner.op_type in DIVISIONS:
+            return f"{inner.op_type} of what may have no quotient"
     return None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference, onnx_runtime
-from fuseline.interop.host_choice import FINITE_ONLY, only_in_onnxruntime, why_numpy
+from fuseline.interop.host_choice import DIVISIONS, FINITE_ONLY, TOTALS, only_in_onnxruntime, why_numpy
 from fuseline.interop.onnx_reference import ReferenceOperator
 from fuseline.interop.onnx_runtime import NotInstalled, NotTaken, OrtOperator
 from fuseline.runtime import host
@@ -61,7 +61,7 @@ class _Operator:
     def __init__(self, proto: onnx.ModelProto) -> None:
         node = proto.graph.node[0]
         self._proto, self._name, self._only_fast = proto, node.name or None, only_in_onnxruntime(node)
-        self._finite_only = node.op_type in FINITE_ONLY and not self._only_fast
+        self._op_type = node.op_type
         self._numpy: ReferenceOperator | None = None
         try:
             self._fast = None if why_numpy(node) is not None else OrtOperator(proto)
@@ -87,7 +87,7 @@ class _Operator:
         if fast is not None and not self._only_fast and _of_nothing(operands):
             with suppress(FuselineError):  # of what NumPy does not know, onnxruntime may know something
                 return self._by_numpy(operands)
-        if fast is not None and not (self._finite_only and _not_finite(operands)):
+        if fast is not None and (self._only_fast or not _stays(self._op_type, operands)):
             try:
                 return fast.run(operands)
             except NotTaken as reason:
@@ -115,8 +115,26 @@ def _of_nothing(operands: Sequence[Any]) -> bool:
     return any(isinstance(x, np.ndarray) and x.size == 0 for x in operands)
 
 
+def _stays(op_type: str, operands: Sequence[Any]) -> bool:
+    """Whether onnxruntime computes the operator in another way on these operands."""
+    if op_type in FINITE_ONLY:
+        return _not_finite(operands)
+    if op_type in DIVISIONS:
+        return _no_quotient(operands)
+    return op_type in TOTALS and operands[0].dtype.kind in "iu"
+
+
 def _not_finite(operands: Sequence[Any]) -> bool:
     return any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and not np.isfinite(x).all() for x in operands)
+
+
+def _no_quotient(operands: Sequence[Any]) -> bool:
+    """Whether some integer has no quotient, or may have none (where the model holds an operand): of a division by 0, or of the lowest integer by -1,
+    which ends a process on x86."""
+    x, y = operands[0], operands[-1]
+    if y.dtype.kind not in "iu" or len(operands) < 2:
+        return y.dtype.kind in "iu"
+    return bool((y == 0).any()) or bool(y.dtype.kind == "i" and (y == -1).any() and (x == np.iinfo(x.dtype).min).any())
 
 
 @lru_cache(maxsize=OPERATORS_KEPT)

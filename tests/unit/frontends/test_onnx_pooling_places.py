@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.interop import onnx_host
 from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
@@ -39,11 +40,26 @@ def test_element_types(dtype: type[np.generic]):
     assert_as_onnxruntime("MaxPool", [x], attributes={"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, opset=12, outputs=2)
 
 
+def _first_of_the_largest(row: Any, at: Any) -> int:
+    """NaN where there is one, and never padding."""
+    inside = np.flatnonzero(at >= 0)
+    missing = inside[np.isnan(row[inside])]
+    return int(missing[0] if len(missing) else inside[np.argmax(row[inside])])
+
+
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 1, 1]])
 def test_what_is_no_number(pads: list[int]):
-    """It stays where it comes first."""
+    """It is the maximum, the first of several; onnxruntime passes over some."""
     x = np.array([[NAN, 1, 2, NAN], [2, NAN, 1, NAN], [1, NAN, NAN, NAN], [-np.inf, -np.inf, 3, 4]], np.float32)[None, None]
-    assert_as_onnxruntime("MaxPool", [x], attributes={"kernel_shape": [2, 2], "pads": pads}, opset=12, outputs=2)
+    model = one_node("MaxPool", [x], {"kernel_shape": [2, 2], "pads": pads}, opset=12, outputs=2)
+    edge = pads[0]
+    padded, numbers = np.pad(x[0, 0], edge, constant_values=-np.inf), np.pad(np.arange(16).reshape(4, 4), edge, constant_values=-1)
+    windows, places = (np.lib.stride_tricks.sliding_window_view(y, (2, 2)).reshape(-1, 4) for y in (padded, numbers))
+    first = [_first_of_the_largest(row, at) for row, at in zip(windows, places, strict=True)]
+    shape = (1, 1, 3 + 2 * edge, 3 + 2 * edge)
+    wanted = [np.array([row[k] for row, k in zip(y, first, strict=True)]).reshape(shape) for y in (windows, places)]
+    assert_same(native(model, feeds_of([x])), wanted)
+    assert_same([onnx_host.execute(model.SerializeToString(), [x])] * 2, wanted)
 
 
 def test_places_in_an_image_of_any_size():

@@ -164,3 +164,18 @@ def test_nothing_along_a_dimension_stays_with_numpy(axis: int) -> None:
     shape = (0, 3) if axis == 0 else (3, 0)
     (out,) = onnx_host.execute(model, [np.empty(shape, np.float32)])
     assert out.size == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_integers_without_a_quotient_end_no_process(dtype: str) -> None:
+    """By 0, and the lowest by -1: in NumPy, as a native program has them; all other quotients are onnxruntime's."""
+    low = np.iinfo(dtype).min
+    x, y = np.array([7, low, 5, low], dtype), np.array([0, -1, 2, 1]).astype(dtype)
+    for op_type, wanted in (("Div", [7, low // (1 if low else 255), 2, low]), ("Mod", [0, 0, 1, 0])):
+        node = helper.make_node(op_type, ["i0", "i1"], ["o0"])
+        values = [helper.make_tensor_value_info(f"i{i}", helper.np_dtype_to_tensor_dtype(x.dtype), None) for i in range(2)]
+        graph = helper.make_graph([node], "host", values, [onnx.ValueInfoProto(name="o0")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+        assert onnx_host.execute(model, [x, y])[0].tolist() == wanted
+        if dtype in ("int32", "int64"):
+            assert onnx_host.chosen(model) == FAST

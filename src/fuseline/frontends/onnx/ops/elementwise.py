@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
@@ -340,7 +341,20 @@ def power(node: OnnxNode) -> Tensor:
         return _integer_power(node, a, c)
     if exponent == 0.5:
         return elementwise(node, [a], a.dtype, lambda b, x: b.op(math.SqrtOp, x))
+    if c.dtype.kind in "iu" and not (c.is_constant and bool((c.numbers().astype(a.dtype).astype(c.dtype) == c.numbers()).all())):
+        return _power_of_whole(node, a, c)
     return elementwise(node, [a, cast(node, c, a.dtype)], a.dtype, lambda b, x, y: b.op(math.PowFOp, x, y))
+
+
+def _power_of_whole(node: OnnxNode, a: Tensor, c: Tensor) -> Tensor:
+    """A power of floats to integers: whether one is odd, and so the sign, is lost where a float does not hold it."""
+
+    def body(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
+        size = b.op(math.PowFOp, b.op(math.AbsFOp, x), s.convert(b, y, c.dtype, a.dtype))
+        odd = b.op(arith.TruncIOp, y, i1)
+        return s.select(b, odd, b.op(math.CopySignOp, size, x), size)
+
+    return elementwise(node, [a, c], a.dtype, body)
 
 
 def _integer_power(node: OnnxNode, a: Tensor, c: Tensor) -> Tensor:

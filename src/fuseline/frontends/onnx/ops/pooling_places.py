@@ -14,10 +14,11 @@ from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.computed_places import Places, scattered_at
-from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, lowest, mlir_element
+from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import position
+from fuseline.frontends.onnx.ops.reduction import or_nan
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
@@ -48,8 +49,7 @@ def _counting(node: OnnxNode, dims: Sequence[Dim]) -> _Counting:
 
 
 def max_pool_with_places(node: OnnxNode) -> list[Tensor]:
-    """The maximum in each window and its place: the first of equals. What is no number is larger than nothing, but stays where it comes first, as by
-    onnxruntime.
+    """The maximum in each window and its place: the first of equals. What is no number is the maximum, as without places.
 
     Loops: batch, channel, positions | window.
     """
@@ -79,7 +79,10 @@ def _better_of(node: OnnxNode, x: Tensor, window: Window) -> Callable[[Body], li
         first = s.compare(b, INDEX_DTYPE, "lt", place, b.constant(0, element_type))
         for axis in beside:
             first = b.op(arith.AndIOp, first, b.op(arith.CmpiOp, at[2 + axis], sizes[axis], "ult"))  # what is below 0 is large without a sign
-        better = b.op(arith.OrIOp, first, s.compare(b, x.dtype, "gt", element, best))
+        better = s.compare(b, x.dtype, "gt", element, best)
+        if is_float(x.dtype):
+            better = or_nan(b, x.dtype, better, element, best, last=False)
+        better = b.op(arith.OrIOp, first, better)
         return [s.select(b, better, element, best), s.select(b, better, counting.place(b, at), place)]
 
     return body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -75,7 +76,6 @@ def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dty
     """`x` quantised with parameters per tensor or along `axis`."""
     info = np.iinfo(np.dtype(dtype).type)  # pyright: ignore[reportCallIssue, reportArgumentType]
     wide = F32 if is_half(x.dtype) else x.dtype  # 16-bit floats do not hold every zero point
-    real = mlir_element(wide)
     operands = [(x, list(range(x.rank))), _parameter(node, x, scale, axis)]
     if zero is not None:
         operands.append(_parameter(node, x, zero, axis))
@@ -84,10 +84,15 @@ def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dty
         steps = s.convert(b, s.round_half_even(b, b.op(arith.DivfOp, e, sc)), x.dtype, wide)
         if z:
             steps = b.op(arith.AddfOp, steps, s.convert(b, z[0], dtype, wide))
-        low = b.op(arith.MaximumfOp, steps, b.constant(float(info.min), real))
-        return s.convert(b, b.op(arith.MinimumfOp, low, b.constant(float(info.max), real)), wide, dtype)
+        return s.convert(b, _cut(b, steps, info), wide, dtype)
 
     return mapped(node, operands, x.dims, dtype, body)
+
+
+def _cut(b: Body, steps: SSAValue, ends: np.iinfo[np.integer[Any]]) -> SSAValue:
+    """`steps` within what the type holds; what is no number becomes the lowest, as by onnxruntime."""
+    low = b.op(arith.MaxnumfOp, steps, b.constant(float(ends.min), steps.type))
+    return b.op(arith.MinnumfOp, low, b.constant(float(ends.max), steps.type))
 
 
 @onnx_op("DequantizeLinear")
@@ -166,7 +171,6 @@ def qlinear_conv(node: OnnxNode) -> Tensor:
 def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor, zero: Tensor, axis: int) -> Tensor:
     """saturate(round(total * (a * b / y)) + zero), computed in f64 as the formula says."""
     wide, info = np.dtype(np.float64), np.iinfo(zero.dtype)
-    element = mlir_element(wide)
     factor = _factor(node, a, b, y)
     operands = [(total, list(range(total.rank)))] + [_parameter(node, total, p, axis) for p in (*factor, zero)]
 
@@ -175,8 +179,7 @@ def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor,
         scale = scales[0] if len(scales) == 1 else _quotient(blk, scales, (a, b, y))
         steps = blk.op(math.RoundEvenOp, blk.op(arith.MulfOp, s.convert(blk, e, I32, wide), scale))
         shifted = blk.op(arith.AddfOp, steps, s.convert(blk, z, zero.dtype, wide))
-        low = blk.op(arith.MaximumfOp, shifted, blk.constant(float(info.min), element))
-        return s.convert(blk, blk.op(arith.MinimumfOp, low, blk.constant(float(info.max), element)), wide, zero.dtype)
+        return s.convert(blk, _cut(blk, shifted, info), wide, zero.dtype)
 
     return mapped(node, operands, total.dims, zero.dtype, body)
 

@@ -171,7 +171,7 @@ def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -
         here = b.op(arith.IndexCastOp, scalars.loop_index(b, axis), mlir_element(INDEX_DTYPE))
         better = scalars.compare(b, x.dtype, predicate, p, top)
         if floating:
-            better = _or_nan(b, x.dtype, better, p, top, last=last)
+            better = or_nan(b, x.dtype, better, p, top, last=last)
         return [scalars.select(b, better, p, top), scalars.select(b, better, here, at)]
 
     small = dims_map(x.rank, kept)
@@ -180,7 +180,7 @@ def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -
     return result(op.results[1], dims, INDEX_DTYPE)
 
 
-def _or_nan(b: Body, dtype: DType, better: SSAValue, p: SSAValue, top: SSAValue, *, last: bool) -> SSAValue:
+def or_nan(b: Body, dtype: DType, better: SSAValue, p: SSAValue, top: SSAValue, *, last: bool) -> SSAValue:
     """`better`, but a NaN is the extreme, the first or the last of them (as in NumPy, which ONNX's reference uses; onnxruntime passes over NaN)."""
     either = b.op(arith.OrIOp, better, scalars.compare(b, dtype, "ne", p, p))
     return either if last else b.op(arith.AndIOp, either, scalars.compare(b, dtype, "eq", top, top))

@@ -21,6 +21,11 @@ from fuseline.ir.dim import Dim, add, floor_div, lower_bound, maximum, minimum, 
 FAR = 10**9
 """From here on a position of a symbolic axis means its end: exporters write the largest 32- or 64-bit number, tf2onnx 10**9."""
 
+WHOLE = (2**31 - 1, 2**63 - 1)
+"""Ends that onnxruntime takes as `None` of a Python slice in either direction; the standard names them for forward steps only."""
+
+TO_THE_FRONT = -(2**63)
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -43,6 +48,7 @@ def slice_op(node: OnnxNode) -> Tensor:
     cuts = [Cut(0, size, 1) for size in x.dims]
     for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
         at = normal_axis(axis, x.rank)
+        last = TO_THE_FRONT if step < 0 and isinstance(last, int) and last in WHOLE else last
         inside = step > 0 and _stays_inside(node, first, last, x.dims[at])
         cuts[at] = Cut(first, _count(sub(last, first), step), step) if inside else cut_of(first, last, step, x.dims[at])
     return taken(node, x, cuts)

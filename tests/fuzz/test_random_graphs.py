@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import fuseline
-from tests.fuzz.campaign import Campaign
+from tests.fuzz.campaign import Campaign, State
 from tests.fuzz.case import Case
 from tests.fuzz.check import check
 from tests.fuzz.generate import make_case
@@ -21,15 +21,26 @@ from tests.fuzz.isolate import run_isolated
 from tests.fuzz.recipes import RECIPES
 from tests.fuzz.shrink import shrink
 
-GRAPHS, PARTS = 300, 6
+GRAPHS, PARTS, FEW = 300, 6, 8
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_graphs(part: int):
+    """Each under the levels of fusion and numerics that its seed draws."""
     each = GRAPHS // PARTS
-    state = Campaign(None, lambda _: None, shrinks=False).run(part * each, each)
+    _require_right(Campaign(None, lambda _: None, shrinks=False).run(part * each, each), each)
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(GRAPHS, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_random_graphs_under_every_combination(count: int):
+    state = Campaign(None, lambda _: None, fully=True, shrinks=False).run(GRAPHS, count)
+    _require_right(state, count)
+    assert len(state.combinations) == 9 and min(state.combinations.values()) >= 0.9 * count
+
+
+def _require_right(state: State, count: int) -> None:
     assert not state.severe, [(finding["seed"], finding["kind"], finding["detail"]) for finding in state.findings if finding["severe"]]
-    assert state.outcomes["right"] >= 0.9 * each, state.outcomes
+    assert state.outcomes["right"] >= 0.9 * count, state.outcomes
 
 
 def test_at_least_80_operators_are_drawn():

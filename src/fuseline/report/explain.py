@@ -135,6 +135,7 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     form = f", {dispatch.form} code" if dispatch.form not in ("", "full") else ""
     lines = [f"{dispatch.name}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable {dispatch.executable}"]
     lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
+    lines += [f"  no kernel of its own: {family} refused: {reason}" for family, reason in dispatch.fallback.items()]
     lines += [f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()]
     lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]
     return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,))

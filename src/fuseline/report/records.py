@@ -90,7 +90,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
 
     `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`). `predicted_ns` is what the
     profit model of fusion expects of a launch. `form` says how its code was kept within the target's budget: `full`, `compact` (each body once, in
-    loops) or `over-budget` (one op whose own body is that long); empty for a target without one.
+    loops) or `over-budget` (one op whose own body is that long); empty for a target without one. `fallback`: a root that is worth a kernel of its
+    own (a contraction, a window) is emitted as a plain loop nest, since each family refused it: why, by family.
     """
 
     name: str
@@ -107,6 +108,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
     predicted_ns: float = 0.0
     form: str = ""
+    fallback: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ _ORDER = (
     "copies",
     "standalone_transposes",
     "code_bytes",
+    "fallbacks",
     "forms",
     "bytes_moved",
     "transient_bytes",

@@ -16,6 +16,10 @@ TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), 
 """Roots of dispatches, and of arms, that only move data: what a perfect fusion leaves none of."""
 
 _MOVING = (*TRANSPOSES, *COPIES, *FILLS)
+_ROOTS = ("contraction", "convolution", "depthwise", "pooling")
+
+LAST_FAMILY = "loop-nest"
+"""The family that takes what no other does."""
 
 
 def record_statistics(
@@ -49,6 +53,7 @@ def record_statistics(
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),
         "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
+        "fallbacks": sum(bool(dispatch.fallback) for dispatch in record.dispatches),
         "forms": dict(Counter(dispatch.form for dispatch in record.dispatches if dispatch.form)),
         "phase_seconds": record.phase_seconds,
     }
@@ -74,9 +79,20 @@ def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
     dispatch.family, dispatch.form = kernel.family, kernel.form
     dispatch.scratch_bytes = kernel.scratch_bytes
     dispatch.workgroups = d.to_text(kernel.workgroups)
+    dispatch.fallback = _fallback(dispatch, kernel)
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
         arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
         arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
+
+
+def _fallback(dispatch: DispatchRecord, kernel: CompiledKernel) -> dict[str, str]:
+    """Why no family but the last took a dispatch, or an arm of one, whose root is worth a kernel of its own."""
+    if not any(member.kind in _ROOTS for member in dispatch.members):
+        return {}
+    refused: dict[str, str] = {}
+    for body in kernel.bodies:
+        refused |= body.notes.get("refused", {}) if body.family == LAST_FAMILY else {}
+    return refused
 
 
 def _moves(dispatch: DispatchRecord) -> Iterator[str]:

@@ -1,0 +1,38 @@
+"""A root that is worth a kernel of its own and falls to the plain loop nest says so, with each family's reason; what has a kernel says nothing."""
+
+from __future__ import annotations
+
+from onnx import ModelProto, TensorProto, helper
+
+import fuseline
+from fuseline.report.explain import explain_node
+
+C, H = 8, 12
+
+
+def depthwise(filter_op: str | None) -> ModelProto:
+    """A depthwise convolution whose filter is an input, turned over before where `filter_op` says how."""
+    before = [] if filter_op is None else [helper.make_node(filter_op, ["w"], ["v"])]
+    filter_name = "w" if filter_op is None else "v"
+    node = helper.make_node("Conv", ["x", filter_name], ["y"], group=C, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    shapes = {"x": [1, C, H, H], "w": [C, 1, 3, 3]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    graph = helper.make_graph([*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def test_a_fallback_is_recorded_with_its_reasons():
+    program = fuseline.compile(depthwise(None), threads=1)
+    fallen = [dispatch for dispatch in program.record.dispatches if dispatch.fallback]
+    assert program.stats["fallbacks"] == len(fallen)
+    for dispatch in program.record.dispatches:
+        assert bool(dispatch.fallback) == (dispatch.family == "loop-nest" and any(member.kind == "depthwise" for member in dispatch.members))
+    for dispatch in fallen:
+        assert "window" in dispatch.fallback and ": " in dispatch.fallback["window"]
+        assert any("no kernel of its own: window refused" in line for line in explain_node(program.record, dispatch.name).lines)
+
+
+def test_what_has_a_kernel_of_its_own_says_nothing():
+    program = fuseline.compile(depthwise("Relu"), threads=1, fusion="none")
+    assert program.stats["fallbacks"] == sum(bool(dispatch.fallback) for dispatch in program.record.dispatches)
+    assert all(not dispatch.fallback for dispatch in program.record.dispatches if dispatch.family != "loop-nest")

@@ -34,6 +34,8 @@ RIGHT = {
     "{ y = ReduceProd <noop_with_empty_axes = 1> (w)  z = Neg (x) }",
     "a_branch_that_cancels": "(float[N,M] x, bool c) => (float[?,?] y) { y = If (c) <then_branch = t () => (float[?,?] a) "
     "{ h = Tanh (x)  a = Sub (h, x) }, else_branch = e () => (float[?,?] b) { b = Identity (x) }> }",
+    "a_window_with_one_place_along_two_axes": "(float[2,1,6,5,5] x) => (float[?,?,?,?,?] y) <float s = {0.5}> "
+    "{ p = MaxPool <kernel_shape = [2,3,3], strides = [1,3,3]> (x)  y = Div (p, s) }",
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",
 }
 

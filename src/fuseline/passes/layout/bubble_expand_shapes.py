@@ -17,12 +17,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import is_generic, producer_of
+from fuseline.analysis.structured import StructuredOp, is_generic, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.direct import operands_of, ops_of, replace_uses
 from fuseline.passes.layout.rewriting.interleaved import interleave
-from fuseline.passes.layout.rewriting.loops import expand_loops
+from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
 from fuseline.passes.layout.rewriting.reshapes import reshape
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
@@ -67,7 +67,7 @@ def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
         if type(value) is not OpResult or not is_generic(value.op):
             continue
         splits = splits_of(scope, value, scope.dims(current.result))
-        if not splits:
+        if not splits or not can_expand(scope, StructuredOp(value.op), splits):  # a reshape that cancels may leave one on a window
             continue
         new = expand_loops(scope, value.op, splits)
         replace_uses(current.result, reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))

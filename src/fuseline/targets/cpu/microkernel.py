@@ -214,8 +214,8 @@ class TileReduction:
             return None
         level = next(level for level in range(len(counts)) if prod(counts[level + 1 :]) < MOST_STEPS)
         inside, period = prod(counts[level + 1 :]), self._period(level)
-        sizes = range(period, counts[level], period)
-        even = [size for size in sizes if counts[level] % size == 0 and LEAST_STEPS <= size * inside < MOST_STEPS]
+        sizes = range(period, min(counts[level], -(-MOST_STEPS // inside)), period)
+        even = [size for size in sizes if counts[level] % size == 0 and size * inside >= LEAST_STEPS]
         wanted = max(PARTIAL_STEPS // inside // period, 1) * period
         return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 

@@ -10,6 +10,7 @@ import pytest
 from fuseline.targets.cpu.families.contraction import ContractionFamily
 from fuseline.targets.cpu.families.convolution import ConvolutionFamily
 from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, When
 from fuseline.targets.cpu.microkernel import LEAST_STEPS, MOST_STEPS
 
@@ -66,3 +67,12 @@ def loops_of(block: Block) -> Iterator[Loop]:
             yield op
         for body in inner:
             yield from loops_of(body)
+
+
+@pytest.mark.parametrize("depth", [1 << 28, 1 << 31, (1 << 31) - 1])
+def test_a_sum_of_any_length_is_planned_at_once(depth: int):
+    """As many partial sums as it takes, in a loop: neither the plan nor the code grows with their number."""
+    p = Dispatch((1, depth), (depth, 8))
+    view = p.done(p.matmul(p.x[0], p.x[1], 1, 8))
+    kernel = kernel_of(CONTRACTION, plan_of(CONTRACTION, view, machine("avx2")), machine("avx2"))
+    assert len(print_llvm([kernel], machine("avx2"))) < 40_000

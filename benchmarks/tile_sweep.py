@@ -17,15 +17,15 @@ import numpy as np
 from benchmarks.kernels.cases import Case, convolution, depthwise, grouped, matmul, product
 from benchmarks.kernels.timing import Compiled, best
 from fuseline.analysis.structured import is_projected_permutation
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import plan_contraction
-from fuseline.targets.cpu.families.contraction_problem import multiply_add_problem
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import plan_contraction
+from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan
-from fuseline.targets.cpu.families.grouped import GroupedFamily
-from fuseline.targets.cpu.families.grouped_plan import grouped_problem, plan_grouped
-from fuseline.targets.cpu.families.window import WindowFamily
-from fuseline.targets.cpu.families.window_plan import plan_window, window_problem
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.grouped import GroupedFamily
+from fuseline.targets.cpu.families.window.grouped_plan import grouped_problem, plan_grouped
+from fuseline.targets.cpu.families.window.plan import plan_window, window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import MAX_VECTORS, Tile, fits
 from fuseline.targets.target import Refusal

@@ -10,13 +10,13 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.family import Plan, Policy
-from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_choice import blocking
-from fuseline.targets.cpu.families.winograd_plan import winograd_plan
-from fuseline.targets.cpu.families.winograd_problem import filtering_problem
+from fuseline.targets.cpu.families.winograd.choice import blocking
+from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.plan import winograd_plan
+from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 

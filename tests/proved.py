@@ -8,17 +8,17 @@ from unittest import mock
 
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.compile_options import CompileOptions
 from fuseline.interop import onnx_host as onnx_host  # registers what runs on the host
 from fuseline.pipeline import lower, prepare, run_phases
+from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
 from fuseline.targets.cpu import target as cpu_target
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.types import Kernel
-from fuseline.targets.cpu.program import _link  # pyright: ignore[reportPrivateUsage]
+from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.target import CompiledKernel
 

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.pack_constants import transformed
-from fuseline.targets.cpu.compile import emit_object
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family, Plan
-from fuseline.targets.cpu.families.grouped import GroupedFamily
-from fuseline.targets.cpu.families.window import WindowFamily
-from fuseline.targets.cpu.families.winograd import WinogradFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.grouped import GroupedFamily
+from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.isa import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.link.compile import emit_object
 from fuseline.targets.target import Refusal
 
 from .cases import Array, Case

@@ -18,7 +18,7 @@ from fuseline.passes.schedule import build_schedule, pack_constants, record_stat
 from fuseline.report.records import encode
 
 if TYPE_CHECKING:
-    from fuseline.analysis.schedule import PackedConstants, Schedule
+    from fuseline.program.schedule import PackedConstants, Schedule
     from fuseline.runtime.artifact import Artifact
     from fuseline.targets.target import CompiledKernel, Target
 

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import Emitter, dims_map, identity_map
-from fuseline.ir.create import create_concat, create_pad
+from fuseline.ir.fast.create import create_concat, create_pad
 from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph

@@ -33,9 +33,9 @@ LINKS = frozenset(
 REASONS = {
     ("analysis/operand_access.py", "not self.stored(path.value)"): "each step goes to what the value is made of",
     ("analysis/online_softmax.py", "True"): "each step goes to the reader of a value",
-    ("frontends/onnx/forests.py", "here.size"): "a level further down each round, in trees of a depth that was found before",
-    ("frontends/onnx/forests.py", "levels[-1].size"): "each level holds nodes that no level before has expanded",
-    ("frontends/onnx/forests.py", "pending"): "each search is cut into halves, down to single values",
+    ("frontends/onnx/ops/forests.py", "here.size"): "a level further down each round, in trees of a depth that was found before",
+    ("frontends/onnx/ops/forests.py", "levels[-1].size"): "each level holds nodes that no level before has expanded",
+    ("frontends/onnx/ops/forests.py", "pending"): "each search is cut into halves, down to single values",
     ("frontends/onnx/program.py", "self.block.last_op is not None and self.block.last_op is not last"): "each round erases the last op",
     ("frontends/onnx/reshaping.py", "a != b"): "each round takes a dimension of either shape, or returns",
     ("frontends/onnx/weights_in_place.py", "True"): "a number of more than 64 bits is refused",
@@ -50,13 +50,13 @@ REASONS = {
     ("passes/layout/rewriting/interleaved.py", "pending"): "from a reshape to its readers, each of one source",
     ("passes/schedule/plan_transients.py", "owner[i] != i"): "owners form a tree: one has a lower number than what it owns, or is itself",
     ("passes/schedule/read_loops.py", "value is not self.carried[number]"): "each step goes to what the value is made of",
-    ("targets/cpu/evaluator.py", "waiting"): "each value that waits is made of the one that is made first",
-    ("targets/cpu/families/reducing.py", "len(vectors) > 1"): "half as many vectors each round",
+    ("targets/cpu/emit/evaluator.py", "waiting"): "each value that waits is made of the one that is made first",
+    ("targets/cpu/families/nests/reducing.py", "len(vectors) > 1"): "half as many vectors each round",
     ("targets/cpu/families/combining.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/arithmetic.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/builder.py", "len(self._sizes) <= i"): "each round appends",
-    ("targets/cpu/workers.py", "(data := os.read(self._number, _NUMBER))"): "what was written before is read, then the end",
-    ("targets/cpu/workers.py", "True"): "a file is read to its end",
+    ("targets/cpu/link/workers.py", "(data := os.read(self._number, _NUMBER))"): "what was written before is read, then the end",
+    ("targets/cpu/link/workers.py", "True"): "a file is read to its end",
 }
 """By file and condition: loops that end for a reason which no form says."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, used_dims
-from fuseline.ir.identity import by_identities
+from fuseline.ir.fast.identity import by_identities
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.ir.fast import attributes
 
 C = TypeVar("C")
 

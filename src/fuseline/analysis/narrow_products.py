@@ -8,7 +8,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from fuseline.analysis.structured import multiply_add_operands, yielded
 from fuseline.ir.build import element_of
-from fuseline.ir.direct import operand_of, operands_of
+from fuseline.ir.fast.direct import operand_of, operands_of
 
 NARROW_BITS = (8, 16)
 

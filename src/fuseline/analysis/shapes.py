@@ -15,10 +15,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import groups_of, kept_axes
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import operand_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import operand_of
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 
 Dims = tuple[Dim, ...]

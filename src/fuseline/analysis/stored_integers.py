@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, is_permutation, yielded
 from fuseline.ir.build import element_of
-from fuseline.ir.direct import operand_of
+from fuseline.ir.fast.direct import operand_of
 
 Range = tuple[int, int]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from xdsl.ir import Attribute, Operation, Region
 
-from fuseline.ir.direct import operands_of, ops_of
+from fuseline.ir.fast.direct import operands_of, ops_of
 
 IGNORED_PROPERTIES = frozenset({"sym_name", "sym_visibility", "function_ref"})
 _NOTHING = frozenset[str]()

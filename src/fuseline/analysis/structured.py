@@ -17,9 +17,9 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import body_of, last_of, operand_of, operands_of, ops_of, result_of
-from fuseline.ir.identity import by_identities, by_identity
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast.direct import body_of, last_of, operand_of, operands_of, ops_of, result_of
+from fuseline.ir.fast.identity import by_identities, by_identity
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.splats import one_element
 
 _ITERATORS = {kind: str(kind.value) for kind in linalg.attrs.IteratorType}

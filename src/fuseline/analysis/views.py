@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, kind
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
 
 
 def is_view(op: Operation) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from fuseline.ir.identity import by_identity
+from fuseline.ir.fast.identity import by_identity
 
 
 @dataclass(frozen=True)

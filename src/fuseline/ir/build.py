@@ -31,12 +31,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
-from fuseline.ir import attributes
-from fuseline.ir.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.dim import Atom, Dim, Quotient, Symbol
-from fuseline.ir.direct import append, insert_before, result_of
-from fuseline.ir.identity import by_identity
-from fuseline.ir.parts import block_with, region_with
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
+from fuseline.ir.fast.direct import append, insert_before, result_of
+from fuseline.ir.fast.identity import by_identity
+from fuseline.ir.fast.parts import block_with, region_with
 from fuseline.ir.provenance import location_of
 from fuseline.ir.splats import single_value, splat_attribute
 

@@ -38,7 +38,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SingleBlockImplicitTerminator, SymbolOpInterface, SymbolTable
 
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
 
 
 def dynamic_count(type_: Attribute) -> int:

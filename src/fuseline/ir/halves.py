@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, TensorType, f32
 from xdsl.ir import Attribute
 
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
 
 STORAGE_ATTRIBUTE = "fuseline.storage"
 """On an `arith.truncf`: no step of the model, only the type in which a value computed in f32 lies between two steps."""

@@ -1,4 +1,4 @@
-"""Memory layouts shared by the native scheduler (written by `targets/cpu/scheduler.py`) and the Python runtime.
+"""Memory layouts shared by the native scheduler (written by `targets/cpu/link/scheduler.py`) and the Python runtime.
 
 All structures are little-endian with natural alignment. A change here changes what saved artifacts mean: raise `FORMAT_VERSION`.
 

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.arm_entries import Arm
-from fuseline.analysis.schedule import DispatchStep, Operand, PackedConstants, Schedule
+from fuseline.dispatch.arm_entries import Arm
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
+from fuseline.program.schedule import DispatchStep, Operand, PackedConstants, Schedule
 
 __all__ = ["CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
 __all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]

@@ -9,8 +9,8 @@ import pytest
 from xdsl.dialects.func import FuncOp
 from xdsl.printer import Printer
 
-from fuseline.analysis.arm_entries import Arm, split_arms
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.arm_entries import Arm, split_arms
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.dispatch_calls import call_counts
+from fuseline.dispatch.calls import call_counts
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
 from tests.unit.passes.schedule.programs import executable, parse

@@ -6,8 +6,8 @@ import pytest
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.result_places import place_of, unreshaped
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.result_places import place_of, unreshaped
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 

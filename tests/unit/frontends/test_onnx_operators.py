@@ -279,7 +279,7 @@ def nothing_native(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(*arguments: object) -> NoReturn:
         raise NoNativeLowering("test")
 
-    return lambda: monkeypatch.setattr("fuseline.frontends.onnx.recurrent_layer._activations", refuse)
+    return lambda: monkeypatch.setattr("fuseline.frontends.onnx.ops.recurrent_layer._activations", refuse)
 
 
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])

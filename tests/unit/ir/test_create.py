@@ -27,8 +27,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.ir import attributes, create
 from fuseline.ir.build import scalar_attribute
+from fuseline.ir.fast import attributes, create
 from fuseline.ir.provenance import location_of
 
 LOCATION = location_of(["node"])

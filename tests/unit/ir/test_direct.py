@@ -1,4 +1,4 @@
-"""What `ir/direct.py` does to the IR is what xDSL's own methods do, down to the order of uses."""
+"""What `ir/fast/direct.py` does to the IR is what xDSL's own methods do, down to the order of uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fuseline.ir import direct, parts
+from fuseline.ir.fast import direct, parts
 from fuseline.ir.provenance import location_of
 
 

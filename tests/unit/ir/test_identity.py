@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from xdsl.ir.affine import AffineMap
 
-from fuseline.ir import identity
-from fuseline.ir.identity import by_first_identity, by_identities, by_identity
+from fuseline.ir.fast import identity
+from fuseline.ir.fast.identity import by_first_identity, by_identities, by_identity
 
 
 def _map(rank: int) -> AffineMap:

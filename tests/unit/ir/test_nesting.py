@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuseline.ir.context import new_context
-from fuseline.ir.nesting import ops_inside, replace_inside, within
+from fuseline.ir.fast.nesting import ops_inside, replace_inside, within
 from fuseline.ir.text import parse_module
 
 TEXT = """func.func @main(%x: f32, %y: f32, %e: tensor<4xf32>) -> (tensor<4xf32>, f32) {

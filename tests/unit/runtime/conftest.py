@@ -15,12 +15,12 @@ from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.program import Arm, Command, Program, Step
 from fuseline.runtime.signatures import Buffer, Signature, SizeBounds
-from fuseline.targets.cpu.built_in_kernels import COPY_SYMBOL
-from fuseline.targets.cpu.compile import compile_texts
-from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.detection import machine
-from fuseline.targets.cpu.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
-from fuseline.targets.cpu.signature import BUILT_IN
+from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL
+from fuseline.targets.cpu.link.compile import compile_texts
+from fuseline.targets.cpu.link.image import Image, link_image
+from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
+from fuseline.targets.cpu.link.signature import BUILT_IN
 
 MACHINE = machine("baseline" if machine_name() == "x86_64" else "neon")
 ROW = 16

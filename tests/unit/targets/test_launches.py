@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fuseline.analysis.schedule import DispatchStep, Operand, Slot
 from fuseline.ir import dim as d
+from fuseline.program.schedule import DispatchStep, Operand, Slot
 from fuseline.targets.target import CompiledKernel, KernelArm, joined_kernel, launches
 
 N, S0, S1 = d.symbol("n"), d.symbol("s0"), d.symbol("s1")

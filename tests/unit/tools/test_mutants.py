@@ -123,9 +123,9 @@ def test_mutants_are_made_once(root: Path, every: list[Mutant], monkeypatch: pyt
 
 
 def test_mutants_are_found_by_name():
-    files = ["src/fuseline/analysis/arms.py", "src/fuseline/analysis/arms_too.py"]
-    assert named(["fuseline.analysis.arms.A.f:3", "fuseline.analysis.arms_too.g:1", "fuseline.analysis.arms.g:9"], files) == {
-        "src/fuseline/analysis/arms.py": [3, 9],
+    files = ["src/fuseline/dispatch/arms.py", "src/fuseline/analysis/arms_too.py"]
+    assert named(["fuseline.dispatch.arms.A.f:3", "fuseline.analysis.arms_too.g:1", "fuseline.dispatch.arms.g:9"], files) == {
+        "src/fuseline/dispatch/arms.py": [3, 9],
         "src/fuseline/analysis/arms_too.py": [1],
     }
     with pytest.raises(KeyError):

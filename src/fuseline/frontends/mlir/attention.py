@@ -10,10 +10,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.frontends.mlir.wrappers import unsupported
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, element_of, shape_of
-from fuseline.ir.create import create_empty
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_empty
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.linalg_ext import AttentionOp, ExtYieldOp, OnlineAttentionOp
 from fuseline.ir.provenance import replace
 

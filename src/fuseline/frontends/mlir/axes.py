@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
 from fuseline.ir.text import place_of
 
 _SLICES = (tensor.ExtractSliceOp, tensor.InsertSliceOp)

@@ -10,8 +10,8 @@ from xdsl.traits import Pure
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
-from fuseline.ir.direct import operands_of, ops_of
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast.direct import operands_of, ops_of
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
 from fuseline.ir.text import place_of

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fuseline.frontends.mlir.wrappers import constant_op, unsupported
-from fuseline.ir import attributes, flow_constants, flow_tensor
+from fuseline.ir import flow_constants, flow_tensor
 from fuseline.ir.build import Emitter, element_of, numpy_dtype, shape_of
-from fuseline.ir.create import create_empty, create_fill
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_empty, create_fill
 from fuseline.ir.flow_tensor_base import FlowTensorOp
 from fuseline.ir.provenance import replace
 

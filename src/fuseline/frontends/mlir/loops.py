@@ -15,8 +15,8 @@ from xdsl.rewriter import Rewriter
 from fuseline.frontends.mlir.control import flatten_branches
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Emitter
-from fuseline.ir.direct import ops_of
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
 

@@ -12,8 +12,8 @@ from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
+from fuseline.ir.fast import attributes
 
 
 def keep_reads_inside(main: func.FuncOp) -> None:

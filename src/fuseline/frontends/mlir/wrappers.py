@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, F
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir import flow, util
-from fuseline.ir.create import create_constant
+from fuseline.ir.fast.create import create_constant
 from fuseline.ir.provenance import replace
 from fuseline.ir.tensor_ext import ComputeBarrierOp
 from fuseline.ir.text import place_of

@@ -18,8 +18,8 @@ from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.reshaping import reshape_value
-from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, product, to_text

@@ -24,9 +24,9 @@ from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.dim import Dim, Symbol, lower_bound, symbol, symbols, to_name
+from fuseline.ir.fast import attributes
 
 DType = np.dtype[Any]
 

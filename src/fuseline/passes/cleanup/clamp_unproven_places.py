@@ -27,7 +27,7 @@ from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
-from fuseline.ir.direct import set_operand
+from fuseline.ir.fast.direct import set_operand
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.structured import input_count
 from fuseline.ir.build import Emitter, element_of, scalar_attribute
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_type
+from fuseline.ir.fast.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_type
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.halves import is_half, is_storage, widened
-from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
 from fuseline.ir.splats import one_element, splat_attribute
 

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from fuseline.ir.direct import body_of, erase, ops_of, replace_uses
+from fuseline.ir.fast.direct import body_of, erase, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.elimination import is_pure
 from fuseline.passes.cleanup.value_numbering import ValueNumbering

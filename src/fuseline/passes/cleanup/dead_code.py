@@ -14,9 +14,9 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, OpResult
 from xdsl.passes import ModulePass
 
-from fuseline.ir.direct import erase, operands_of
+from fuseline.ir.fast.direct import erase, operands_of
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.flow import DispatchOp, ExecutableOp
-from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
 from fuseline.passes.cleanup.elimination import is_dead, record_eliminated
 

@@ -14,9 +14,9 @@ from xdsl.traits import IsTerminator, SymbolOpInterface
 
 from fuseline.analysis.evaluation.program import lookup
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import is_unused
+from fuseline.ir.fast.direct import is_unused
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
-from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance
 
 PURE_DIALECTS = frozenset({"arith", "linalg", "math", "tensor"})

@@ -27,11 +27,11 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, producer_of, splat_value
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, numpy_dtype
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_constant
-from fuseline.ir.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_constant
+from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.ir.splats import one_element, single_value, splat_attribute
 

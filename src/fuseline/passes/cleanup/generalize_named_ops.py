@@ -20,9 +20,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
-from fuseline.ir.nesting import ops_inside
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing import expand_pack, expand_unpack
 from fuseline.passes.cleanup.named_ops.softmax import expand_softmax

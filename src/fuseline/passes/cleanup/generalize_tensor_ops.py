@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.tensor_ops import GenerateOp
 from fuseline.passes.cleanup.tensor_ops.elements import expand_from_elements, expand_generate, expand_insert, expand_splat
 from fuseline.passes.cleanup.tensor_ops.elementwise import expand_elementwise, is_elementwise

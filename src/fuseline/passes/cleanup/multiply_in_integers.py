@@ -41,7 +41,7 @@ from fuseline.analysis.structured import (
 from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
+from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import provenance
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, splat_value
 from fuseline.ir.build import Body, Emitter, element_of
-from fuseline.ir.direct import body_of, ops_of, result_of
+from fuseline.ir.fast.direct import body_of, ops_of, result_of
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
 from fuseline.passes.cleanup.result_scales import Scale, result_scale, scaled_by
 from fuseline.targets.target import Refusal

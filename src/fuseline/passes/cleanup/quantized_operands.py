@@ -15,10 +15,10 @@ from fuseline.analysis.evaluation.program import Array, Program, Scope, run_op
 from fuseline.analysis.evaluation.structured import needed_ops
 from fuseline.analysis.stored_integers import Range, StoredIntegers, stored_integers
 from fuseline.analysis.structured import Kind, StructuredOp, is_constant, is_generic, kind, producer_of, splat_value
-from fuseline.ir.attributes import tensor_type
 from fuseline.ir.build import Body, Emitter, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import erase, is_unused, operands_of, replace_uses, result_of
+from fuseline.ir.fast.attributes import tensor_type
+from fuseline.ir.fast.direct import erase, is_unused, operands_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, pad, uniform_value
 

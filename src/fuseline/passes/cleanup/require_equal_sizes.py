@@ -23,10 +23,10 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
+from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import provenance
 
 Pair = tuple[Dim, Dim]

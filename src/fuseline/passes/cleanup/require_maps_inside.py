@@ -24,7 +24,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.identity import by_identity
+from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.provenance import provenance
 from fuseline.passes.cleanup.inside_requirements import require_inside
 

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.stored_integers import stored_integers
 from fuseline.analysis.structured import StructuredOp, is_constant
 from fuseline.ir.build import Body, Emitter, dims_map, identity_map, shape_of
-from fuseline.ir.direct import result_of
+from fuseline.ir.fast.direct import result_of
 from fuseline.passes.cleanup.quantized_operands import QuantizedOperand, scale_axes
 from fuseline.targets.target import Refusal
 

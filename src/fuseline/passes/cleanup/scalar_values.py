@@ -10,12 +10,12 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE
 from fuseline.analysis.structured import Kind, kind
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_constant
 from fuseline.ir.dim import symbol
-from fuseline.ir.direct import result_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_constant
+from fuseline.ir.fast.direct import result_of
 
 INDEX_EXECUTOR = "index"
 """Who reads a number that sizes depend on; see `fuseline.runtime.index_values`."""

@@ -25,13 +25,13 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import captured, input_count, is_generic
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, Emitter, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_generic
-from fuseline.ir.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses, result_of, set_operand
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_generic
+from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses, result_of, set_operand
+from fuseline.ir.fast.nesting import ops_inside, replace_inside
 from fuseline.ir.flow import HostType
-from fuseline.ir.nesting import ops_inside, replace_inside
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.scalar_values import IndexReads, constant_scalar, extracted, is_scalar_op, is_size_arithmetic, rank_zero
 

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
 from fuseline.analysis.structural_key import AttributeNumbers
-from fuseline.ir.direct import operands_of, ops_of
+from fuseline.ir.fast.direct import operands_of, ops_of
 
 _COMMUTATIVE = frozenset(
     {arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp}

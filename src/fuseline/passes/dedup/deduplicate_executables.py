@@ -17,8 +17,8 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
-from fuseline.ir.direct import erase
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast.direct import erase
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.passes.dispatch.outline_executables import entry_of
 

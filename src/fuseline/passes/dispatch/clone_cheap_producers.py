@@ -17,11 +17,11 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, kind, splat_value
-from fuseline.ir.create import create_fill
-from fuseline.ir.direct import erase, operand_of, operands_of, result_of, set_operand
+from fuseline.ir.fast.create import create_fill
+from fuseline.ir.fast.direct import erase, operand_of, operands_of, result_of, set_operand
+from fuseline.ir.fast.nesting import ops_inside, replace_inside
+from fuseline.ir.fast.parts import create_op
 from fuseline.ir.flow import DispatchRegionOp
-from fuseline.ir.nesting import ops_inside, replace_inside
-from fuseline.ir.parts import create_op
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 _PACKING = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)

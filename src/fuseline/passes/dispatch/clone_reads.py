@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.views import is_view
-from fuseline.ir.direct import insert_before, ops_of, result_of, set_operand, users_of_value
+from fuseline.ir.fast.direct import insert_before, ops_of, result_of, set_operand, users_of_value
 
 
 @dataclass(frozen=True)

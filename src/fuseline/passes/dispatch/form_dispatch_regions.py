@@ -21,14 +21,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import to_text
-from fuseline.ir.direct import (
+from fuseline.ir.fast.direct import (
     append,
     detach,
     erase,
@@ -41,8 +41,8 @@ from fuseline.ir.direct import (
     set_operand,
     users_of_value,
 )
+from fuseline.ir.fast.nesting import within
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
-from fuseline.ir.nesting import within
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.dispatch.unit_order import ordered_units

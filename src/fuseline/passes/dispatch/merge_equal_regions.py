@@ -18,7 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from fuseline.ir.direct import erase, ops_of, replace_uses, result_of
+from fuseline.ir.fast.direct import erase, ops_of, replace_uses, result_of
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.value_numbering import ValueNumbering

@@ -15,19 +15,20 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.dispatch_view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_constant, kind
+from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes, flow
+from fuseline.ir import flow
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create_flow import create_dispatch, create_executable
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
-from fuseline.ir.direct import append, body_of, erase, insert_before, last_of, move_ops, operands_of, ops_of, replace_uses
-from fuseline.ir.identity import by_identities
-from fuseline.ir.nesting import ops_inside, replace_inside
-from fuseline.ir.parts import block_with, create_op, region_with
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create_flow import create_dispatch, create_executable
+from fuseline.ir.fast.direct import append, body_of, erase, insert_before, last_of, move_ops, operands_of, ops_of, replace_uses
+from fuseline.ir.fast.identity import by_identities
+from fuseline.ir.fast.nesting import ops_inside, replace_inside
+from fuseline.ir.fast.parts import block_with, create_op, region_with
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 

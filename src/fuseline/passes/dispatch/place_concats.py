@@ -4,7 +4,7 @@
     %b = flow.dispatch.region ..                    =>    %b = flow.dispatch.region ..
     %c = flow.dispatch.region { concat(%a, %b) }          %c = tensor.concat %a, %b
 
-The schedule lays such a concat out (`analysis/concat_places.py`). Concats whose parts are arms of one dispatch, or that are read in place, never come
+The schedule lays such a concat out (`program/concat_places.py`). Concats whose parts are arms of one dispatch, or that are read in place, never come
 here: they are not alone in their dispatch.
 """
 
@@ -21,13 +21,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.concat_places import ConcatPlaces
-from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import provenance
+from fuseline.program.concat_places import ConcatPlaces
 from fuseline.report.records import CompileRecord, Decision
 
 

@@ -14,11 +14,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.arms import Component, components
 from fuseline.analysis.cost import flops, num_bytes
-from fuseline.analysis.dispatch_view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
+from fuseline.dispatch.arms import Component, components
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp

@@ -8,15 +8,15 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, OpResult
 
-from fuseline.analysis.concat_places import placed_concats
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured
 from fuseline.analysis.views import is_view
 from fuseline.errors import FuselineError
-from fuseline.ir.direct import operand_of, operands_of, ops_of
+from fuseline.ir.fast.direct import operand_of, operands_of, ops_of
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.group import Group
+from fuseline.program.concat_places import placed_concats
 
 Unit: TypeAlias = "Operation | Group"
 """A group that becomes a region, or an op that stays by itself."""

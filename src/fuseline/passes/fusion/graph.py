@@ -25,8 +25,8 @@ from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, 
 from fuseline.analysis.views import is_view
 from fuseline.analysis.walks import walk_of
 from fuseline.ir.dim import Dim, product, upper_bound
-from fuseline.ir.direct import operand_of, operands_of, ops_of, users_of_value
-from fuseline.ir.identity import by_identity
+from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
+from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.lazily import lazily
 from fuseline.passes.fusion.node_ids import assign_ids

@@ -21,10 +21,10 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
-from fuseline.ir.direct import operands_of
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import operands_of
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.rounds import rounds
 
 if TYPE_CHECKING:

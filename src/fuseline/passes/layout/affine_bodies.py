@@ -11,7 +11,7 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
-from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, result_of, users_of_value
+from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, result_of, users_of_value
 
 Array: TypeAlias = NDArray[Any]
 Affine: TypeAlias = tuple[Array, Array]

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import StructuredOp, is_generic, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import operands_of, ops_of, replace_uses
+from fuseline.ir.fast.direct import operands_of, ops_of, replace_uses
 from fuseline.passes.layout.rewriting.interleaved import interleave
 from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import is_generic
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.loops import collapse_loops
 from fuseline.passes.layout.rewriting.loops_together import LoopsTogether

@@ -22,8 +22,8 @@ from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
 from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import body_of, operand_of, ops_of
-from fuseline.ir.identity import by_first_identity
+from fuseline.ir.fast.direct import body_of, operand_of, ops_of
+from fuseline.ir.fast.identity import by_first_identity
 from fuseline.passes.layout.rewriting.absorb import write_results
 from fuseline.passes.layout.rewriting.generics import order_loops, permuted_results, plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, is_identity, transpose

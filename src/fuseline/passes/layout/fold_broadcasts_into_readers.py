@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import body_of, ops_of
+from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.generics import set_input

@@ -18,11 +18,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import is_generic
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_concat
-from fuseline.ir.direct import operand_of, operands_of, ops_of, result_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat
+from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, result_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose

@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
+from fuseline.ir.fast.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
 from fuseline.passes.layout.rewriting.permutation import Permutation, merge_equal_transposes, permutation_of, users_of

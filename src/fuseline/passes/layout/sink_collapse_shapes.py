@@ -20,7 +20,7 @@ from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims

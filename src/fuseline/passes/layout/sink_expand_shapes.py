@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in

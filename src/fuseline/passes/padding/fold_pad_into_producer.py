@@ -18,10 +18,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import Kind, is_generic, kind
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_concat, create_fill
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat, create_fill
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp

@@ -28,10 +28,10 @@ from fuseline.analysis.evaluation.program import Program, run_op
 from fuseline.analysis.evaluation.program import Scope as Values
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_generic, kind, producer_of
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_fill, create_pad
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_fill, create_pad
 from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions

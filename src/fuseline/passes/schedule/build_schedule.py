@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step, Walk
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
@@ -17,6 +16,7 @@ from fuseline.passes.schedule.order_dispatches import earliest_waves, live_waves
 from fuseline.passes.schedule.plan_transients import Transient, plan_transients
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
+from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step, Walk
 
 InPlace = Callable[[DispatchOp], Mapping[int, int]]
 """Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
-from fuseline.analysis.schedule import Boundary, Segment
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir.dim import Dim
-from fuseline.ir.identity import by_identity
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.identity import by_identity
+from fuseline.program.schedule import Boundary, Segment
 
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
 _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
@@ -47,7 +47,7 @@ class TensorUse:
 
 @dataclass(frozen=True)
 class Route:
-    """Where a tensor at the border of a loop's body lies, bytes; see `fuseline.analysis.schedule.Walk`. `special` is a buffer and an offset."""
+    """Where a tensor at the border of a loop's body lies, bytes; see `fuseline.program.schedule.Walk`. `special` is a buffer and an offset."""
 
     buffer: Buffer
     offset: Dim = 0

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, flat_steps
 from fuseline.errors import FuselineError
+from fuseline.program.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, flat_steps
 from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
 Bytes = NDArray[np.uint8]

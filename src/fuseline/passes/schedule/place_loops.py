@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT, Segment
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, Route, TensorUse, element_bytes
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source
+from fuseline.program.schedule import ARENA_ALIGNMENT, Segment
 
 
 class LoopPlacer:

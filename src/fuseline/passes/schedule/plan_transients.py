@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import gcd
 
-from fuseline.analysis.schedule import ARENA_ALIGNMENT
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.program.schedule import ARENA_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

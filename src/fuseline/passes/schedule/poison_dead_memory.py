@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fuseline.analysis.schedule import PoisonStep, Slot, Step
 from fuseline.ir.dim import Dim
 from fuseline.passes.schedule.main_graph import Buffer, Node
+from fuseline.program.schedule import PoisonStep, Slot, Step
 
 
 def poison_dead_memory(steps: Sequence[Step], nodes: Sequence[Node], slots: Mapping[Buffer, Slot]) -> Iterator[Step]:

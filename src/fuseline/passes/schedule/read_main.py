@@ -6,7 +6,7 @@ possible:
     %r = flow.dispatch ..; %e = expand_shape %r; return %e     =>   the dispatch writes the output
     return %argument, return %constant, return %r twice        =>   one copy step
 
-A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied (`analysis/concat_places.py`).
+A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied (`program/concat_places.py`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from fuseline.analysis.concat_places import ConcatPlaces
 from fuseline.analysis.evaluation.constants import dense_array
-from fuseline.analysis.schedule import INDEX_TYPE, Boundary
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.errors import FuselineError
@@ -45,6 +43,8 @@ from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_graph import Buffer, MainGraph, Node, TensorUse, dtype_name, element_bytes
 from fuseline.passes.schedule.place_loops import LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
+from fuseline.program.concat_places import ConcatPlaces
+from fuseline.program.schedule import INDEX_TYPE, Boundary
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
 """What the module declares, by name."""

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fuseline.analysis.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, flat_steps
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, flat_steps
 from fuseline.report.records import CompileRecord, DispatchRecord, count_edges
 from fuseline.targets.target import CompiledKernel
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from math import inf
 
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.structured import Kind, kind
+from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

@@ -11,26 +11,26 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.arm_entries import split_arms
-from fuseline.analysis.dispatch_calls import call_counts
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.calls import call_counts
+from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
+from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.code_budget import FULL, OVER_BUDGET, TOO_LONG, as_it_is, is_divisible, within_budget
-from fuseline.targets.cpu.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.families import families
-from fuseline.targets.cpu.families.blocked_block import STREAMED_SIZES
+from fuseline.targets.cpu.families.blocked.block import STREAMED_SIZES
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
-from fuseline.targets.cpu.families.winograd_memory import filter_growth_limits
+from fuseline.targets.cpu.families.winograd.memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
-from fuseline.targets.cpu.signature import signature_of
-from fuseline.targets.cpu.workers import shared
+from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
+from fuseline.targets.cpu.link.signature import signature_of
+from fuseline.targets.cpu.link.workers import shared
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
 _PLACEHOLDER = "fuseline_kernel"
@@ -153,7 +153,7 @@ class CpuTarget(Target):
         self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
     ) -> Artifact:
         """The artifact that runs `schedule` with `kernels` (by executable symbol)."""
-        from fuseline.targets.cpu.program import assemble
+        from fuseline.targets.cpu.link.program import assemble
 
         threads = self.description.threads
         return assemble(schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.schedule import CopyStep, HostStep, LoopStep, Operand, PoisonStep, Schedule, SizesStep, Slot, Step
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
+from fuseline.program.schedule import CopyStep, HostStep, LoopStep, Operand, PoisonStep, Schedule, SizesStep, Slot, Step
 from fuseline.runtime import host
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.ir import dim as d
+from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import size_from_json

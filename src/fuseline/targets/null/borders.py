@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fuseline.analysis.schedule import Boundary, HostStep, Schedule
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.program.schedule import Boundary, HostStep, Schedule
 from fuseline.runtime.program import HostCall, TensorSpec
 from fuseline.runtime.sizes import Size, size_from_json
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.cost import flops, num_bytes
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.result_places import place_of
+from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add
 from fuseline.targets.target import CompiledKernel
 

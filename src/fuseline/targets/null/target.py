@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.arm_entries import split_arms
-from fuseline.analysis.schedule import PackedConstants, Schedule
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.dispatch.arm_entries import split_arms
 from fuseline.errors import FuselineError
+from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.program import Program, TensorSpec
 from fuseline.targets.null.borders import boundary_specs, host_calls
 from fuseline.targets.null.counts import counted_kernel

@@ -9,7 +9,7 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.coupling import MOST_CLASSES
+from fuseline.frontends.onnx.ops.coupling import MOST_CLASSES
 from tests.native import assert_as_onnxruntime
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 

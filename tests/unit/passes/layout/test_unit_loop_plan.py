@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import Emitter
-from fuseline.ir.direct import set_operand
+from fuseline.ir.fast.direct import set_operand
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.mixed import dynamic_part, joined, static_part
 from fuseline.passes.layout.rewriting.unit_loop_plan import UnitPlan, plan_of, start_value

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from fuseline.analysis.schedule import Schedule
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.schedule.build_schedule import build_schedule
+from fuseline.program.schedule import Schedule
 from tests.unit.passes.schedule.programs import executable, parse
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, HostStep, Schedule, Slot
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp
 from fuseline.passes.schedule.order_dispatches import OrderDispatchesPass
 from fuseline.passes.schedule.read_main import main_function
+from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule, Slot
 from tests.unit.passes.schedule.programs import executable, parse
 
 ScheduleOf = Callable[..., Schedule]

@@ -10,11 +10,11 @@ import pytest
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, Schedule, Slot
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.pipeline import CompileOptions, lower, run_phases
+from fuseline.program.schedule import CopyStep, DispatchStep, Schedule, Slot
 from fuseline.runtime.session import Session
 from fuseline.targets import create_target
 from tests.unit.passes.fusion.programs import Program

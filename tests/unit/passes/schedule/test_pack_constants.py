@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fuseline.analysis.schedule import CopyStep, DispatchStep, Operand, Schedule, Slot
 from fuseline.errors import FuselineError
 from fuseline.passes.schedule.pack_constants import LayoutKey, pack_constants
+from fuseline.program.schedule import CopyStep, DispatchStep, Operand, Schedule, Slot
 from fuseline.targets.target import CompiledKernel, PackedLayout
 
 LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fuseline.analysis.schedule import Schedule
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.schedule.build_schedule import build_schedule
 from fuseline.passes.schedule.pack_constants import pack_constants
+from fuseline.program.schedule import Schedule
 from fuseline.runtime import Artifact
-from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
-from fuseline.targets.cpu.program import assemble
+from fuseline.targets.cpu.link.compile import compile_texts
+from fuseline.targets.cpu.link.program import assemble
 from fuseline.targets.target import CompiledKernel
 
 # out[i] = a[i] * 2 + extra constant; grid of 16 elements per workgroup

@@ -14,7 +14,7 @@ from fuseline.ir.context import new_context
 from fuseline.targets import create_target
 from fuseline.targets.cpu import families
 from fuseline.targets.cpu.families.family import Family, Refusal
-from fuseline.targets.cpu.families.loop_nest import LoopNest
+from fuseline.targets.cpu.families.nests.loop_nest import LoopNest
 from fuseline.targets.cpu.target import CpuTarget
 
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from fuseline.errors import FuselineError
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.memory import CodePages
-from fuseline.targets.cpu import image as linker
-from fuseline.targets.cpu.image import Image, link_image
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
-from fuseline.targets.cpu.scheduler import scheduler_object, scheduler_text
+from fuseline.targets.cpu.link import image as linker
+from fuseline.targets.cpu.link.image import Image, link_image
+from fuseline.targets.cpu.link.scheduler import scheduler_object, scheduler_text
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 HERE = f"{machine_name()}-unknown-linux-gnu"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from fuseline.targets.cpu.emit.known_range import known_range
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand
-from fuseline.targets.cpu.known_range import known_range
 
 EXPRESSIONS: dict[str, Callable[[KernelBuilder, Operand], Operand]] = {
     "index": lambda k, i: i,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.schedule import LoopStep, Schedule
 from fuseline.errors import FuselineError
+from fuseline.program.schedule import LoopStep, Schedule
 from fuseline.runtime import Artifact, Session, load
 from fuseline.runtime.artifact import read_artifact
 from fuseline.runtime.cpu import machine_name

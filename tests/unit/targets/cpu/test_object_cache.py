@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fuseline.runtime.cpu import machine_name
-from fuseline.targets.cpu.compile import compile_texts
 from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.link.compile import compile_texts
 
 MACHINE = machine("baseline" if machine_name() == "x86_64" else "neon")
 TEXTS = [f"define void @kernel_{i}(ptr %p) {{ store i64 {i}, ptr %p\n ret void }}" for i in range(3)]
@@ -49,7 +49,7 @@ def test_what_does_not_load_is_made_again(damage: Callable[[dict[Path, bytes]], 
 
 
 def test_what_is_whole_is_taken_from_the_cache(cache: Path, monkeypatch: pytest.MonkeyPatch):
-    from fuseline.targets.cpu import compile as module
+    from fuseline.targets.cpu.link import compile as module
 
     expected = compile_texts(TEXTS, MACHINE)
     monkeypatch.setattr(module, "emit_object", None)

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuseline.analysis.schedule import Boundary, DispatchStep, Operand, Schedule, Segment, Slot
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.pack_constants import pack_constants
+from fuseline.program.schedule import Boundary, DispatchStep, Operand, Schedule, Segment, Slot
 from fuseline.runtime import Session, load
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.program import Command
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
-from fuseline.targets.cpu.program import assemble
+from fuseline.targets.cpu.link.program import assemble
 from fuseline.targets.target import KernelArm, PackedLayout, joined_kernel
 from tests.unit.targets.cpu.hand_kernels import artifact_of, kernels, schedule_of
 

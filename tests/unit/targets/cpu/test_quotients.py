@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
-from fuseline.targets.cpu.quotients import floor_of_any
 from tests.unit.targets.cpu.kernel_ir.native import call
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fuseline.targets.cpu.workers import shared
+from fuseline.targets.cpu.link.workers import shared
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 9])

@@ -6,7 +6,7 @@ from xdsl.dialects import tensor
 from xdsl.ir import Attribute, SSAValue
 
 from fuseline.ir.build import Emitter
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.linalg_ext import CustomOp, ExtYieldOp
 from fuseline.ir.provenance import carry
 

@@ -10,8 +10,8 @@ from xdsl.ir import SSAValue
 
 from fuseline.frontends.mlir.linalg_ext.nest import Nest, loop
 from fuseline.frontends.mlir.wrappers import unsupported
-from fuseline.ir import attributes
 from fuseline.ir.build import Body, element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.linalg_ext import FftOp
 
 INDEX = attributes.INDEX

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, element_of, shape_of
-from fuseline.ir.create import create_empty
-from fuseline.ir.direct import ops_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_empty
+from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.linalg_ext import ExtYieldOp
 
 Placed = tuple[SSAValue, Sequence[int]]

@@ -15,9 +15,9 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from fuseline.frontends.mlir.linalg_ext.nest import Nest, inlined, loop
 from fuseline.frontends.mlir.wrappers import unsupported
-from fuseline.ir import attributes
 from fuseline.ir.build import Body, element_of, shape_of
-from fuseline.ir.create import create_concat
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat
 from fuseline.ir.linalg_ext import SortOp, TopkOp, TopkV2Op
 
 MOST_ELEMENTS = 1 << 14

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.mlir.linalg_ext.nest import Nest, inlined, loop
-from fuseline.ir import attributes
 from fuseline.ir.build import Body, element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.linalg_ext import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 
 INDEX = attributes.INDEX

@@ -147,7 +147,7 @@ def _stacked(node: OnnxNode, parts: Sequence[Tensor]) -> Tensor:
 def scan(node: OnnxNode) -> Sequence[Tensor]:
     """A scan over static lengths along first axes, unrolled."""
     from fuseline.frontends.onnx.emission import reshape
-    from fuseline.frontends.onnx.slices import slice_of
+    from fuseline.frontends.onnx.ops.slices import slice_of
 
     body = node.attributes["body"].as_graph()
     inputs = node.integer("num_scan_inputs")

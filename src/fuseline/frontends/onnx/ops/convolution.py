@@ -14,13 +14,13 @@ from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.phases import joined_phases, phase_filters, phase_window
+from fuseline.frontends.onnx.ops.phases import joined_phases, phase_filters, phase_window
+from fuseline.frontends.onnx.ops.scattered import mostly_border, scattered
+from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.windows import Window, pad, pad_spatial, require_per_dimension, window_map, window_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.scalars import index_constant, loop_index
-from fuseline.frontends.onnx.scattered import mostly_border, scattered
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_sizes
-from fuseline.frontends.onnx.windows import Window, pad, pad_spatial, require_per_dimension, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, add, floor_div, maximum, minimum, mul, sub
 

@@ -15,9 +15,9 @@ from fuseline.frontends.onnx.emission import mapped, require_rank
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.elementwise import DType, constant, softplus, unary
 from fuseline.frontends.onnx.ops.normalization import normalized_to_moments, root_mean_square_norm
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.slicing import slice_op
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import Tensor, known
 from fuseline.ir.build import Body
 from fuseline.ir.dim import sub

@@ -19,10 +19,10 @@ from fuseline.frontends.onnx.emission import cast, contract, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.shape import transposed
+from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.windows import Window
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
-from fuseline.frontends.onnx.windows import Window
 from fuseline.ir.dim import add, floor_div, sub
 
 MOST_ENTRIES = 1 << 22

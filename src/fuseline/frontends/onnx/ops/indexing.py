@@ -14,8 +14,8 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.emission import mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import Tensor, known, static_size
 from fuseline.ir.build import Body, element_of
 from fuseline.ir.dim import Dim

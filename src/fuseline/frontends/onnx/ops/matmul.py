@@ -9,8 +9,8 @@ from fuseline.frontends.onnx.broadcasting import broadcast_dims, equal_dim, loop
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim

@@ -14,9 +14,9 @@ from fuseline.frontends.onnx.dtypes import is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at, position
-from fuseline.frontends.onnx.recurrent_parts import concat
+from fuseline.frontends.onnx.ops.recurrent_parts import concat
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body
 from fuseline.ir.dim import product

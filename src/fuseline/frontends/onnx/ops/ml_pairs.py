@@ -13,11 +13,11 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.coupling import coupled
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
 from fuseline.frontends.onnx.emission import mapped, reduce
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.coupling import coupled
 from fuseline.frontends.onnx.ops.matmul import matmul_of
 from fuseline.frontends.onnx.ops.ml_linear import FLOAT32, ML, float_rows, kernels, product_with
 from fuseline.frontends.onnx.ops.ml_scores import best_class, finished, labelled, logistic, plus_row, refuse_probit_of_one, two_columns

@@ -12,14 +12,14 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.counts import inverse_count
 from fuseline.frontends.onnx.dtypes import accumulator, from_onnx, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, require_rank, reshape, result, with_units
-from fuseline.frontends.onnx.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.counts import inverse_count
+from fuseline.frontends.onnx.ops.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
+from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import to_text
 

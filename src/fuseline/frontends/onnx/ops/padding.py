@@ -12,10 +12,10 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.borders import bordered
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.frontends.onnx.windows import pad
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, lower_bound
 

@@ -10,15 +10,15 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.counts import count_divided
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.counts import count_divided
 from fuseline.frontends.onnx.ops.pooling_places import max_pool_with_places
 from fuseline.frontends.onnx.ops.reduction import mean_of
+from fuseline.frontends.onnx.ops.windows import Window, pad_spatial, window_map, window_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, static_sizes
-from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, element_of
 from fuseline.ir.dim import Dim, add, mul
 

@@ -13,15 +13,15 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.computed_places import Places, scattered_at
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.computed_places import Places, scattered_at
 from fuseline.frontends.onnx.ops.indexing import position
 from fuseline.frontends.onnx.ops.reduction import or_nan
+from fuseline.frontends.onnx.ops.windows import Window, pad_spatial, window_map, window_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.frontends.onnx.windows import Window, pad_spatial, window_map, window_of
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, add, mul, product, sub
 

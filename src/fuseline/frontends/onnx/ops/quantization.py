@@ -15,10 +15,10 @@ from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.convolution import convolve
 from fuseline.frontends.onnx.ops.matmul import matmul_of
+from fuseline.frontends.onnx.ops.spreading import spread
+from fuseline.frontends.onnx.ops.windows import pad_spatial, window_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
-from fuseline.frontends.onnx.windows import pad_spatial, window_of
 from fuseline.ir.build import Body
 
 I32 = np.dtype(np.int32)

@@ -10,10 +10,10 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.counts import count_divided
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, is_float, is_half, lowest, mlir_element
 from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.counts import count_divided
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map

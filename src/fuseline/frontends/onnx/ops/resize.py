@@ -20,9 +20,9 @@ from fuseline.frontends.onnx.dtypes import is_float, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.resampling import Places, Resampling, coordinates_of, nearest_places, taps
+from fuseline.frontends.onnx.ops.symbolic_resampling import SymbolicAxis, scaled_size
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.resampling import Places, Resampling, coordinates_of, nearest_places, taps
-from fuseline.frontends.onnx.symbolic_resampling import SymbolicAxis, scaled_size
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body, element_of
 from fuseline.ir.dim import Dim, floor_div, mul

@@ -18,17 +18,17 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.computed_places import Places, filled_up, scattered_at
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.computed_places import Places, filled_up, scattered_at
 from fuseline.frontends.onnx.ops.indexing import column, position
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, static_sizes, view
 from fuseline.ir.build import Body, element_of, tensor_type
-from fuseline.ir.create import create_concat
 from fuseline.ir.dim import Dim, add, product, to_text
+from fuseline.ir.fast.create import create_concat
 
 MOST_PLACES = 1 << 20
 """Elements (or slices) of a table; larger ones would be more constants than they are worth."""

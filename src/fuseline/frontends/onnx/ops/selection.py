@@ -10,8 +10,8 @@ from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, mlir_element
 from fuseline.frontends.onnx.emission import cast, mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import sub

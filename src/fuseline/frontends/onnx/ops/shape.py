@@ -13,13 +13,13 @@ from fuseline.frontends.onnx.broadcasting import broadcast_dims
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
-from fuseline.frontends.onnx.spreading import spread
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import tensor_type
-from fuseline.ir.create import create_concat
 from fuseline.ir.dim import Dim, add, floor_div, mul, product, to_text
+from fuseline.ir.fast.create import create_concat
 
 
 @onnx_op("Reshape", since=5)

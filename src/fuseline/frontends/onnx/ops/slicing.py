@@ -12,8 +12,8 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
-from fuseline.frontends.onnx.slices import slice_of
 from fuseline.frontends.onnx.tensors import Tensor, known, static_size
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, floor_div, lower_bound, maximum, minimum, mul, sub, upper_bound

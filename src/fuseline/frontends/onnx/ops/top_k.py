@@ -16,10 +16,10 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.computed_places import Places
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, is_float, is_unsigned, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, reduce
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.computed_places import Places
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from fuseline.frontends.onnx.dtypes import is_float
 from fuseline.frontends.onnx.emission import DType, cast, reshape
-from fuseline.frontends.onnx.forests import LEAF, MEMBER, MODES, Nodes, places_of, roots_of, with_members_split
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.forests import LEAF, MEMBER, MODES, Nodes, places_of, roots_of, with_members_split
 from fuseline.frontends.onnx.ops.ml_scores import classified, finished, plus_row
+from fuseline.frontends.onnx.ops.tree_scores import AGGREGATES, Weights, columns_of, forest_scores
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.frontends.onnx.tree_scores import AGGREGATES, Weights, columns_of, forest_scores
 
 Array = NDArray[Any]
 ML = "ai.onnx.ml"

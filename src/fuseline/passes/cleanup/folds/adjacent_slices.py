@@ -15,8 +15,8 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.passes.cleanup.folds.worklist import Worklist
 
 

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import shape_of
+from fuseline.ir.fast import attributes
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 

@@ -10,10 +10,10 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import Kind, input_count, is_permutation, iterators_in, kind, splat_value
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of
-from fuseline.ir.create import create_fill, create_generic
-from fuseline.ir.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_fill, create_generic
+from fuseline.ir.fast.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 

@@ -9,8 +9,8 @@ from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 Reshape: TypeAlias = tensor.ExpandShapeOp | tensor.CollapseShapeOp

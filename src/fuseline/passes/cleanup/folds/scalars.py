@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import scalar_attribute
-from fuseline.ir.create import create_constant
-from fuseline.ir.direct import operand_of, operands_of, result_of
+from fuseline.ir.fast.create import create_constant
+from fuseline.ir.fast.direct import operand_of, operands_of, result_of
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist

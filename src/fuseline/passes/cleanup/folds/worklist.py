@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from fuseline.ir.direct import erase, operands_of
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast.direct import erase, operands_of
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry, provenance
 from fuseline.ir.rounds import rounds
 from fuseline.passes.cleanup.elimination import is_dead

@@ -17,8 +17,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.errors import FuselineError
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, identity_map, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.linalg_named import PackOp, UnPackOp
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing_unknown import pack_unknown, unpack_unknown

@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.linalg_named import PackOp, UnPackOp
 
 

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, FloatAttr
 from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.ir import Attribute, OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, identity_map, shape_of
-from fuseline.ir.create import create_concat, create_constant, create_empty, create_fill
-from fuseline.ir.direct import operands_of, ops_of, result_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat, create_constant, create_empty, create_fill
+from fuseline.ir.fast.direct import operands_of, ops_of, result_of
 from fuseline.ir.provenance import replace
 from fuseline.ir.tensor_ops import GenerateOp
 

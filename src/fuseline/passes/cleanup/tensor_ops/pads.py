@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, identity_map, shape_of
-from fuseline.ir.create import create_empty
-from fuseline.ir.direct import body_of, ops_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_empty
+from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.provenance import replace
 from fuseline.passes.cleanup.tensor_ops.slices import mixed, place_in_source
 

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.ir import Attribute, SSAValue
 
-from fuseline.ir import attributes
 from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, identity_map, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import replace
 
 Slice = tensor.ExtractSliceOp | tensor.InsertSliceOp

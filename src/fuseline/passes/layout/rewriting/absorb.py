@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.narrow_products import multiplies_narrow
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
 from fuseline.ir.build import Emitter
-from fuseline.ir.direct import body_of, operand_of, operands_of, ops_of, set_operands
+from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, set_operands
 from fuseline.passes.layout.rewriting.generics import (
     extracts_of,
     finish,

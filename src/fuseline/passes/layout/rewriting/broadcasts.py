@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, is_identity, producer_of, yielded
-from fuseline.ir.direct import body_of
+from fuseline.ir.fast.direct import body_of
 
 
 def broadcast_source(value: SSAValue) -> tuple[SSAValue, AffineMap] | None:

@@ -17,7 +17,7 @@ from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import operands_of
+from fuseline.ir.fast.direct import operands_of
 from fuseline.passes.layout.rewriting.generics import set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, transpose, transposed_input
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, grouped, root_of

@@ -9,13 +9,13 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter
-from fuseline.ir.create import create_generic
-from fuseline.ir.direct import body_of, erase, operands_of, replace_uses, set_operand
-from fuseline.ir.identity import by_first_identity
-from fuseline.ir.nesting import ops_inside
-from fuseline.ir.parts import take_body
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_generic
+from fuseline.ir.fast.direct import body_of, erase, operands_of, replace_uses, set_operand
+from fuseline.ir.fast.identity import by_first_identity
+from fuseline.ir.fast.nesting import ops_inside
+from fuseline.ir.fast.parts import take_body
 
 Iterators = Sequence[str]
 

@@ -17,11 +17,11 @@ from xdsl.ir import Operation, OpResult
 
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, is_generic, kind, producer_of
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.create import create_concat
 from fuseline.ir.dim import Dim, product
-from fuseline.ir.direct import erase, replace_uses, result_of, users_of_value
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat
+from fuseline.ir.fast.direct import erase, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, permutation_of
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, is_reshape, reshape

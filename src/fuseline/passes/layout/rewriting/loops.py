@@ -14,11 +14,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import StructuredOp, dims_of
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import erase, replace_uses
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.generics import finish, index_ops, rebuilt
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope

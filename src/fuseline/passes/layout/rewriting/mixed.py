@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
 from xdsl.ir import SSAValue
 
-from fuseline.ir import attributes
+from fuseline.ir.fast import attributes
 
 Mixed = list[int | SSAValue]
 

@@ -12,7 +12,7 @@ from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import erase, replace_uses
+from fuseline.ir.fast.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.reshapes import Groups, can_reshape, expand
 from fuseline.passes.layout.rewriting.scope import Scope

@@ -8,10 +8,10 @@ from xdsl.dialects import tensor
 from xdsl.ir import OpResult, SSAValue
 
 from fuseline.analysis.shapes import static_numbers
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of
-from fuseline.ir.create import create_pad
-from fuseline.ir.direct import body_of, last_of, operand_of, operands_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_pad
+from fuseline.ir.fast.direct import body_of, last_of, operand_of, operands_of
 from fuseline.passes.layout.rewriting.mixed import Mixed, joined
 
 

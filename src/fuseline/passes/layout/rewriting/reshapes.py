@@ -19,13 +19,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
-from fuseline.ir.create import create_constant, create_fill
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import erase, replace_uses, result_of
-from fuseline.ir.parts import create_op
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_constant, create_fill
+from fuseline.ir.fast.direct import erase, replace_uses, result_of
+from fuseline.ir.fast.parts import create_op
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope
 

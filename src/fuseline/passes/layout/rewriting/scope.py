@@ -11,13 +11,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.create import create_empty
 from fuseline.ir.dim import Dim, Expr, Symbol
-from fuseline.ir.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_empty
+from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import nodes_in
 
 _REMOVABLE = (

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.direct import erase, replace_uses
+from fuseline.ir.fast.direct import erase, replace_uses
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape

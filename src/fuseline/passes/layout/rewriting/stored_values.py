@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import Kind, kind
-from fuseline.ir.direct import operands_of
+from fuseline.ir.fast.direct import operands_of
 
 ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 

@@ -15,11 +15,11 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import is_constant
 from fuseline.analysis.views import is_returned
-from fuseline.ir import attributes
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.create import create_concat
-from fuseline.ir.direct import operand_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat
+from fuseline.ir.fast.direct import operand_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input

@@ -13,9 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.moves import groups_of
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.create import create_concat
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_concat
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, transpose
 from fuseline.passes.layout.rewriting.reshapes import Groups, can_reshape, collapse, expand

@@ -13,7 +13,7 @@ from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import erase, replace_uses, result_of, set_operands
+from fuseline.ir.fast.direct import erase, replace_uses, result_of, set_operands
 from fuseline.ir.provenance import provenance
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape, root_of
 from fuseline.passes.layout.rewriting.scope import Scope

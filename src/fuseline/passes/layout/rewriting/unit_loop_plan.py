@@ -19,10 +19,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, dims_of, extents_of, input_count, iterators_in, maps_in, producer_of
-from fuseline.ir import attributes
 from fuseline.ir.dim import Dim
-from fuseline.ir.direct import operands_of
-from fuseline.ir.identity import by_identities
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import operands_of
+from fuseline.ir.fast.identity import by_identities
 from fuseline.ir.rounds import rounds
 
 Maps = tuple[AffineMap, ...]

@@ -10,11 +10,11 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import captured_tensors, input_count
-from fuseline.ir import attributes
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.create import create_constant
-from fuseline.ir.direct import body_of, operands_of, replace_uses, set_operands
-from fuseline.ir.nesting import ops_inside
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.create import create_constant
+from fuseline.ir.fast.direct import body_of, operands_of, replace_uses, set_operands
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.passes.layout.rewriting.generics import extracts_of, rebuilt
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes

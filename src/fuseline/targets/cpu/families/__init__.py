@@ -6,7 +6,20 @@ import importlib
 
 from fuseline.targets.cpu.families.family import Family, Policy
 
-ORDER = ("blocked", "contraction", "winograd", "grouped", "convolution", "scan", "scatter", "rank", "window", "rows", "elementwise", "loop_nest")
+ORDER = (
+    "blocked.family",
+    "contraction.family",
+    "winograd.family",
+    "window.grouped",
+    "contraction.convolution",
+    "sequential.scan",
+    "sequential.scatter",
+    "sequential.rank",
+    "window.family",
+    "nests.rows",
+    "nests.elementwise",
+    "nests.loop_nest",
+)
 """Module names; the last accepts everything."""
 
 

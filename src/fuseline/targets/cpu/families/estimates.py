@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuseline.analysis import cost
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.analysis.result_places import place_of
+from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add, mul, product
-from fuseline.targets.cpu.access import dtype_of
+from fuseline.targets.cpu.emit.access import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import PackedLayout
 

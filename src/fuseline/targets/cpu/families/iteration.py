@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.siblings import sibling_links
 

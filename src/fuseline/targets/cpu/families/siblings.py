@@ -14,9 +14,9 @@ from typing import Any
 from xdsl.ir import BlockArgument, Operation, OpResult
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value, tensor_operands
+from fuseline.dispatch.view import DispatchView
 
 Node = tuple[Any, int]
 Links = list[tuple[Node, Node]]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.arm_entries import Arm, split_arms
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.evaluation.program import evaluate_function
+from fuseline.dispatch.arm_entries import Arm, split_arms
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of

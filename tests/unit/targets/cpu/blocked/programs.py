@@ -12,7 +12,7 @@ from xdsl.dialects import math as mlir_math
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map, identity_map
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
 

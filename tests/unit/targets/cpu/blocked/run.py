@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Plan, Policy
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close, random
 

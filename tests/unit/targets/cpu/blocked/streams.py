@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects import math as mlir_math
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map, identity_map
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
 

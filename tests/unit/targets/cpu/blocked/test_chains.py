@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
 
 from fuseline.ir.build import Body, identity_map
-from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close
 

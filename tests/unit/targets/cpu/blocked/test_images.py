@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from xdsl.dialects import arith
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map, identity_map
-from fuseline.targets.cpu.families.blocked_plan import BlockedPlan
+from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
 
 from .programs import convolved, depthwise, expected_convolution, expected_pool, expected_row_norm, over_image, pooled, row_norm

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.targets.cpu.compile import emit_object
-from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.link.compile import emit_object
 from tests.unit.targets.cpu.contraction_families.dispatches import Runner, assert_close
 
 from .programs import attention, expected_attention

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.evaluation.program import evaluate_function
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map, identity_map
-from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy, Refusal
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch, Runner, assert_close

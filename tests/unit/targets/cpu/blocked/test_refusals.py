@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from xdsl.dialects import arith
 
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.targets.cpu.families.blocked import BlockedFamily
-from fuseline.targets.cpu.families.blocked_structure import structure_of
-from fuseline.targets.cpu.families.blocked_units import units_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
+from fuseline.targets.cpu.families.blocked.structure import structure_of
+from fuseline.targets.cpu.families.blocked.units import units_of
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch

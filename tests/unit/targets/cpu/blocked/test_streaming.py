@@ -12,14 +12,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import Body, dims_map, identity_map
-from fuseline.targets.cpu.compile import emit_object
-from fuseline.targets.cpu.families.blocked import BlockedFamily
+from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.link.compile import emit_object
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close, random
 
 from .programs import attention, expected_attention, over_last, softmax, with_rows

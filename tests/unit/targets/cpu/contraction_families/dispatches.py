@@ -17,17 +17,17 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, Inde
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, dims_map, identity_map, numpy_dtype
 from fuseline.passes.schedule.pack_constants import transformed
-from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.link.compile import emit_object
 from fuseline.targets.target import PackedLayout
 
 Array = NDArray[Any]

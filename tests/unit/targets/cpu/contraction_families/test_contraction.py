@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 
 from fuseline.ir.build import Body, dims_map
 from fuseline.ir.target_description import TargetDescription
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import Dispatch, Runner, assert_close, plan_of, random

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import plan_contraction
-from fuseline.targets.cpu.families.contraction_problem import multiply_add_problem
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import plan_contraction
+from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan, Policy
-from fuseline.targets.cpu.families.window import WindowFamily
-from fuseline.targets.cpu.families.window_plan import plan_window, window_problem
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.plan import plan_window, window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import Tile
 from fuseline.targets.target import Refusal

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.families.grouped import GroupedFamily
+from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
-from fuseline.targets.cpu.families.grouped import GroupedFamily
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.compile import emit_object
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
-from fuseline.targets.cpu.families.grouped import GroupedFamily
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.link.compile import emit_object
 
 from . import test_convolution, test_grouped, test_prologues, test_window
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random

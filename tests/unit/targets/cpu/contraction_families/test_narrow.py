@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.ir.build import Body, dims_map
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuseline.targets.cpu.emit.packing import packed_columns, transpose
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.packing import packed_columns, transpose
 
 from .dispatches import native, packed
 

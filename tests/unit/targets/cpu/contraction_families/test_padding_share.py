@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction_prefetch import LEAST_INSIDE, NONE
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
-from fuseline.targets.cpu.families.padding_share import share_inside
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.padding_share import share_inside
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.prefetch import LEAST_INSIDE, NONE
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import plan_of

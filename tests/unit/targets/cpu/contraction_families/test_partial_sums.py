@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.emit.microkernel import LEAST_STEPS, MOST_STEPS
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, When
-from fuseline.targets.cpu.microkernel import LEAST_STEPS, MOST_STEPS
 
 from .dispatches import Array, Dispatch, Runner, kernel_of, plan_of, random
 from .test_convolution import convolve, maps_of

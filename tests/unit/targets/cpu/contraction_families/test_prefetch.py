@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction_prefetch import NONE, Prefetch, choose_prefetch
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.prefetch import NONE, Prefetch, choose_prefetch
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine

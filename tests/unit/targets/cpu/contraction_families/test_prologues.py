@@ -10,9 +10,9 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.ir.build import dims_map, identity_map
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, Value, When
 from fuseline.targets.cpu.tiles import PANELS_PER_PACKING

@@ -7,12 +7,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16, i32
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map, identity_map
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family, Refusal
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import Dispatch

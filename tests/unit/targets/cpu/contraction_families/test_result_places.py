@@ -8,9 +8,9 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.elementwise import Elementwise
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
+from fuseline.targets.cpu.families.nests.elementwise import Elementwise
 
 from .dispatches import Dispatch, Runner, assert_close, random
 

@@ -10,12 +10,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.access import Frame
-from fuseline.targets.cpu.families.runtime_pixels import RuntimePixels, widths_of
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.emit.access import Frame
+from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels, widths_of
+from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds

@@ -9,14 +9,14 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_kernel import ContractionKernel
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
-from fuseline.targets.cpu.families.runtime_rows import NO_END, Interior, common, interior_of, short_height
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.runtime_rows import NO_END, Interior, common, interior_of, short_height
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import f64
 
 from fuseline.analysis.prologue import prologue
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.contraction_plan import ContractionPlan
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.isa import machine
 

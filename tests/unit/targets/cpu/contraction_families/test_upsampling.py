@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuseline.targets.cpu.families.contraction import ContractionFamily
-from fuseline.targets.cpu.families.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 
 from .dispatches import Array, Dispatch, Runner, assert_close, random
 from .test_convolution import convolve, maps_of

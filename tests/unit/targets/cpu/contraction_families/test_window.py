@@ -15,10 +15,10 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map
 from fuseline.targets.cpu.families.family import Family
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
 
 from .dispatches import Dispatch, Runner, assert_close, random
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.families.window_plan import WindowPlan, plan_window, shares_columns, window_problem
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, shares_columns, window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 

@@ -8,12 +8,12 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body
 from fuseline.targets.cpu.families.family import Plan, Refusal
-from fuseline.targets.cpu.families.window import WindowFamily
-from fuseline.targets.cpu.families.window_copies import CopiedWindowPlan, with_copy
-from fuseline.targets.cpu.families.window_plan import WindowPlan, plan_window, window_problem
+from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, with_copy
+from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
 

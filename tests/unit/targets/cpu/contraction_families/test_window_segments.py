@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.family import Refusal
-from fuseline.targets.cpu.families.window import WindowFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import Array, Dispatch, Runner, assert_close, random

@@ -11,10 +11,10 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.targets.cpu.compile import emit_object
 from fuseline.targets.cpu.isa import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.link.compile import emit_object
 
 PAGE = mmap.PAGESIZE
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from fuseline.errors import FuselineError
-from fuseline.targets.cpu import compile as c
 from fuseline.targets.cpu.isa import ISA_NAMES, detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.link import compile as c
 
 AVX2 = machine("avx2")
 
@@ -131,7 +131,7 @@ def test_detection_reads_the_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize("isa", ISA_NAMES)
 def test_objects_need_no_other_symbol(isa: str) -> None:
     """Kernels with everything that LLVM could turn into a call: no libm, no memset, no conversion helpers."""
-    from fuseline.targets.cpu import vector_math as vm
+    from fuseline.targets.cpu.emit import vector_math as vm
 
     k = KernelBuilder("kernel", machine(isa))
     lanes = k.lanes_of("f32")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fuseline.analysis.evaluation.program import evaluate_function
-from fuseline.targets.cpu.compile import emit_assembly, emit_object
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.link.compile import emit_assembly, emit_object
 
 from .test_elementwise import GELU, unary
 from .test_random_dispatches import Maker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.targets.cpu.families.loop_nest import NestPlan
-from fuseline.targets.cpu.families.schedule import Schedule
+from fuseline.targets.cpu.families.nests.loop_nest import NestPlan
+from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.targets.cpu.families.loop_nest import nest_plan
+from fuseline.targets.cpu.families.nests.loop_nest import nest_plan
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.arms.programs import elementwise
 from tests.unit.targets.cpu.nests.texts import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.targets.cpu.families.scan import ScanFamily
+from fuseline.targets.cpu.families.sequential.scan import ScanFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.target import Refusal
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fuseline.ir.dim import to_text
-from fuseline.targets.cpu.families.elementwise import Elementwise
 from fuseline.targets.cpu.families.family import Refusal
-from fuseline.targets.cpu.families.loop_nest import nest_plan
-from fuseline.targets.cpu.families.rows import Rows
-from fuseline.targets.cpu.families.schedule import Schedule
+from fuseline.targets.cpu.families.nests.elementwise import Elementwise
+from fuseline.targets.cpu.families.nests.loop_nest import nest_plan
+from fuseline.targets.cpu.families.nests.rows import Rows
+from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.isa import machine
 
 from .generics import empty, fill, function, generic, tensor

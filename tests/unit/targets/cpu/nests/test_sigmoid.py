@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 import fuseline
-from fuseline.targets.cpu.shortcuts import exponents_of_magnitudes
+from fuseline.targets.cpu.emit.shortcuts import exponents_of_magnitudes
 
 from .generics import empty, function, generic, tensor
 from .texts import parse

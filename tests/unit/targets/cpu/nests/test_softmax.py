@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.families.loop_nest import NestPlan
-from fuseline.targets.cpu.families.stages import Staging
+from fuseline.targets.cpu.families.nests.loop_nest import NestPlan
+from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
-from fuseline.analysis.dispatch_view import DispatchView
 from fuseline.analysis.evaluation.program import evaluate_function
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import element_of, numpy_dtype
 from fuseline.ir.context import new_context
-from fuseline.targets.cpu.families.elementwise import Elementwise
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.loop_nest import LoopNest
-from fuseline.targets.cpu.families.rank import RankFamily
-from fuseline.targets.cpu.families.rows import Rows
-from fuseline.targets.cpu.families.scan import ScanFamily
-from fuseline.targets.cpu.families.scatter import ScatterFamily
+from fuseline.targets.cpu.families.nests.elementwise import Elementwise
+from fuseline.targets.cpu.families.nests.loop_nest import LoopNest
+from fuseline.targets.cpu.families.nests.rows import Rows
+from fuseline.targets.cpu.families.sequential.rank import RankFamily
+from fuseline.targets.cpu.families.sequential.scan import ScanFamily
+from fuseline.targets.cpu.families.sequential.scatter import ScatterFamily
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseline.analysis.dispatch_view import DispatchView
+from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Plan, Refusal
-from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_choice import blocking
-from fuseline.targets.cpu.families.winograd_plan import winograd_plan
-from fuseline.targets.cpu.families.winograd_problem import filtering_problem
+from fuseline.targets.cpu.families.winograd.choice import blocking
+from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.plan import winograd_plan
+from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa import Machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close, random
 from tests.unit.targets.cpu.contraction_families.test_convolution import convolve, maps_of

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch, Runner, assert_close, random
 from tests.unit.targets.cpu.contraction_families.test_convolution import convolve, maps_of

@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import UnitAttr, f64
 from xdsl.ir import OpResult
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.dispatch_view import ROOT_ATTRIBUTE, DispatchView
+from fuseline.dispatch.view import ROOT_ATTRIBUTE, DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
-from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from tests.unit.targets.cpu.contraction_families import test_convolution as direct
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch

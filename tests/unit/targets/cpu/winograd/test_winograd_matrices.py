@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fuseline.targets.cpu.families.winograd_choice import ERROR_LIMIT, ERROR_MARGIN
-from fuseline.targets.cpu.families.winograd_matrices import POINTS, Filtering, error_ratio, filtering, has_filtering
+from fuseline.targets.cpu.families.winograd.choice import ERROR_LIMIT, ERROR_MARGIN
+from fuseline.targets.cpu.families.winograd.matrices import POINTS, Filtering, error_ratio, filtering, has_filtering
 
 SIZES = [(m, r) for r in (2, 3, 4, 5) for m in (2, 3, 4, 6, 8) if has_filtering(m, r)]
 Array = NDArray[Any]

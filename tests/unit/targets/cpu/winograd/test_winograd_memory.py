@@ -7,10 +7,10 @@ from math import inf
 import pytest
 
 from fuseline.targets.cpu.families.family import Policy, Refusal
-from fuseline.targets.cpu.families.winograd import WinogradFamily
-from fuseline.targets.cpu.families.winograd_choice import growth
-from fuseline.targets.cpu.families.winograd_memory import EXTRA_BYTES, filter_growth_limits
-from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.choice import growth
+from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.memory import EXTRA_BYTES, filter_growth_limits
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
 from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
 

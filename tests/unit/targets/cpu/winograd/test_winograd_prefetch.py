@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fuseline.analysis.dispatch_view import DispatchView
-from fuseline.targets.cpu.families.contraction_prefetch import NONE
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.prefetch import NONE
 from fuseline.targets.cpu.families.family import Plan
-from fuseline.targets.cpu.families.winograd_plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir import evaluate as interpreter
 from fuseline.targets.target import Refusal

@@ -1,0 +1,235 @@
+"""The arms of a dispatch: parts of it that share no value made inside, so that each is a grid of its own in the one launch.
+
+    %a = matmul(%x, %p)      an arm                           %a = conv1x1(%x)     an arm: writes channels 0.. of the result
+    %b = matmul(%x, %q)      another, with the same code      %b = conv3x3(%x)     an arm: writes the channels behind
+    return %a, %b                                             return concat(%a, %b)
+
+A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies.
+What walks one large argument in step stays together, so that it is read once (`arm_walks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.cost import flops, num_bytes
+from fuseline.analysis.moves import RESHAPES
+from fuseline.analysis.structured import Kind, captured, is_generic, kind
+from fuseline.dispatch.arm_walks import Walk, walk_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import Dim, add, symbols
+
+MOST_PARTS = 128
+"""Parts of a concat that are stored one by one; one of more is made as a whole."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a dispatch stores in its result `position`: all of it, or the box of a tensor of `dims` that begins at `offsets`."""
+
+    position: int
+    value: SSAValue
+    dims: tuple[Dim, ...] = ()
+    offsets: tuple[Dim, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """Outputs that are made together, and the ops of the dispatch that make them (none: what is stored is an argument or a constant)."""
+
+    outputs: tuple[Output, ...]
+    members: tuple[Operation, ...]
+
+
+def components(view: DispatchView) -> list[Component]:
+    """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one where it is of a piece."""
+    outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
+    found = _components(view, outputs) if len(outputs) > 1 else []
+    if len(found) < 2:
+        whole = tuple(Output(position, result) for position, result in enumerate(view.results))
+        return [Component(whole, view.members)]
+    return found
+
+
+def _components(view: DispatchView, outputs: Sequence[Output]) -> list[Component]:
+    links = _Links(view)
+    for output in outputs:
+        links.reach(output.value)
+    homes: dict[Hashable, list[Output]] = {}
+    for output in outputs:
+        homes.setdefault(links.root(links.key(output.value)), []).append(output)
+    found = _ranked(view, [_component(view, links, root, mine) for root, mine in homes.items()])
+    joined = _joined(view, found)
+    return found if len(joined) == len(found) else _ranked(view, joined)
+
+
+def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Component:
+    members = tuple(op for op in view.members if op in links.reached and links.root(op) == root)
+    return Component(tuple(outputs), members)
+
+
+# what is stored ------------------------------------------------------------------------------------------------------------------------
+
+
+def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Output]:
+    """The parts of a returned concat, reshaped or not; anything else is stored as it is."""
+    value = result
+    while isinstance(value, OpResult) and isinstance(value.op, RESHAPES):
+        value = value.op.operands[0]
+    if not _is_seam(value):
+        yield Output(position, result)
+        return
+    dims = view.shapes.dims(value)
+    parts = list(islice(_parts(view, value, (0,) * len(dims)), MOST_PARTS + 1))
+    if len(parts) > MOST_PARTS:
+        yield Output(position, result)
+        return
+    yield from (Output(position, part, dims, offsets) for part, offsets in parts)
+
+
+def _parts(view: DispatchView, value: SSAValue, at: tuple[Dim, ...]) -> Iterator[tuple[SSAValue, tuple[Dim, ...]]]:
+    """The parts of a concat, and of concats among them, with where each begins."""
+    if not _is_seam(value):
+        yield value, at
+        return
+    assert isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)
+    axis = value.op.dim.value.data
+    for part in value.op.inputs:
+        yield from _parts(view, part, at)
+        at = (*at[:axis], add(at[axis], view.shapes.dims(part)[axis]), *at[axis + 1 :])
+
+
+def _is_seam(value: SSAValue) -> bool:
+    """Whether `value` is a concat of which nothing but its parts is needed: a reader inside the dispatch wants all of it."""
+    if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
+        return False
+    pending: list[SSAValue] = [value]
+    seen: set[Operation] = set()
+    while pending:
+        for use in pending.pop().uses:
+            if isinstance(use.operation, (*RESHAPES, tensor.ConcatOp)):
+                if use.operation not in seen:
+                    seen.add(use.operation)
+                    pending += use.operation.results
+            elif not isinstance(use.operation, func.ReturnOp):
+                return False
+    return True
+
+
+# components ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Links:
+    """Which ops and outputs hang together through values made inside the dispatch. Sizes link nothing: every arm computes its own."""
+
+    def __init__(self, view: DispatchView) -> None:
+        self.view = view
+        self.reached: set[Operation] = set()
+        self._parent: dict[Hashable, Hashable] = {}
+
+    def key(self, value: SSAValue) -> Hashable:
+        """What stands for a stored value: the op that makes it, or the value itself where it is an argument."""
+        return value.op if isinstance(value, OpResult) else value
+
+    def root(self, key: Hashable) -> Hashable:
+        """The representative of what hangs together with `key`."""
+        while (parent := self._parent.get(key, key)) != key:
+            self._parent[key] = self._parent.get(parent, parent)
+            key = parent
+        return key
+
+    def reach(self, value: SSAValue) -> None:
+        """Link the ops that `value` depends on."""
+        pending = [value.op] if isinstance(value, OpResult) else []
+        while pending:
+            op = pending.pop()
+            if op in self.reached:
+                continue
+            self.reached.add(op)
+            for source in _sources(self.view, op):
+                if not is_constant_like(source):
+                    self._parent[self.root(source)] = self.root(op)
+                pending.append(source)
+
+
+def _sources(view: DispatchView, op: Operation) -> Iterator[Operation]:
+    """The ops that make what `op` reads, sizes that follow from the dispatch's own left out."""
+    for value in operands_of(op):
+        if isinstance(value, OpResult) and not is_size(view, value):
+            yield value.op
+
+
+def operands_of(op: Operation) -> list[SSAValue]:
+    """What an op reads: its operands, then what its regions use of outside, each once."""
+    return list(dict.fromkeys((*op.operands, *(captured(op) if op.regions else ()))))
+
+
+def is_size(view: DispatchView, value: SSAValue) -> bool:
+    """Whether an index value follows from the dispatch's size arguments."""
+    return isinstance(value.type, IndexType) and all(symbol.name in view.size_names for symbol in symbols(view.shapes.index(value)))
+
+
+def is_constant_like(op: Operation) -> bool:
+    """Whether every arm may have a copy of `op`: it reads nothing but other such ops, and costs nothing."""
+    read = [value for value in operands_of(op) if not isinstance(value.type, IndexType)]
+    free = kind(op) in (Kind.EMPTY, Kind.CONSTANT, Kind.FILL, Kind.SCALAR)
+    return free and all(isinstance(value, OpResult) and is_constant_like(value.op) for value in read)
+
+
+# components that are better off together -------------------------------------------------------------------------------------------------
+
+
+def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
+    """Components that walk one large argument in step become one: it is read once."""
+    groups: list[tuple[list[Component], Walk | None]] = []
+    for component in found:
+        walk = walk_of(view, component.members, [output.value for output in component.outputs])
+        at, both = _partner(view, groups, walk)
+        if at is None:
+            groups.append(([component], walk))
+        else:
+            groups[at] = ([*groups[at][0], component], both)
+    return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
+
+
+def _partner(view: DispatchView, groups: Sequence[tuple[list[Component], Walk | None]], walk: Walk | None) -> tuple[int | None, Walk | None]:
+    """The first group that a component of this walk may join, and the walk they have in common."""
+    for at, (_, other) in enumerate(groups):
+        both = walk.joined(view, other) if walk is not None and other is not None else None
+        if both is not None:
+            return at, both
+    return None, None
+
+
+def _union(view: DispatchView, group: Sequence[Component]) -> Component:
+    inside = {op for component in group for op in component.members}
+    outputs = sorted((output for component in group for output in component.outputs), key=_place)
+    return Component(tuple(outputs), tuple(op for op in view.members if op in inside))
+
+
+def _place(output: Output) -> tuple[int, str]:
+    return output.position, str(output.offsets)
+
+
+# order ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:
+    return sorted(found, key=lambda one: _rank(view, one))
+
+
+def _rank(view: DispatchView, component: Component) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
+    work = sum(assumed_size(flops(op, view.shapes)) for op in component.members)
+    moved = sum(assumed_size(num_bytes(output.value, view.shapes)) for output in component.outputs)
+    return -work, -moved, tuple(_names(component.members)), tuple(_place(output) for output in component.outputs)
+
+
+def _names(members: Iterable[Operation]) -> list[str]:
+    return sorted(inner.name for op in members for inner in (op.walk() if is_generic(op) else (op,)))

@@ -1,0 +1,86 @@
+"""Transposed convolutions of small images as one product: every pixel times the whole filter, and what overlaps summed up.
+
+    full[s q + p] = sum over t of y[q - t, t, p],   y[i, t, p] = x[i] * w[s t + p]        for p in 0..s - 1, t in 0..ceil(k / s) - 1
+
+Phases (`phases.py`) multiply `q + ceil(k / s) - 1` places along an axis of `q` pixels: for one pixel and a window of four that is four times the
+work. Here nothing but pixels is multiplied; in exchange all of `y` is stored and read once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from fuseline.frontends.onnx.emission import contract, filled, reshape, result
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.shape import transposed
+from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.windows import pad
+from fuseline.frontends.onnx.tensors import Tensor, static_sizes
+from fuseline.ir.build import PARALLEL, REDUCTION, dims_map
+from fuseline.ir.dim import Dim
+
+WASTE = 1.5
+"""Places over pixels from which on the product is worth another pass."""
+
+FEW_PIXELS = 4
+"""Along an axis: for more of them minimal filtering of the phases saves more than their border wastes (measured with windows of 2 to 4)."""
+
+
+def mostly_border(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[Dim]) -> bool:
+    """Whether a convolution that makes `sizes` outputs would work on zeros around the image for a good part. It makes all places of the phases, but
+    for strides of 1 just the outputs."""
+    if not all(isinstance(size, int) for size in (*image, *sizes)):
+        return False
+    pixels = static_sizes(image)
+    axes = zip(pixels, kernel, strides, static_sizes(sizes), strict=True)
+    places = [size + -(-k // s) - 1 if max(strides) > 1 else out for size, k, s, out in axes]
+    return 0 < prod(pixels) <= FEW_PIXELS ** len(pixels) and prod(places) >= WASTE * prod(pixels)
+
+
+def scattered(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]) -> Tensor:
+    """`sizes` outputs from `begin` on of the full transposed convolution of a static image `[n, c, *image]` with constant `[c, filters, *kernel]`;
+    one group, no dilation."""
+    image, (channels, filters, *kernel) = static_sizes(x.dims[2:]), static_sizes(w.dims)
+    n, taps = len(image), [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
+    columns = _columns(w.numbers(), taps, strides)
+    loops = [x.dims[0], *image, columns.shape[1], channels]
+    flat = Tensor(w.dtype, tuple(columns.shape), array=columns, name=w.name)
+    y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), x.dtype)
+    parts = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
+    places = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
+    joined = reshape(node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *places))
+    return joined if places == list(sizes) else slice_of(node, joined, [0, 0, *begin], [*joined.dims[:2], *sizes], [1] * joined.rank)
+
+
+def _columns(w: np.ndarray, taps: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    """`[c, filters, *kernel]` as `[c, *taps * *strides * filters]`, kernels filled up with zeros."""
+    channels, filters, *kernel = w.shape
+    n = len(kernel)
+    whole = np.pad(w, [(0, 0), (0, 0), *((0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True))])
+    parted = whole.reshape(channels, filters, *(size for pair in zip(taps, strides, strict=True) for size in pair))
+    order = [0, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2), 1]
+    return np.ascontiguousarray(parted.transpose(order)).reshape(channels, -1)
+
+
+def _overlapped(node: OnnxNode, y: Tensor, taps: Sequence[int]) -> Tensor:
+    """`[n, *image, *taps, *strides, filters]` as `[n, (place, phase) per axis, filters]`: what meets at a place summed up."""
+    n = len(taps)
+    border = [0, *(t - 1 for t in taps), *[0] * (2 * n + 1)]
+    padded = pad(node, y, border, border, 0)
+    image, strides, filters = static_sizes(y.dims[1 : n + 1]), static_sizes(y.dims[2 * n + 1 : -1]), y.dims[-1]
+    places = [size + t - 1 for size, t in zip(image, taps, strict=True)]
+    dims = [y.dims[0], *(size for pair in zip(places, strides, strict=True) for size in pair), filters]
+    rank = len(dims) + n
+    at = [AffineExpr.dimension(i) for i in range(rank)]
+    place, phase, tap = at[1 : 1 + 2 * n : 2], at[2 : 2 + 2 * n : 2], at[rank - n :]
+    moved = [p + AffineExpr.constant(t - 1) - k for p, t, k in zip(place, taps, tap, strict=True)]
+    maps = [AffineMap(rank, 0, (at[0], *moved, *tap, *phase, at[1 + 2 * n])), dims_map(rank, list(range(len(dims))))]
+    init = filled(node, 0, dims, y.dtype)
+    iterators = [PARALLEL] * len(dims) + [REDUCTION] * n
+    op = node.emit.generic([node.ssa(padded)], [init], maps, iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])])
+    return result(op.results[0], dims, y.dtype)

@@ -1,0 +1,87 @@
+"""Concats that need no dispatch: their parts lie one behind the other in memory, so whoever makes a part can write it there.
+
+    %c = tensor.concat dim(0) %a, %b, %x      %a and %b are results of dispatches: they are written into the buffer of %c
+                                              %x is an argument: it alone is copied to its place
+
+That holds for a concat along the outermost dimension, dimensions of size 1 aside. A part has one place: what is returned, or lies in a concat
+already, is copied into the next.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.func import CallOp, ReturnOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.views import is_view
+from fuseline.dispatch.result_places import unreshaped
+from fuseline.ir.build import shape_of
+from fuseline.ir.dim import symbols
+from fuseline.ir.flow import DispatchOp, DispatchRegionOp
+
+MOST_COPIES = 1
+"""Parts that may have to be copied: more would be more launches than the concat's own dispatch."""
+
+
+class ConcatPlaces:
+    """Deals out the places in the concats of a function's `block`, which must be asked for in program order."""
+
+    def __init__(self, block: Block, shapes: ShapeAnalysis) -> None:
+        end = block.last_op
+        returned = end.operands if isinstance(end, ReturnOp) else ()
+        self.taken = {unreshaped(value) for value in returned}
+        self.shapes = shapes
+        tensors = [argument for argument in block.args if isinstance(argument.type, TensorType)]
+        self.given = {symbol for argument in tensors for size in shapes.dims(argument) for symbol in symbols(size)}
+
+    def claim(self, op: tensor.ConcatOp) -> list[SSAValue | None] | None:
+        """For each part the value that is written where the part belongs, None where the part is copied there.
+
+        No answer where the concat has to be a dispatch; then nothing is claimed.
+        """
+        if not self._is_stacked(op) or not all(_is_in_memory(part) for part in op.inputs):
+            return None
+        mine: dict[SSAValue, None] = {}
+        found: list[SSAValue | None] = []
+        for part in op.inputs:
+            value = unreshaped(part)
+            free = _is_made_by_a_step(value) and value not in self.taken and value not in mine
+            found.append(value if free else None)
+            if free:
+                mine[value] = None
+        if found.count(None) > MOST_COPIES:
+            return None
+        self.taken |= mine.keys()
+        return found
+
+    def _is_stacked(self, op: tensor.ConcatOp) -> bool:
+        """Whether the parts are contiguous in the concat, and its size is known before any of them is made."""
+        dims = self.shapes.dims(op.result)
+        known = {symbol for size in dims for symbol in symbols(size)} <= self.given
+        return known and all(size == 1 for size in dims[: op.dim.value.data])
+
+
+def placed_concats(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
+    """The concats of a function that lie between dispatches as memory: some part is written in its place by a dispatch that is formed already."""
+    places = ConcatPlaces(block, shapes)
+    claims = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
+    return {op for op, parts in claims.items() if any(part is not None for part in parts or ())}
+
+
+def _is_made_by_a_step(value: SSAValue) -> bool:
+    """Whether the value can be made in a place of our choice: by a dispatch, a call, or as another concat that needs no dispatch."""
+    return isinstance(value, OpResult) and isinstance(value.op, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp)
+
+
+def _is_in_memory(part: SSAValue) -> bool:
+    """Whether there is a buffer to copy the part from, where it has to be copied."""
+    value = part
+    while isinstance(value, OpResult) and is_view(value.op):
+        value = value.op.operands[0]
+    if isinstance(value, BlockArgument):
+        return True
+    if isinstance(value.owner, linalg.ops.FillOp):
+        return DYNAMIC_INDEX not in shape_of(value) and isinstance(value.owner.inputs[0].owner, arith.ConstantOp)
+    return not isinstance(value.owner, tensor.EmptyOp)

@@ -1,0 +1,1 @@
+"""What families build kernels from: the bodies of ops at points, register tiles, elementary functions."""

@@ -1,0 +1,350 @@
+"""Where tensor elements lie: indices with at most one lane dimension, and buffers for the values of a dispatch.
+
+All tensors in memory are row-major and contiguous, so an element's place is one linear index; reshapes of a buffer change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+from typing import Any, Protocol, TypeAlias
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from fuseline.dispatch.result_places import Place
+from fuseline.dispatch.view import DispatchView
+from fuseline.errors import FuselineError
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product, upper_bound
+from fuseline.targets.cpu.emit.quotients import floor_of_any
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
+
+MOST_STRIDE = 4
+"""Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an element."""
+
+_FLOATS: dict[type[Attribute], str] = {Float32Type: "f32", Float64Type: "f64", Float16Type: "f16", BFloat16Type: "bf16"}
+
+
+def dtype_of(type_: Attribute) -> str:
+    """The kernel IR's name of an element type (or of a tensor's); raises E0901 for one that no tensor holds."""
+    element = type_.get_element_type() if isinstance(type_, TensorType) else type_
+    if isinstance(element, IndexType):
+        return "i64"
+    if isinstance(element, IntegerType) and element.width.data in (1, 8, 16, 32, 64):
+        return f"i{element.width.data}"
+    name = _FLOATS.get(type(element))
+    if name is None:
+        raise FuselineError("E0901", f"the CPU target has no element type {element}")
+    return name
+
+
+class Index:
+    """A coordinate per lane: `base + stride * lane`, or `vector` (i64 lanes) where it is not affine. Stride 0: the same in every lane."""
+
+    __slots__ = ("base", "stride", "vector")
+
+    def __init__(self, base: Operand, stride: int = 0, vector: Value | None = None) -> None:
+        self.base, self.stride, self.vector = base, stride, vector
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all lanes agree."""
+        return self.stride == 0 and self.vector is None
+
+    @property
+    def key(self) -> Any:
+        """Equal for equal coordinates."""
+        return (self.base, self.stride, self.vector)
+
+
+class Split:
+    """One digit of `whole` written in the mixed radix `sizes`: what a reshape makes of a coordinate, divided only where it must be."""
+
+    __slots__ = ("position", "sizes", "whole")
+
+    def __init__(self, whole: AnyIndex, sizes: tuple[Dim, ...], position: int) -> None:
+        self.whole, self.sizes, self.position = whole, sizes, position
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all lanes agree."""
+        return self.whole.uniform
+
+    @property
+    def key(self) -> Any:
+        """Equal for equal coordinates."""
+        return (self.whole.key, self.sizes, self.position)
+
+
+AnyIndex: TypeAlias = Index | Split
+
+
+def as_index(x: AnyIndex | Operand) -> AnyIndex:
+    """An operand as the coordinate of all lanes."""
+    return x if isinstance(x, Index | Split) else Index(x)
+
+
+def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:
+    """A number that surely divides `operand` (0 is divisible by anything: `limit`)."""
+    if isinstance(operand, int):
+        return gcd(operand, limit)
+    if operand.op == "mul":
+        return gcd(multiple_of(operand.args[0], limit) * multiple_of(operand.args[1], limit), limit)
+    if operand.op in ("add", "sub", "min", "max"):
+        return gcd(multiple_of(operand.args[0], limit), multiple_of(operand.args[1], limit))
+    if operand.op == "index" and isinstance(operand.attr, Loop):
+        return gcd(multiple_of(operand.attr.lo, limit), gcd(operand.attr.step, limit))
+    return 1
+
+
+class TileLoads(Protocol):
+    """Supplies loads across the lanes from tiles transposed in registers."""
+
+    def load(self, memory: MemRef, flat: Index, lanes: int) -> Value | None:
+        """The elements at `flat`, or None for those it does not have."""
+        ...
+
+
+class Frame:
+    """The buffers and sizes of one dispatch as the kernel under construction sees them."""
+
+    def __init__(self, kernel: KernelBuilder, view: DispatchView) -> None:
+        self.kernel, self.view = kernel, view
+        self.tile: TileLoads | None = None
+        self._size_index = {name: i for i, name in enumerate(view.size_names)}
+        self._bindings: dict[SSAValue, int] = {tensor: i for i, tensor in enumerate(view.tensors)}
+
+    # sizes ---------------------------------------------------------------------------------------------------------------------------
+
+    def dims(self, value: SSAValue) -> tuple[Dim, ...]:
+        """The sizes of a tensor value."""
+        return self.view.shapes.dims(value)
+
+    def operand(self, dim: Dim) -> Operand:
+        """A size as an operand; computed once in a block, for sizes of sizes share most of what they are made of."""
+        if isinstance(dim, int):
+            return dim
+        found = self.kernel.recall(("size", dim))
+        if found is None:
+            found = self._sum(dim)
+            self.kernel.remember(("size", dim), found)
+        return found
+
+    def _sum(self, dim: Expr) -> Operand:
+        total: Operand = 0
+        for monomial, coefficient in dim.terms:
+            term: Operand = 1
+            for atom in monomial:
+                term = self.kernel.mul(term, self._atom(atom))
+            total = self.kernel.add(total, self.kernel.mul(term, coefficient))
+        return total
+
+    def _atom(self, atom: Symbol | Quotient | Extreme) -> Operand:
+        if isinstance(atom, Symbol):
+            if atom.name not in self._size_index:
+                raise FuselineError("E0901", f"size {atom.name!r} is no argument of the dispatch", node=self.view.entry.sym_name.data)
+            return self.kernel.size(self._size_index[atom.name], atom.hi)
+        if isinstance(atom, Quotient):
+            return self._quotient(atom)
+        return self.kernel.combine(atom.kind, self.operand(atom.lhs), self.operand(atom.rhs))
+
+    def _quotient(self, atom: Quotient) -> Operand:
+        """Rounded down, as sizes are; 0 for a divisor of 0."""
+        least, divisor = lower_bound(atom.numerator), lower_bound(atom.denominator)
+        a, b = self.operand(atom.numerator), self.operand(atom.denominator)
+        positive = divisor is not None and divisor > 0
+        return self.kernel.div(a, b) if positive and least is not None and least >= 0 else floor_of_any(self.kernel, a, b)
+
+    def product(self, dims: Sequence[Dim]) -> Operand:
+        """The product of sizes as an operand."""
+        total: Operand = 1
+        for dim in dims:
+            total = self.kernel.mul(total, self.operand(dim))
+        return total
+
+    def coordinates(self, number: Operand, grid: Sequence[Dim]) -> list[Operand]:
+        """The coordinates of workgroup `number` in a grid of these sizes, slowest first."""
+        kernel, rest = self.kernel, number
+        out: list[Operand] = []
+        extents = [self.operand(extent) for extent in grid]
+        for extent in reversed(extents[1:]):
+            out.append(kernel.rem(rest, extent))
+            rest = kernel.div(rest, extent)
+        out.append(0 if extents[0] == 1 else rest)
+        return out[::-1]
+
+    # buffers -------------------------------------------------------------------------------------------------------------------------
+
+    def argument(self, value: SSAValue) -> MemRef:
+        """The buffer of a tensor argument."""
+        return self.kernel.binding(self._bindings[value], dtype_of(value.type), self.product(self.dims(value)))
+
+    def result(self, position: int) -> MemRef:
+        """The buffer of the `position`-th result."""
+        value = self.view.results[position]
+        number = len(self.view.tensors) + position
+        return self.kernel.binding(number, dtype_of(value.type), self.product(self.dims(value)), writable=True)
+
+    # linear indices ------------------------------------------------------------------------------------------------------------------
+
+    def linear(self, index: Sequence[AnyIndex], dims: Sequence[Dim], lanes: int) -> Index:
+        """The row-major linear index of `index` in a tensor of sizes `dims`."""
+        flat = Index(0)
+        moving = [i for i, size in enumerate(dims) if size != 1]
+        index, dims = [index[i] for i in moving], [dims[i] for i in moving]
+        at = 0
+        while at < len(dims):
+            count = _whole_split(index, dims, at)
+            if count:
+                split = index[at]
+                assert isinstance(split, Split)
+                part, sizes = self.resolve(split.whole, lanes), dims[at : at + count]
+            else:
+                part, sizes, count = self.resolve(index[at], lanes), (dims[at],), 1
+            flat = self.plus(self.scaled(flat, self.product(sizes), lanes), part, lanes)
+            at += count
+        return flat
+
+    def placed(self, place: Place, index: Sequence[AnyIndex], lanes: int) -> Index:
+        """The linear index, in the tensor that holds it, of element `index` of what lies at `place`."""
+        start: Dim = 0
+        for axis, offset in enumerate(place.offsets):
+            start = add(start, mul(offset, product(place.dims[axis + 1 :])))
+        inside = self.linear(index, place.dims, lanes)
+        return inside if start == 0 else self.plus(inside, Index(self.operand(start)), lanes)
+
+    def split(self, whole: AnyIndex, sizes: tuple[Dim, ...]) -> list[AnyIndex]:
+        """The coordinates of linear index `whole` in a shape of `sizes`."""
+        moving = [i for i, size in enumerate(sizes) if size != 1]
+        if len(moving) <= 1:
+            return [whole if i in moving else Index(0) for i in range(len(sizes))]
+        kept = tuple(sizes[i] for i in moving)
+        return [Split(whole, kept, moving.index(i)) if i in moving else Index(0) for i in range(len(sizes))]
+
+    def resolve(self, index: AnyIndex, lanes: int) -> Index:
+        """A coordinate without pending divisions."""
+        if isinstance(index, Index):
+            return index
+        whole = self.resolve(index.whole, lanes)
+        inner = self.product(index.sizes[index.position + 1 :])
+        size = self.operand(index.sizes[index.position]) if index.position else None
+        if whole.uniform:
+            return Index(self._digit(whole.base, inner, size))
+        if _stays_in_run(whole, index.sizes[-1], lanes):
+            last = index.position == len(index.sizes) - 1
+            return Index(self._digit(whole.base, inner, size), 1 if last else 0)
+        return Index(0, 0, self._vector_digit(self.vector(whole, lanes), index, inner, size))
+
+    def _vector_digit(self, whole: Value, index: Split, inner: Operand, size: Operand | None) -> Value:
+        """In 32 bits where they are enough: ISAs divide no 64-bit lanes."""
+        bound = static_upper_bound(index.sizes)
+        if bound is None or bound >= 1 << 31:
+            return self._digit(whole, inner, size)
+        quotient = self.kernel.cast(whole, "i32")
+        if inner != 1:
+            quotient = self.kernel.div(quotient, self._narrow(inner, whole.type.lanes))
+        if size is not None:
+            quotient = self.kernel.rem(quotient, self._narrow(size, whole.type.lanes))
+        return self.kernel.cast(quotient, "i64")
+
+    def _narrow(self, operand: Operand, lanes: int) -> Value:
+        return self.kernel.splat(self.kernel.cast(self.kernel.as_value(operand), "i32"), lanes)
+
+    def _digit(self, whole: Any, inner: Operand, size: Operand | None) -> Any:
+        quotient = self.kernel.div(whole, inner)
+        return quotient if size is None else self.kernel.rem(quotient, size)
+
+    # arithmetic on coordinates -------------------------------------------------------------------------------------------------------
+
+    def vector(self, index: Index, lanes: int) -> Value:
+        """The coordinate of every lane as an i64 vector."""
+        if index.vector is not None:
+            return self.kernel.splat(index.vector, lanes)
+        return self.kernel.splat(self.kernel.as_value(self.kernel.lane_indices(index.base, index.stride, lanes)), lanes)
+
+    def plus(self, a: Index, b: Index, lanes: int) -> Index:
+        """`a + b`."""
+        if a.vector is None and b.vector is None:
+            return Index(self.kernel.add(a.base, b.base), a.stride + b.stride)
+        return Index(0, 0, self.kernel.add(self.vector(a, lanes), self.vector(b, lanes)))
+
+    def scaled(self, a: Index, factor: Operand, lanes: int) -> Index:
+        """`a * factor`."""
+        if a.vector is None and (isinstance(factor, int) or a.stride == 0):
+            return Index(self.kernel.mul(a.base, factor), a.stride * factor if isinstance(factor, int) else 0)
+        return Index(0, 0, self.kernel.mul(self.vector(a, lanes), self.kernel.splat(self.kernel.as_value(factor), lanes)))
+
+    # elements ------------------------------------------------------------------------------------------------------------------------
+
+    def load(self, memory: MemRef, flat: Index, lanes: int, active: Operand | None = None) -> Value:
+        """The elements at `flat`; a scalar where all lanes agree."""
+        if flat.vector is not None:
+            return self.kernel.gather(memory, self.kernel.splat(flat.vector, lanes), active=active)
+        if flat.stride == 0:
+            return self.kernel.load(memory, flat.base)
+        found = self.tile.load(memory, flat, lanes) if self.tile is not None and flat.stride != 1 and active is None else None
+        if found is not None:
+            return found
+        if flat.stride == 1:
+            return self.kernel.load(memory, flat.base, lanes, active=active)
+        if lanes == 1:
+            return self.kernel.load(memory, flat.base, active=active)
+        if active is None and 1 < flat.stride <= MOST_STRIDE:
+            return self._strided(memory, flat, lanes)
+        return self.kernel.gather(memory, self.kernel.lane_indices(flat.base, flat.stride, lanes), active=active)
+
+    def _strided(self, memory: MemRef, flat: Index, lanes: int) -> Value:
+        """Every `stride`-th element: the vectors that hold them, the last one ending with the last of them, and picked from those."""
+        kernel, reach = self.kernel, flat.stride * (lanes - 1) + 1
+        starts = [*range(0, reach - lanes, lanes), reach - lanes]
+        vectors = [kernel.load(memory, kernel.add(flat.base, start), lanes) for start in starts]
+        places = [lane * flat.stride for lane in range(lanes)]
+        found, before = vectors[0], lanes
+        for start, vector in zip(starts[1:], vectors[1:], strict=True):
+            kept = [place if before == lanes and place < lanes else lane for lane, place in enumerate(places)]
+            found = kernel.shuffle(
+                found, vector, [lanes + p - start if before <= p < start + lanes else k for p, k in zip(places, kept, strict=True)]
+            )
+            before = start + lanes
+        return found
+
+    def store(self, memory: MemRef, flat: Index, value: Value, active: Operand | None = None) -> None:
+        """Write the lanes of `value` at `flat`."""
+        lanes = value.type.lanes
+        if flat.vector is None and (flat.stride == 1 or lanes == 1):
+            self.kernel.store(memory, flat.base, value, active=active)
+        else:
+            self.kernel.scatter(memory, self.vector(flat, lanes), value, active=active)
+
+
+def _stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
+    """Whether consecutive coordinates never cross from one run of the innermost dimension to the next within a vector."""
+    if whole.vector is not None or whole.stride != 1 or not isinstance(innermost, int):
+        return False
+    return innermost % lanes == 0 and multiple_of(whole.base) % lanes == 0
+
+
+def _whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
+    """How many coordinates from `at` on are all the digits of one number in these very sizes; 0 if they are not.
+
+    The first size may differ (a box of a larger tensor): no digit counts in it.
+    """
+    first = index[at]
+    if not isinstance(first, Split) or first.position != 0:
+        return 0
+    count = len(first.sizes)
+    digits = index[at : at + count]
+    same = all(isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits))
+    return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
+
+
+def static_upper_bound(dims: Sequence[Dim]) -> int | None:
+    """The largest number of elements `dims` can mean; None where a size is unbounded."""
+    total = 1
+    for dim in dims:
+        bound = upper_bound(dim)
+        if bound is None:
+            return None
+        total *= bound
+    return total

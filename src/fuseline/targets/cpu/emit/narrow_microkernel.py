@@ -1,0 +1,73 @@
+"""The reduction of a register tile over narrow integers, added up in i32: by single elements, or two steps at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION, Step, TileReduction
+from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
+
+
+class NarrowReduction(TileReduction):
+    """Steps of one element: it is broadcast beside a zero, so that what stands beside a column's number does not count."""
+
+    def _step(
+        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        kernel = self.kernel
+        columns = [kernel.bitcast(kernel.cast(self.columns(column, at, v), "i32"), "i16") for v in range(self.vectors)]
+        return self._products(columns, [self._alone(addresses, at, row) for row in range(self.rows)], accumulators)
+
+    def _alone(self, addresses: Sequence[Address] | None, at: Sequence[Operand], row: int) -> Value:
+        """The element of a row in the low half of 32 bits."""
+        if addresses is not None:
+            element = self.kernel.load(addresses[row])
+        else:
+            assert self.pulled is not None
+            element = self.pulled(at, row)
+        return self.kernel.cast(element, "i32", unsigned=True)
+
+    def _products(self, columns: Sequence[Value], elements: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+        kernel, out = self.kernel, list(accumulators)
+        for row, element in enumerate(elements):
+            spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), "i16")
+            for v in range(self.vectors):
+                i = row * self.vectors + v
+                out[i] = kernel.dot_pairs(spread, columns[v], out[i])
+        return tuple(out)
+
+
+class PairReduction(NarrowReduction):
+    """The innermost axis two steps at a time, an odd last step on its own; columns come in pairs too. Rows must have addresses."""
+
+    def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
+        if level != len(self.axes) - 1:
+            return super()._loop(level, lo, hi, point, carried)
+        assert isinstance(lo, int) and isinstance(hi, int) and lo % 2 == 0  # no edges within pairs, columns are packed for a known extent
+        pairs = (hi - lo) // 2
+        unroll = max(u for u in range(1, max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors)) + 1) if pairs % u == 0)
+
+        def body(i: Operand, *values: Value) -> tuple[Value, ...]:
+            for u in range(unroll):
+                values = point(self.kernel.add(i, 2 * u), values)
+            return values
+
+        if pairs == unroll:
+            carried = body(lo, *carried)
+        elif pairs:
+            carried = self.kernel.loop(lo, lo + 2 * pairs, 2 * unroll, body, carried)
+        return point(hi - 1, carried) if (hi - lo) % 2 else carried
+
+    def _step(
+        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        assert addresses is not None
+        kernel = self.kernel
+        columns = [kernel.cast(self.columns(column, at, v), "i16") for v in range(self.vectors)]
+        axis = self.axes[-1]
+        alone = at[-1] == self.kernel.add(axis.first, self.kernel.sub(axis.extent, 1))
+        elements = [self._alone(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)]
+        return self._products(columns, elements, accumulators)
+
+    def _pair(self, address: Address) -> Value:
+        return self.kernel.bitcast(self.kernel.load(address, lanes=2), "i32")

@@ -1,0 +1,1 @@
+"""Several heavy ops and reductions over one grid of loops, block by block."""

@@ -1,0 +1,220 @@
+"""How large the blocks of a blocked dispatch are: a pure function of shapes, machine and threads.
+
+A large block reads weights, and packs what it multiplies with, for many points at once; a small one keeps what lies between the units in the
+second-level cache and leaves enough blocks to share out. Every combination of a few sizes per loop is priced, the cheapest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.structured import StructuredOp, kind
+from fuseline.ir.dim import Dim, upper_bound
+from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.families.blocked.structure import HEAVY, Structure, starts_empty
+from fuseline.targets.cpu.families.blocked.tiles import Tile
+from fuseline.targets.cpu.families.blocked.units import Kept, most_kept
+from fuseline.targets.cpu.families.contraction.problem import estimated
+from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.isa.core_rates import (
+    FMA_PER_CYCLE,
+    L2_VECTORS_PER_CYCLE,
+    MEMORY_BYTES_PER_CYCLE,
+    SHARED_BYTES_PER_CYCLE,
+    SHARED_CACHE_BYTES,
+    SPILLED_BYTES_PER_CYCLE,
+)
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.target import Refusal
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
+"""Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors."""
+
+BLOCK_CYCLES = 3000
+"""What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
+
+SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
+"""What the values between units should take of a thread's scratch at a time; and at most, where no block is small enough for that: to store
+them beyond the second-level cache is still far better than to compute them anew."""
+
+STREAMED_SIZES = (64, 128, 256, 512)
+"""Points per block along a streamed loop."""
+
+MOST_COMBINATIONS = 512
+"""More are not all tried."""
+
+FEW = 16.0
+"""What a size known at run time is taken for beside its usual estimate: blocks should suit both."""
+
+RAGGED = 1.05
+"""What it costs that extents are only known at run time."""
+
+UNBALANCED = 0.1
+"""The share of a thread's work that may wait for the others with one block per thread, less with more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Volume:
+    """Elements that shrink with the block: `full` for the whole grid, and the loops of the grid that they depend on."""
+
+    full: float
+    axes: tuple[Node, ...]
+
+    def at(self, share: Mapping[Node, float]) -> float:
+        """How many there are in a block that takes these shares of the loops."""
+        return self.full * prod(share[axis] for axis in self.axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The tiles of the grid, outermost first, then that of the streamed loop; loops that a block takes in full have none.
+
+    `price` orders choices: bytes too many in scratch, then cycles.
+    """
+
+    tiles: dict[Node, Tile]
+    price: tuple[float, float]
+
+
+def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None) -> Choice | Refusal:
+    """The best tiles. `kept` are the values between units, `streamed` is a loop that runs inside, block by block."""
+    axes = (*structure.grid, streamed) if streamed is not None else structure.grid
+    extents = {axis: structure.axes.extents[axis] for axis in axes}
+    if any(extent == 0 for extent in extents.values()):
+        return Refusal("empty", "a loop never runs")
+    model = _Model(structure, axes, kept, machine, policy, streamed)
+    choices = [_candidates(extents[axis], axis in model.contiguous, machine) if axis != streamed else _streamed(extents[axis]) for axis in axes]
+    if not all(choices):
+        return Refusal("short", "the streamed loop is no longer than a block of it")
+
+    def price(sizes: tuple[int, ...]) -> tuple[float, float]:
+        return model.price(dict(zip(axes, sizes, strict=True)))
+
+    starts = [[*choices[:-1], [size]] for size in choices[-1]] if streamed is not None else [choices]
+    best = min((_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts), key=lambda sizes: (*price(sizes), sizes))
+    return Choice(_tiles(axes, extents, best), price(best))
+
+
+def _streamed(extent: Dim) -> list[int]:
+    """Sizes that leave more than one block."""
+    bound = upper_bound(extent)
+    return [size for size in STREAMED_SIZES if bound is None or size < bound]
+
+
+def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]], Any]) -> tuple[int, ...]:
+    """The best of all combinations, or, where they are many, what no change along one loop makes better."""
+    if prod(len(sizes) for sizes in choices) <= MOST_COMBINATIONS:
+        return min(product(*choices), key=price, default=())
+    best = tuple(sizes[-1] for sizes in choices)
+    for _ in rounds("the search for a block", most=prod(len(sizes) for sizes in choices)):
+        around = [(*best[:i], size, *best[i + 1 :]) for i, sizes in enumerate(choices) for size in sizes]
+        found = min(around, key=price)
+        if price(found) >= price(best):  # an equal one would lead back
+            break
+        best = found
+    return best
+
+
+def _tiles(grid: Sequence[Node], extents: Mapping[Node, Dim], sizes: Sequence[int]) -> dict[Node, Tile]:
+    tiles: dict[Node, Tile] = {}
+    for axis, size in zip(grid, sizes, strict=True):
+        extent, number = extents[axis], len(tiles)
+        bound = upper_bound(extent)
+        if bound is not None and size >= bound:
+            continue
+        whole = size == 1 or (isinstance(extent, int) and extent % size == 0)
+        tiles[axis] = Tile(extent, size, f"block_{number}", None if whole else f"extent_{number}")
+    return tiles
+
+
+def _candidates(extent: Dim, contiguous: bool, machine: Machine) -> list[int]:
+    bound = upper_bound(extent)
+    likely = min(estimated(extent), bound) if bound is not None else estimated(extent)
+    if contiguous:
+        step = 2 * machine.f32_lanes
+        found = {step * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
+    else:
+        found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
+    inside = sorted(size for size in found if bound is None or size < bound)
+    return [*inside, bound] if bound is not None and bound <= 4096 else inside or [1]
+
+
+class _Model:
+    """Prices a block."""
+
+    def __init__(
+        self, structure: Structure, grid: Sequence[Node], kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None
+    ) -> None:
+        self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
+        self.streamed = streamed
+        self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
+        self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
+        few = {axis: FEW for axis, extent in self.ragged.items() if not isinstance(extent, int) and axis != streamed}
+        self.few = {axis: min(few.get(axis, extent), extent) for axis, extent in self.extents.items()}
+        self.fewer = prod(self.few[axis] / self.extents[axis] for axis in grid)
+        self.kept = kept
+        self.kept_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in kept]
+        self.work: list[_Volume] = []
+        self.read: list[tuple[_Volume, int]] = []
+        self.contiguous: set[Node] = set()
+        for op in structure.placed:
+            self._add(StructuredOp(op))
+
+    def _of_value(self, value: SSAValue) -> _Volume:
+        return self._volume([axis for axis in self.structure.axes.of_value(value) if axis is not None], self.structure.view.shapes.dims(value))
+
+    def _volume(self, axes: Sequence[Node], dims: Sequence[Dim]) -> _Volume:
+        return _Volume(float(prod(estimated(size) for size in dims)), tuple(axis for axis in self.grid if axis in axes))
+
+    def _add(self, op: StructuredOp) -> None:
+        structure, loops = self.structure, self.structure.axes.of_op(op.op)
+        heavy = kind(op.op) in HEAVY
+        if heavy:
+            self.contiguous.update([axis for axis in structure.axes.of_value(op.op.results[0]) if axis is not None][-1:])
+        cost = 1.0 if heavy else 4.0
+        work = self._volume([axis for axis in loops if axis is not None], op.loops(structure.view.shapes))
+        self.work.append(_Volume(work.full * cost, work.axes))
+        for value, map_ in zip(op.inputs, op.input_maps, strict=True):
+            if not structure.is_inside(value) and not starts_empty(value):
+                axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
+                self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+
+    def price(self, sizes: Mapping[Node, int]) -> tuple[float, float]:
+        """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly (cycles)."""
+        full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
+        held = [0 if one.stored else volume.at(full) * size for one, (volume, size) in zip(self.kept, self.kept_volumes, strict=True)]
+        over = max(0.0, most_kept(self.kept, held) - SCRATCH_BYTES)
+        return over, self._cycles(sizes, self.extents) + (self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0)
+
+    def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
+        """The cost where the loops of the grid have these extents."""
+        share = {axis: min(size, extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
+        blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis != self.streamed)
+        steps = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis == self.streamed)
+        moved = [volume.at(share) * size for volume, size in self.kept_volumes]
+        peak = most_kept(self.kept, moved)
+        far = sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0  # least recently used goes first: what does not fit is gone as a whole
+        block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
+        block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
+        block += 2 * sum(moved) / (L2_VECTORS_PER_CYCLE * self.machine.vector_bytes) + 2 * far / SPILLED_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
+        rounds = -(-blocks // self.threads)
+        return rounds * steps * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
+
+    def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
+        """What it takes to read an operand of a block: from memory where all of it does not stay in the shared cache."""
+        near = volume.full * size <= SHARED_CACHE_BYTES
+        return volume.at(share) * size / (SHARED_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
+
+    def _is_ragged(self, axis: Node, size: int) -> bool:
+        extent = self.ragged[axis]
+        return size > 1 and not (isinstance(extent, int) and extent % size == 0)

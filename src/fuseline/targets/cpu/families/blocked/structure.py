@@ -1,0 +1,163 @@
+"""What a blocked dispatch is made of: the ops that are computed, those read in place, and the loops that all computed ones share.
+
+*Placed* ops are computed block by block: every reduction, and everything elementwise that depends on one. *Moved* values are rearrangements of
+placed ones (reshapes, transposes, slices): whoever reads them reads through them. The rest depends on arguments only and is read in place.
+
+An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in step. A **streamed** axis
+is met block by block inside the block: some ops reduce along it, over values that go from one of its blocks to the next (`streaming.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import linalg, tensor
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind, splat_value, tensor_operands
+from fuseline.dispatch.result_places import unreshaped
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.iteration import Axes, Node
+
+HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
+"""What a dispatch is built around; mirrors the fusion graph's."""
+
+_REARRANGING = (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The parts of a dispatch. `placed` are in order; `moved` are the ops that only rearrange what placed ones make.
+
+    `carried` are uninitialised tensors that a block finds filled by the one before it.
+    """
+
+    view: DispatchView
+    axes: Axes
+    placed: tuple[linalg.ops.GenericOp, ...]
+    moved: frozenset[Operation]
+    carried: frozenset[SSAValue] = frozenset()
+
+    @cached_property
+    def grid(self) -> tuple[Node, ...]:
+        """The shared loops, in the order of the last op that has all of them."""
+        common: set[Node] | None = None
+        for op in self.placed:
+            mine = self.parallel(op)
+            common = mine if common is None else common & mine
+        shared = (common or set[Node]()) - self._forbidden()
+        order = [axis for axis in self.axes.of_value(self.placed[-1].results[0]) if axis is not None] if self.placed else []
+        return tuple(axis for axis in order if axis in shared)
+
+    @cached_property
+    def returned(self) -> frozenset[SSAValue]:
+        """The values that leave the dispatch, reshapes looked through."""
+        return frozenset(unreshaped(result) for result in self.view.results)
+
+    def parallel(self, op: linalg.ops.GenericOp) -> set[Node]:
+        """The axes of the parallel loops of a placed op."""
+        loops = self.axes.of_op(op)
+        return {axis for loop in StructuredOp(op).parallel if (axis := loops[loop]) is not None}
+
+    def is_inside(self, value: SSAValue) -> bool:
+        """Whether a value is computed block by block, or is a rearrangement of such values."""
+        return isinstance(value, OpResult) and (value in self.carried or value.op in self.moved or value.op in self.placed)
+
+    def heavy(self, op: Operation) -> bool:
+        """Whether a placed op is one that a dispatch is built around."""
+        return kind(op) in HEAVY
+
+    def meets(self, op: linalg.ops.GenericOp, axis: Node) -> bool:
+        """Whether a placed op has a loop along `axis`."""
+        return axis in self.axes.of_op(op)
+
+    # what keeps an axis out of the grid ----------------------------------------------------------------------------------------------
+
+    def _forbidden(self) -> set[Node]:
+        return self.unordered() | {
+            axis for op in self.placed for loop in StructuredOp(op).reduction if (axis := self.axes.of_op(op)[loop]) is not None
+        }
+
+    def unordered(self) -> set[Node]:
+        """The axes along which a block of what is read is not all that a block of what is made needs."""
+        found: set[Node] = set()
+        for op in self.placed:
+            structured, loops = StructuredOp(op), self.axes.of_op(op)
+            found.update(axis for axis in loops if axis is not None and loops.count(axis) > 1)
+            found.update(loops[loop] for loop in _non_linear(structured) if loops[loop] is not None)  # pyright: ignore[reportArgumentType]
+            found.update(self._out_of_step(op))
+        for op in self.moved:
+            found.update(self._regrouped(op))
+        return found
+
+    def _out_of_step(self, op: linalg.ops.GenericOp) -> Iterator[Node]:
+        """Axes of values that the op reads along a loop of another axis."""
+        structured, loops = StructuredOp(op), self.axes.of_op(op)
+        for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
+            if self.is_inside(value):
+                for axis, expr in zip(self.axes.of_value(value), map_.results, strict=True):
+                    if axis is not None and not (isinstance(expr, AffineDimExpr) and loops[expr.position] == axis):
+                        yield axis
+        for value in captured_tensors(op):
+            if self.is_inside(value):
+                yield from (axis for axis in self.axes.of_value(value) if axis is not None)
+
+    def _regrouped(self, op: Operation) -> Iterator[Node]:
+        """Axes that do not pass through a rearrangement as they are."""
+        if is_generic(op):
+            yield from self._out_of_step(op)
+            return
+        made = self.axes.of_value(op.results[0])
+        kept = {(source, axis): made[result] for source, axis, result in plain_pairs(op, self.view.shapes)}
+        for source in tensor_operands(op):
+            if self.is_inside(source):
+                axes = self.axes.of_value(source)
+                yield from (axis for i, axis in enumerate(axes) if axis is not None and kept.get((source, i)) != axis)
+
+
+def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset()) -> Structure:
+    """The parts of a dispatch; `carried` are its values that blocks fill for each other."""
+    results = {unreshaped(result) for result in view.results}
+    placed: list[linalg.ops.GenericOp] = []
+    moved: set[Operation] = set()
+    for op in view.members:
+        depends = any(isinstance(v, OpResult) and (v in carried or v.op in moved or v.op in placed) for v in tensor_operands(op))
+        if is_generic(op) and (StructuredOp(op).reduction or (_computes(op, results) and (depends or results & set(op.results)))):
+            placed.append(op)
+        elif depends:
+            moved.add(op)
+    moved = _read_by(placed, moved)
+    inside = carried.union(result for op in (*placed, *moved) for result in op.results)
+    return Structure(view, Axes(view, inside.__contains__), tuple(placed), frozenset(moved), carried)
+
+
+def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:
+    """Whether an op must be computed somewhere: readers cannot see through it, or it is a result."""
+    return kind(op) not in _REARRANGING or bool(results & set(op.results))
+
+
+def _read_by(placed: Sequence[Operation], moved: set[Operation]) -> set[Operation]:
+    """The rearranging ops that computed ones read through; others only say how a result is returned."""
+    found: set[Operation] = set()
+    pending: list[Operation] = list(placed)
+    while pending:
+        for value in tensor_operands(pending.pop()):
+            if isinstance(value, OpResult) and value.op in moved and value.op not in found:
+                found.add(value.op)
+                pending.append(value.op)
+    return found
+
+
+def _non_linear(structured: StructuredOp) -> Iterable[int]:
+    """The loops in a coordinate that is not a sum of multiples of loops."""
+    return {loop for map_ in structured.maps for expr in map_.results if linear_terms(expr) is None for loop in dims_of(expr)}
+
+
+def starts_empty(value: SSAValue) -> bool:
+    """Whether a tensor holds nothing of interest, or one number throughout: a new one of another size does as well."""
+    return splat_value(value) is not None or (isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp))

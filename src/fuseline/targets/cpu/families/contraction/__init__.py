@@ -1,0 +1,1 @@
+"""Contractions and convolutions in register tiles."""

@@ -1,0 +1,49 @@
+"""The operands of a dispatch's root as parts of its bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.analysis.cut_points import cut_points, stored_strides
+from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segments
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import Dim
+
+__all__ = ["Bound", "LinearAccess", "access_segments", "contiguous_reads", "linear_access", "loop_pieces", "plain_access"]
+
+MOST_PIECES = 32
+"""Pieces of a loop that are worth code of their own: a dispatch binds no more buffers than that."""
+
+
+def access_segments(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> tuple[Segment, ...]:
+    """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are computed."""
+    return segments(view.shapes, value, map_, extents, _is_binding) or ()
+
+
+def linear_access(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> LinearAccess | None:
+    """The one access, linear in the loops, behind all elements; None where there is none."""
+    return plain_access(access_segments(view, value, map_, extents))
+
+
+def plain_access(found: Sequence[Segment]) -> LinearAccess | None:
+    """The access of an only segment without quotients."""
+    return found[0].access if len(found) == 1 and not found[0].access.quotients else None
+
+
+def loop_pieces(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], *, step: int = 1) -> tuple[int, ...]:
+    """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not too many."""
+    cuts = cut_points(view.shapes, value, map_, loop, extents, _is_binding)
+    return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
+
+
+def contiguous_reads(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim]) -> int:
+    """How many of the tensors that `value` is made of are walked element by element by `loop`."""
+    return stored_strides(view.shapes, value, map_, loop, extents, _is_binding).count(1)
+
+
+def _is_binding(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

@@ -1,0 +1,41 @@
+"""Convolutions: direct, over any number of spatial dimensions, with stride, dilation, groups, and padding read in place.
+
+    out[batch, pixel, channel] += image[batch, pixel * stride + window * dilation - low, input channel] * filter[window, input channel, channel]
+
+The same register tiles as a contraction: rows are neighbouring output pixels of a line, columns output channels, the reduction runs over the
+window and the input channels. Pixels in the padding are read from a page of pad values; window rows in the padding are left out.
+"""
+
+from __future__ import annotations
+
+from fuseline.analysis.structured import Kind, is_projected_permutation, kind
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+
+
+class ConvolutionFamily(Family):
+    """Takes every f32 or f64 convolution with output channels of its own, in any memory order of its operands."""
+
+    name = "convolution"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root convolves."""
+        root = view.root_view
+        if root is None or kind(root.op) is not Kind.CONVOLUTION:
+            return Refusal("not-a-convolution", "the root is no convolution")
+        image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
+        problem = multiply_add_problem(view, image=image)
+        return problem if isinstance(problem, Refusal) else plan_contraction(problem, machine)
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ContractionPlan)
+        ContractionKernel(plan, kernel).emit()
+
+
+EXPORT = ConvolutionFamily

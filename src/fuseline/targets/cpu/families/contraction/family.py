@@ -1,0 +1,36 @@
+"""Contractions: matrix products of any orientation, batched, with prologues and epilogues, in register tiles.
+
+out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n, k may be several loops, in any order
+"""
+
+from __future__ import annotations
+
+from fuseline.analysis.structured import Kind, kind
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+
+
+class ContractionFamily(Family):
+    """Takes every f32 or f64 contraction with a row or column loop; epilogues follow the result point by point."""
+
+    name = "contraction"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root contracts."""
+        if view.root is None or kind(view.root) is not Kind.CONTRACTION:
+            return Refusal("not-a-contraction", "the root is no contraction")
+        problem = multiply_add_problem(view)
+        return problem if isinstance(problem, Refusal) else plan_contraction(problem, machine)
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ContractionPlan)
+        ContractionKernel(plan, kernel).emit()
+
+
+EXPORT = ContractionFamily

@@ -1,0 +1,357 @@
+"""What is decided about a multiply-add root before a kernel is built: tile, blocks, and how each operand is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.operand_access import Bound
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
+from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
+from fuseline.targets.cpu.families.contraction.prefetch import Prefetch, choose_prefetch, row_tiles
+from fuseline.targets.cpu.families.contraction.problem import (
+    Axis,
+    ConstantPart,
+    LhsMode,
+    Operand,
+    Problem,
+    RhsMode,
+    RowSegment,
+    constant_part,
+    estimated,
+)
+from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.tiles import MAX_ROWS, BlockProblem, Blocks, RowSplit, Tile, cached_rows, choose_blocks, choose_tile, split_rows
+from fuseline.targets.target import Refusal
+
+PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
+"""Bytes of scratch that a panel of columns and a block of rows may take: together within 256 KiB, half a second-level cache."""
+
+PAGE_LIMIT = 16 * 1024
+"""Elements of the page of pad values; a reach beyond it is packed instead."""
+
+STAGED_EPILOGUE = 24
+"""Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator) to have its code once."""
+
+STAGED_STEPS = 512
+"""Reduction steps from which on the detour is no part of the time worth measuring (0.5 %), and code half the size compiles twice as fast."""
+
+_EPILOGUE_COST: dict[type[Operation], int] = {math.ErfOp: 24, math.ExpOp: 16, math.TanhOp: 20, math.LogOp: 20, arith.DivfOp: 4}
+
+PACKING_REUSE = 4
+"""A runtime operand that could be read in place is packed when this many row tiles of a workgroup read each panel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractionPlan(Plan):
+    """A problem with its tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
+
+    `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
+    """
+
+    problem: Problem
+    tile: Tile
+    lanes: int
+    blocks: Blocks
+    lhs_mode: LhsMode
+    rhs_mode: RhsMode
+    pairs: bool
+    packed: PackedColumns | None
+    constant: ConstantPart | None
+    page_elements: int
+    page_steps: int
+    prefetch: Prefetch
+    paths: tuple[ResultPath, ...]
+    outer: tuple[Axis, ...]
+    lines: Axis | None
+    tiled: Axis | None
+
+    @property
+    def stages(self) -> bool:
+        """Whether a tile's accumulators go through scratch to an epilogue written once, rather than once per accumulator."""
+        epilogue = sum(_EPILOGUE_COST.get(type(op), 1) for member in self.view.members if member is not self.problem.root.op for op in member.walk())
+        return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.problem.steps) >= STAGED_STEPS)
+
+    @property
+    def width(self) -> int:
+        """Columns per panel."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def run(self) -> int:
+        """Elements that a vector of a panel holds: its columns, or pairs of them."""
+        return self.lanes * 2 if self.pairs else self.lanes
+
+    @property
+    def split(self) -> RowSplit | None:
+        """The tiles along the tiled axis; None where its extent is only known at run time."""
+        extent = self.tiled.extent if self.tiled is not None else 1
+        return split_rows(extent, self.tile.rows) if isinstance(extent, int) else None
+
+    @property
+    def tile_count(self) -> Dim:
+        """Tiles along the tiled axis."""
+        split = self.split
+        if split is not None:
+            return split.count
+        assert self.tiled is not None
+        return d.ceil_div(self.tiled.extent, self.tile.rows)
+
+    @property
+    def panel_count(self) -> Dim:
+        """Panels of columns."""
+        return d.ceil_div(self.problem.column.extent, self.width)
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid of workgroups, slowest first: outer axes, then line, tile and panel blocks (panels first if columns are outer)."""
+        lines = d.ceil_div(self.lines.extent, self.blocks.lines) if self.lines is not None else 1
+        tiles = d.ceil_div(self.tile_count, self.blocks.tiles)
+        panels = d.ceil_div(self.panel_count, self.blocks.panels)
+        inner = (panels, lines, tiles) if self.blocks.columns_outer else (lines, tiles, panels)
+        return (*(axis.extent for axis in self.outer), *inner)
+
+
+def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
+    """The plan for a problem, or why its results cannot be written. `tile` stands in for the chosen one, to measure others."""
+    view = problem.view
+    if unsupported_members(view, problem.root.op):
+        return Refusal("second-reduction", "an op reduces beside the root")
+    paths = result_paths(view)
+    if isinstance(paths, Refusal):
+        return paths
+    lanes = machine.lanes(problem.dtype)
+    tile, rhs_mode = _column_choice(problem, tile or _tile(problem, lanes, machine), lanes)
+    page = page_elements(problem)
+    lhs_mode = _lhs_mode(problem, tile, page)
+    pairs = takes_pairs(problem, lhs_mode, rhs_mode)
+    blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
+    plan = ContractionPlan(
+        view=view,
+        workgroups=0,
+        problem=problem,
+        tile=tile,
+        lanes=lanes,
+        blocks=blocks,
+        lhs_mode=lhs_mode,
+        rhs_mode=rhs_mode,
+        pairs=pairs,
+        packed=_packed(problem, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
+        constant=constant_part(view, problem.rhs) if rhs_mode == "constant" else None,
+        page_elements=page or 0,
+        page_steps=_page_steps(problem),
+        prefetch=choose_prefetch(problem, tile, blocks, rhs_mode, machine),
+        paths=tuple(paths),
+        outer=(*problem.outer, *problem.rows[:-2]),
+        lines=problem.rows[-2] if len(problem.rows) > 1 else None,
+        tiled=problem.rows[-1] if problem.rows else None,
+    )
+    return _finished(plan)
+
+
+def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
+    rows, columns = problem.rows[-1].extent if problem.rows else 1, problem.column.extent
+    known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
+    temporaries = 2 if problem.narrow else 1  # a broadcast; products on their way to the accumulators
+    return choose_tile(known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine), temporaries=temporaries)
+
+
+def _most_rows(problem: Problem, machine: Machine) -> int:
+    """How many rows of a tile the first-level cache keeps apart."""
+    strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
+    return min((cached_rows(stride * BYTES[problem.elements[0]], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
+
+
+def _finished(plan: ContractionPlan) -> ContractionPlan:
+    layouts = {}
+    if plan.packed is not None and plan.constant is not None:
+        layouts = {plan.view.tensors.index(plan.constant.argument): plan.packed.layout}
+    blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
+    notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": _lhs_note(plan), "rhs": plan.rhs_mode}
+    return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
+
+
+def _lhs_note(plan: ContractionPlan) -> str:
+    return "segments" if plan.lhs_mode == "linear" and len(plan.problem.segments) > 1 else plan.lhs_mode
+
+
+def unsupported_members(view: DispatchView, root: Operation) -> bool:
+    """Whether a second op reduces: it would be computed anew for every element that asks for it."""
+    members = [(op, view.structured(op)) for op in view.members if op is not root]
+    return any(structured is not None and bool(structured.reduction) for _, structured in members)
+
+
+# operands ------------------------------------------------------------------------------------------------------------------------------
+
+
+def page_elements(problem: Problem) -> int | None:
+    """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen per tile."""
+    reaches = [_page_of(problem, segment) for segment in problem.segments]
+    known = [reach for reach in reaches if reach is not None]
+    return max(known) if known and len(known) == len(reaches) and max(known) <= PAGE_LIMIT else None
+
+
+def _page_of(problem: Problem, segment: RowSegment) -> int | None:
+    rounds = [_level(segment, q.numerator) for q in segment.access.quotients]
+    if any(level is None or 0 < len(segment.reduction) == level for level in rounds):
+        return None
+    reach = 0
+    for bound in segment.access.bounds:
+        level = _level(segment, bound.coordinate)
+        if level and _clips(problem, segment, bound):
+            continue
+        inner = segment.reduction[level:] if level is not None else None
+        steps = [_reach(segment, axis) for axis in inner] if inner is not None else [None]
+        if None in steps or level is None or any(later is not None and later > level for later in rounds):
+            return None
+        reach = max(reach, 1 + sum(step for step in steps if step is not None))
+    return reach
+
+
+def _clips(problem: Problem, segment: RowSegment, bound: Bound) -> bool:
+    """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds nothing."""
+    tiled = problem.rows[-1].inner if problem.rows else None
+    return segment.access.pad == 0 and tiled not in bound.coordinate.terms
+
+
+def _page_steps(problem: Problem) -> int:
+    """The reduction steps that follow an edge check of a tile's rows: the fewest of a segment, on average over the segments."""
+    tiled = problem.rows[-1].inner if problem.rows else None
+    steps: list[int] = []
+    for segment in problem.segments:
+        levels = [_level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms]
+        found = [estimated(d.product(axis.extent for axis in segment.reduction[level:])) for level in levels if level is not None]
+        steps += [min(found)] if found else []
+    return sum(steps) // len(steps) if steps else PAGE_LIMIT
+
+
+def _level(segment: RowSegment, form: Linear) -> int | None:
+    """The level of the reduction nest at which a coordinate is known (one past its own axis); None where it never is."""
+    mine = [i for i, axis in enumerate(segment.reduction) if any(loop in form.terms for loop in axis.loops)]
+    if len(mine) > 1:
+        return None
+    for i in mine:
+        coefficient = form.terms[segment.reduction[i].inner]
+        if not isinstance(coefficient, int) or coefficient <= 0 or len(segment.reduction[i].loops) > 1:
+            return None
+    return mine[0] + 1 if mine else 0
+
+
+def _reach(segment: RowSegment, axis: Axis) -> int | None:
+    stride, extent = segment.operand.stride(axis), axis.extent
+    return stride * (extent - 1) if isinstance(stride, int) and isinstance(extent, int) and stride >= 0 else None
+
+
+def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
+    linear = page is not None and reads_as_stored(problem)
+    if linear and not walks_across(problem):
+        return "linear"
+    steps = problem.steps
+    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.elements[0]] <= ROWS_LIMIT
+    return "packed" if fits else "linear" if linear else "pulled"
+
+
+def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
+    """How columns are read, and the tile, narrowed where a panel of it would not fit the scratch."""
+    narrowed = _constant_tile(problem, tile, lanes)
+    if narrowed is not None:
+        return narrowed, "constant"
+    access = problem.rhs.access
+    in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
+    if in_place and row_tiles(problem, tile) < PACKING_REUSE:
+        return tile, "direct"
+    panel = _panel_bytes(problem, lanes)
+    vectors = tile.vectors
+    while panel is not None and vectors > 1 and vectors * panel > PANEL_LIMIT:
+        vectors //= 2
+    if panel is not None and vectors * panel <= PANEL_LIMIT:
+        return Tile(tile.rows, vectors), "packed"
+    return tile, "direct" if in_place else "pulled"
+
+
+def _constant_tile(problem: Problem, tile: Tile, lanes: int) -> Tile | None:
+    """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where they cannot be packed."""
+    part = constant_part(problem.view, problem.rhs)
+    if part is None or any(axis.inner in part.starts for axis in problem.reduction):
+        return None
+    start = part.starts.get(problem.column.inner, 0)
+    for vectors in range(tile.vectors, 0, -1):
+        if d.mul(d.floor_div(start, vectors * lanes), vectors * lanes) == start:
+            return Tile(tile.rows, vectors)
+    return None
+
+
+def _panel_bytes(problem: Problem, lanes: int) -> int | None:
+    """Bytes of a panel of one vector; None where its size is only known at run time."""
+    rest = d.product(axis.extent for axis in problem.reduction[:-1])
+    last = problem.reduction[-1].extent if problem.reduction else 1
+    if not isinstance(rest, int) or not isinstance(last, int):
+        return None
+    run = 2 * lanes if problem.narrow else lanes
+    return rest * -(-last // run) * run * lanes * BYTES[problem.elements[0]]
+
+
+def _packed(problem: Problem, width: int, pairs: bool) -> PackedColumns:
+    operand: Operand = problem.rhs
+    part = constant_part(problem.view, operand)
+    assert part is not None
+    shape = [size for size in problem.view.shapes.dims(part.argument) if isinstance(size, int)]
+    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
+    outer = [loop for axis in problem.outer for loop in axis.loops]
+    outer += [loop for loop in part.starts if loop not in (*outer, problem.column.inner)]
+    reduction = [loop for axis in problem.reduction for loop in axis.loops]
+    return packed_columns(shape, loops, problem.column.inner, outer, reduction, width, pairs=pairs)
+
+
+# blocks --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine) -> Blocks:
+    lhs_size, rhs_size = (BYTES[element] for element in problem.elements)
+    lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
+    row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
+    outer = 1
+    for axis in (*problem.outer, *problem.rows[:-2]):  # a batch known at run time may be 1, and must be shared out even then
+        outer *= axis.extent if isinstance(axis.extent, int) else 1
+    steps, columns = estimated(problem.steps), estimated(problem.column.extent)
+    tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
+    blocks = choose_blocks(
+        BlockProblem(
+            outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
+            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * lhs_size, rhs_bytes=columns * steps * rhs_size,
+            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=problem.view.serial,
+        ),
+        machine,
+    )  # fmt: skip
+    return _within_scratch(blocks, tile, steps * lhs_size) if modes[0] == "packed" else blocks
+
+
+def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
+    """Elements of the left operand behind `rows` rows: overlapping windows count once."""
+    total = 0
+    for source in {segment.access.source for segment in problem.segments}:
+        total += estimated(d.product(problem.view.shapes.dims(source)))
+    return min(rows * steps, total or rows * steps)
+
+
+def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
+    """Fewer rows per workgroup, so that a packed block of them fits its scratch; blocks as equal as can be."""
+    rows = max(1, ROWS_LIMIT // row_bytes)
+    tiles = _shared_out(blocks.tiles, rows // tile.rows)
+    lines = _shared_out(blocks.lines, rows // (tiles * tile.rows))
+    return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)
+
+
+def _shared_out(count: int, most: int) -> int:
+    """The size of equal parts of `count`, of at most `most` each (and at least 1)."""
+    return -(-count // -(-count // max(1, most)))

@@ -1,0 +1,338 @@
+"""A root that multiplies and adds, seen as rows times columns: contractions and convolutions alike.
+
+    out[outer, rows, column] += lhs[outer, rows, reduction] * rhs[outer, column, reduction]
+
+`column` is the loop that runs along vector lanes; `lhs` is broadcast element by element, `rhs` is read in vectors. For a convolution `lhs`
+is the image (its rows are pixels, its reduction window and channels) and `rhs` the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xdsl.dialects import tensor
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
+from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
+from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.ir.costs import ASSUMED_SIZE
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
+from fuseline.targets.target import Refusal
+
+RhsMode = Literal["constant", "direct", "packed", "pulled"]
+"""How columns are read: packed at compile time, from the binding, packed into scratch per panel, or evaluated in the reduction itself."""
+
+LhsMode = Literal["linear", "packed", "pulled"]
+"""How row elements are read: from the binding, from scratch packed per workgroup, or evaluated in the reduction itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop of the kernel: a loop of the root, or several neighbours that are one in memory (`loops` and `sizes` outermost first)."""
+
+    loops: tuple[int, ...]
+    sizes: tuple[Dim, ...]
+
+    @property
+    def extent(self) -> Dim:
+        """How far it runs."""
+        return d.product(self.sizes)
+
+    @property
+    def inner(self) -> int:
+        """The root's loop whose step is this axis' step."""
+        return self.loops[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of the root: the value, its map, and how it lies in a binding (None where it is computed)."""
+
+    value: SSAValue
+    map: AffineMap
+    access: LinearAccess | None
+
+    def stride(self, axis: Axis) -> Dim:
+        """Elements between two steps of `axis`, quotients aside; only for an operand with an access."""
+        assert self.access is not None
+        return self.access.stride(axis.inner)
+
+    def rounds(self, axis: Axis) -> bool:
+        """Whether addresses move in steps along `axis`: such a loop had better be an outer one."""
+        return self.access is not None and self.access.rounds(axis.inner)
+
+    def step(self, axis: Axis) -> float:
+        """About how far apart in memory two steps of `axis` are, in elements."""
+        assert self.access is not None
+        return self.access.step(axis.inner, estimated)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Where it is padded."""
+        return self.access.bounds if self.access is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowSegment:
+    """A part of the reduction whose row elements lie in one binding.
+
+    `operand` is how they are read, `reduction` the axes, that of `loop` cut short: it counts from `start`. `loop` None: the whole reduction.
+    """
+
+    operand: Operand
+    reduction: tuple[Axis, ...]
+    extents: tuple[Dim, ...]
+    loop: int | None = None
+    start: Dim = 0
+
+    @property
+    def access(self) -> LinearAccess:
+        """Where the elements lie."""
+        assert self.operand.access is not None
+        return self.operand.access
+
+    def first(self, axis: Axis) -> Dim:
+        """Where the segment begins along an axis of the reduction."""
+        return self.start if axis.inner == self.loop else 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is read; none: it is computed.
+
+    `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or narrow integers, whose
+    products are added up in pairs; or floats and integers of 8 bits, which become floats on the way.
+    """
+
+    view: DispatchView
+    root: StructuredOp
+    dtype: str
+    elements: tuple[str, str]
+    extents: tuple[Dim, ...]
+    lhs: Operand
+    rhs: Operand
+    outer: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    column: Axis
+    reduction: tuple[Axis, ...]
+    segments: tuple[RowSegment, ...]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether narrow integers are multiplied."""
+        return self.dtype == "i32"
+
+    @property
+    def steps(self) -> Dim:
+        """The length of the whole reduction."""
+        return d.product(axis.extent for axis in self.reduction)
+
+    @property
+    def flops(self) -> Dim:
+        """Multiplications and additions of the root."""
+        return d.mul(2, d.product(self.extents))
+
+
+NARROW_COLUMNS = 4
+"""Up to so many columns would leave most lanes idle: turning the other operand in scratch costs less."""
+
+WIDE_ROWS = 32
+"""From so many rows on."""
+
+
+def estimated(dim: Dim) -> int:
+    """`dim` with every unknown size taken as `ASSUMED_SIZE`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
+    return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
+
+
+def _typical(symbol: d.Symbol) -> int:
+    return max(symbol.lo, min(ASSUMED_SIZE, symbol.hi if symbol.hi is not None else ASSUMED_SIZE))
+
+
+def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:
+    """The root of `view` as a problem; `image` is the input that a convolution slides over, None for a contraction."""
+    root = view.root_view
+    sides = multiply_add_operands(root.op) if root is not None else None
+    if root is None or sides is None:
+        return Refusal("not-multiply-add", "the root does not multiply and add")
+    dtype = dtype_of(root.op.results[0].type)
+    mixed = multiplies_narrow(root.op) or widens_weights(root.op)
+    if not mixed and (dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs)):
+        return Refusal("element-type", "the register tiles are for f32 and f64 throughout, and for signed integers of up to 16 bits added up in 32")
+    if not all(isinstance(expr, AffineDimExpr) for expr in root.output_maps[0].results if not _is_zero(expr)):
+        return Refusal("output-map", "the result is not indexed by plain loops")
+    roles = _roles(root, *sides)
+    if isinstance(roles, Refusal):
+        return roles
+    extents = root.loops(view.shapes)
+    if any(extent == 0 for extent in extents):
+        return Refusal("empty", "a loop never runs")
+    column, swap = _column(root, roles, extents, image is not None and image != sides[0])
+    if column is None:
+        return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")
+    lhs, rhs = (sides[1], sides[0]) if swap else sides
+    return _problem(view, root, (dtype, extents), (lhs, rhs), roles.swapped() if swap else roles, column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    batch: tuple[int, ...]
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+
+    def swapped(self) -> _Roles:
+        return replace(self, m=self.n, n=self.m)
+
+
+_ROLE = {(True, True, True): "batch", (True, False, True): "m", (False, True, True): "n", (True, True, False): "k"}
+
+
+def _roles(root: StructuredOp, lhs: int, rhs: int) -> _Roles | Refusal:
+    a, b, c = used_dims(root.input_maps[lhs]), used_dims(root.input_maps[rhs]), used_dims(root.output_maps[0])
+    found: dict[str, list[int]] = {"batch": [], "m": [], "n": [], "k": []}
+    for loop in range(root.rank):
+        role = _ROLE.get((loop in a, loop in b, loop in c))
+        if role is None:
+            return Refusal("loop-role", f"loop {loop} is neither batch, row, column nor reduction")
+        found[role].append(loop)
+    return _Roles(*(tuple(found[name]) for name in ("batch", "m", "n", "k")))
+
+
+def _is_zero(expr: object) -> bool:
+    return getattr(expr, "value", None) == 0
+
+
+def _column(root: StructuredOp, roles: _Roles, extents: Sequence[Dim], image_is_rhs: bool) -> tuple[int | None, bool]:
+    """The loop for the lanes, and whether the sides must be swapped for it to be a column. A convolution keeps its image on the left."""
+    windowed = [not is_projected_permutation(map_) for map_ in root.input_maps]
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    if any(windowed):
+        own = roles.m if image_is_rhs else roles.n
+        return _last(written, own, extents), image_is_rhs
+    innermost = next((loop for loop in reversed(written) if extents[loop] != 1), None)
+    if innermost in roles.m and not any(_is_narrow(extents[innermost], extents[loop]) for loop in roles.n):
+        return innermost, True
+    column, other = _last(written, roles.n, extents), _last(written, roles.m, extents)
+    if column is None or (other is not None and _is_narrow(extents[column], extents[other])):
+        return other, True
+    return column, False
+
+
+def _is_narrow(columns: Dim, rows: Dim) -> bool:
+    """Whether so few columns face so many rows that the rows had better run along the lanes."""
+    if columns == 1:
+        return rows != 1
+    return isinstance(columns, int) and columns <= NARROW_COLUMNS and (not isinstance(rows, int) or rows >= WIDE_ROWS)
+
+
+def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) -> int | None:
+    """The loop of `own` written innermost, one that runs more than once if there is one."""
+    found = [loop for loop in written if loop in own]
+    moving = [loop for loop in found if extents[loop] != 1]
+    return (moving or found or [None])[-1]
+
+
+def _problem(
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], sides: tuple[int, int], roles: _Roles, column: int
+) -> Problem:
+    dtype, extents = types
+    lhs, rhs = (root.inputs[side] for side in sides)
+    lhs_map, rhs_map = (root.input_maps[side] for side in sides)
+    found = access_segments(view, lhs, lhs_map, extents)
+    parts = [Operand(lhs, lhs_map, segment.access) for segment in found]
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
+    moving = [loop for loop in written if extents[loop] != 1]
+    outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
+    rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
+    reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
+    if parts:
+        reduction.sort(key=lambda axis: (not any(part.rounds(axis) for part in parts), -parts[0].step(axis)))
+    return Problem(
+        view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
+        Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows), axes[column], tuple(reduction),
+        _row_segments(found, parts, reduction, extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (),
+    )  # fmt: skip
+
+
+def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:
+    """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once. Columns may be narrow."""
+    return ("i16" if dtype == "i32" else dtype), dtype_of(rhs.type)
+
+
+def _row_segments(found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]) -> tuple[RowSegment, ...]:
+    out: list[RowSegment] = []
+    for segment, part in zip(found, parts, strict=True):
+        cut = tuple(Axis(axis.loops, (segment.size,)) if axis.inner == segment.loop else axis for axis in reduction)
+        inner = tuple(segment.size if loop == segment.loop else extent for loop, extent in enumerate(extents))
+        out.append(RowSegment(part, cut, inner, segment.loop, segment.start))
+    return tuple(out)
+
+
+def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
+    """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the inner one."""
+    out: list[Axis] = []
+    for axis in axes:
+        if out and operands and all(_joins(out[-1], axis, operand) for operand in operands):
+            out[-1] = Axis(out[-1].loops + axis.loops, out[-1].sizes + axis.sizes)
+        else:
+            out.append(axis)
+    return out
+
+
+def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
+    if operand.access is None or _bounded(outer, operand) or _bounded(inner, operand):
+        return False
+    return operand.stride(outer) == d.mul(operand.stride(inner), inner.extent)
+
+
+def _bounded(axis: Axis, operand: Operand) -> bool:
+    rounded = [q.numerator for q in operand.access.quotients] if operand.access is not None else []
+    return any(loop in form.terms for form in (*(bound.coordinate for bound in operand.bounds), *rounded) for loop in axis.loops)
+
+
+def is_packable_constant(view: DispatchView, operand: Operand) -> bool:
+    """Whether the operand is a constant argument, read nowhere else, whose bytes may be laid out at compile time."""
+    value = operand.value
+    return (
+        isinstance(value, BlockArgument)
+        and view.is_constant(value)
+        and len(list(value.uses)) == 1
+        and is_projected_permutation(operand.map)
+        and all(isinstance(size, int) for size in view.shapes.dims(value))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantPart:
+    """A constant argument whose bytes may be laid out at compile time; `starts` says where the part of it that is read begins along loops."""
+
+    argument: BlockArgument
+    starts: Mapping[int, Dim]
+
+
+def constant_part(view: DispatchView, operand: Operand) -> ConstantPart | None:
+    """The constant that an operand is, or is cut from with steps of 1; None where its bytes may not be laid out for this operand alone."""
+    value, offsets = operand.value, None
+    if isinstance(value, OpResult) and isinstance(value.op, tensor.ExtractSliceOp) and len(list(value.uses)) == 1:
+        op = value.op
+        steps = view.shapes.mixed([int(n) for n in op.static_strides.get_values()], op.strides)
+        if any(step != 1 for step in steps) or len(steps) != len(view.shapes.dims(value)):
+            return None
+        value, offsets = op.source, view.shapes.mixed([int(n) for n in op.static_offsets.get_values()], op.offsets)
+    whole = replace(operand, value=value)
+    if not is_packable_constant(view, whole):
+        return None
+    assert isinstance(value, BlockArgument)
+    moved = [(expr, offset) for expr, offset in zip(operand.map.results, offsets or (), strict=False) if offset != 0]
+    starts = {expr.position: offset for expr, offset in moved if isinstance(expr, AffineDimExpr)}
+    return ConstantPart(value, starts) if len(starts) == len(moved) else None

@@ -1,0 +1,147 @@
+"""Where a root's values go: for every result of a dispatch, the root's loop behind each of its coordinates.
+
+An epilogue is all-parallel and covers the root's parallel loops, so each of its results is written once, at coordinates that are loops of the
+root in some order. A reshape on the way makes a coordinate of several loops, or several of one; at the end it changes nothing in memory and is
+looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import tensor
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.moves import groups_of
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.dispatch.result_places import Place, place_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.target import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """Digit `position` of `whole` written in the mixed radix `sizes`: a dimension that a reshape expanded."""
+
+    whole: Coordinate
+    sizes: tuple[Dim, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The row-major number of several coordinates: a dimension that a reshape collapsed."""
+
+    parts: tuple[Coordinate, ...]
+    sizes: tuple[Dim, ...]
+
+
+Coordinate: TypeAlias = "int | Digit | Joined | None"
+"""A loop of the root, the constant 0 (None), or what a reshape makes of them."""
+
+Coordinates: TypeAlias = tuple[Coordinate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPath:
+    """Result `position` of the dispatch: the value to evaluate, its coordinates, and where in the result it lies."""
+
+    position: int
+    place: Place
+    coordinates: Coordinates
+
+    @property
+    def value(self) -> SSAValue:
+        """What is evaluated."""
+        return self.place.value
+
+    def index(self, frame: Frame, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
+        """The coordinates where the root's loops are at `loops`."""
+        return [_index(frame, coordinate, loops, lanes) for coordinate in self.coordinates]
+
+    def store(self, frame: Frame, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+        """Write the elements at `index`."""
+        frame.store(frame.result(self.position), frame.placed(self.place, index, value.type.lanes), value, active)
+
+
+def _index(frame: Frame, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
+    if coordinate is None:
+        return Index(0)
+    if isinstance(coordinate, int):
+        return loops[coordinate]
+    if isinstance(coordinate, Digit):
+        return frame.split(_index(frame, coordinate.whole, loops, lanes), coordinate.sizes)[coordinate.position]
+    return frame.linear([_index(frame, part, loops, lanes) for part in coordinate.parts], coordinate.sizes, lanes)
+
+
+def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
+    """How each result follows from the root; a refusal where one does not, or is laid out anew on the way."""
+    root = view.root_view
+    if root is None:
+        return Refusal("no-root", "the root is not a structured op")
+    found = _coordinates(view, root)
+    paths: list[ResultPath] = []
+    for position, result in enumerate(view.results):
+        place = place_of(view.shapes, result)
+        if place.value not in found:
+            return Refusal("result-beside-root", f"result {position} does not follow from the root point by point")
+        paths.append(ResultPath(position, place, found[place.value]))
+    return paths
+
+
+def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coordinates]:
+    """The coordinates of every value that follows from the root."""
+    found: dict[SSAValue, Coordinates] = {}
+    for result, map_ in zip(root.op.results, root.output_maps, strict=True):
+        found[result] = tuple(expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
+    for op in view.members:
+        if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) and op.src in found:
+            found[op.result] = _reshaped(view, op, found[op.src])
+        if op is root.op or not is_generic(op):
+            continue
+        follower = StructuredOp(op)
+        loops = _loops(view, follower, found)
+        if loops is None:
+            continue
+        for result, map_ in zip(op.results, follower.output_maps, strict=True):
+            found[result] = tuple(loops.get(expr.position) if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
+    return found
+
+
+def _reshaped(view: DispatchView, op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, source: Coordinates) -> Coordinates:
+    groups = groups_of(op)
+    expands = isinstance(op, tensor.ExpandShapeOp)
+    dims = view.shapes.dims(op.result if expands else op.src)
+    if not expands:
+        return tuple(_joined([source[a] for a in group], [dims[a] for a in group]) for group in groups)
+    return tuple(c for whole, group in zip(source, groups, strict=True) for c in _digits(whole, tuple(dims[a] for a in group)))
+
+
+def _joined(parts: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
+    moving = [part for part, size in zip(parts, sizes, strict=True) if size != 1]
+    return (moving or [None])[0] if len(moving) < 2 else Joined(tuple(parts), tuple(sizes))
+
+
+def _digits(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]:
+    moving = [i for i, size in enumerate(sizes) if size != 1]
+    return [None if i not in moving else whole if len(moving) == 1 else Digit(whole, sizes, i) for i in range(len(sizes))]
+
+
+def _loops(view: DispatchView, follower: StructuredOp, found: dict[SSAValue, Coordinates]) -> dict[int, Coordinate] | None:
+    """The root's loop behind each loop of an op that reads what follows from the root; None where a moving loop has none."""
+    if follower.reduction:
+        return None
+    loops: dict[int, Coordinate] = {}
+    for value, map_ in zip(follower.inputs, follower.input_maps, strict=True):
+        for expr, coordinate in zip(map_.results, found.get(value, ()), strict=False):
+            if isinstance(expr, AffineDimExpr) and loops.get(expr.position) is None:
+                loops[expr.position] = coordinate
+    extents = follower.loops(view.shapes)
+    missing = [loop for loop in range(follower.rank) if loops.get(loop) is None and extents[loop] != 1]
+    return None if missing or not any(value in found for value in follower.inputs) else loops

@@ -1,0 +1,248 @@
+"""How a kernel reads the left operand of a multiply-add root: row elements, in each of its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fuseline.analysis.cut_points import pieces
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.emit.access import Index
+from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
+from fuseline.targets.cpu.emit.packing import over_axes
+from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.problem import Axis, RowSegment
+from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, RuntimeRows, common
+from fuseline.targets.cpu.families.contraction.tile import Edges, Point, TileRows, place
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
+
+PEELED_STEPS = 24
+"""Edge checks before fewer steps than this are kept out of the tiles inside the image. A check takes about three instructions per row."""
+
+ROW_SLACK = 16
+"""Elements between packed rows beyond their length: rows a multiple of 4 KiB apart would share a cache set."""
+
+
+class RowReader:
+    """The left operand. `enter` a workgroup, then ask for the rows of its tiles."""
+
+    def __init__(self, plan: ContractionPlan, evaluator: Evaluator) -> None:
+        self.plan, self.evaluator = plan, evaluator
+        self.kernel, self.frame = evaluator.kernel, evaluator.frame
+        self.edges = [Edges(plan, self.frame, segment) for segment in plan.problem.segments]
+        padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
+        self.pad = padded[0].pad if padded else 0
+        pages = plan.lhs_mode == "linear" and bool(padded)
+        self.page = self.kernel.scratch(plan.problem.elements[0], -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
+        self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
+        self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
+        self.origin: tuple[Operand, Operand] = (0, 0)
+        tiled = plan.tiled
+        self.runtime = RuntimeRows(self.frame, tiled.extent, plan.tile.rows, self._interior()) if tiled is not None and plan.split is None else None
+
+    @property
+    def row_length(self) -> int:
+        """Elements between two packed rows."""
+        steps = self.plan.problem.steps
+        assert isinstance(steps, int)
+        return steps + ROW_SLACK
+
+    @property
+    def rows_per_line(self) -> int:
+        """Rows of one line in the packed block."""
+        return self.plan.blocks.tiles * self.plan.tile.rows
+
+    @property
+    def peels(self) -> bool:
+        """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would cost as much as they do."""
+        return self.page is not None and self.plan.page_steps < PEELED_STEPS
+
+    def _interior(self) -> Interior | None:
+        """The whole tiles of a line of unknown length that meet no padding, where they get code of their own."""
+        found = [edges.interior() for edges in self.edges] if self.peels else []
+        known = [one for one in found if one is not None]
+        return common(known) if known and len(known) == len(found) else None
+
+    def meets(self, start: int, height: int) -> tuple[bool, bool]:
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        found = [edges.meets(start, height) for edges in self.edges]
+        return any(low for low, _ in found), any(high for _, high in found)
+
+    def _scratch(self) -> MemRef:
+        rows = self.plan.blocks.lines * self.rows_per_line
+        return self.kernel.scratch(self.plan.problem.elements[0], rows * self.row_length)
+
+    def fill_page(self) -> None:
+        """Write the pad value to the page."""
+        page, plan = self.page, self.plan
+        if page is None:
+            return
+        assert isinstance(page.extent, int)
+        value = self.kernel.const(self.pad, plan.problem.elements[0], plan.lanes)
+
+        def body(i: Operand) -> tuple[Operand, ...]:
+            self.kernel.store(page, i, value)
+            return ()
+
+        self.kernel.loop(0, page.extent, plan.lanes, body)
+
+    # workgroup -----------------------------------------------------------------------------------------------------------------------
+
+    def enter(self, outer: Mapping[Axis, Operand], lines: tuple[Operand, Operand], tiles: tuple[Operand, Operand]) -> None:
+        """Pack the workgroup's rows where the mode asks for it."""
+        if self.buffer is None:
+            return
+        kernel = self.kernel
+        rows = (self._first_row(tiles[0]), self._first_row(tiles[1]))
+        self.origin = (lines[0], rows[0])
+
+        def line(i: Operand) -> tuple[Operand, ...]:
+            def row(j: Operand) -> tuple[Operand, ...]:
+                self._pack_row(Point(outer, i, j, 1, None, None))
+                return ()
+
+            kernel.loop(rows[0], rows[1], 1, row)
+            return ()
+
+        kernel.loop(*lines, 1, line)
+
+    def _first_row(self, tile: Operand) -> Operand:
+        """The first row of tile `tile`; of the tile past the last, the extent."""
+        kernel, split = self.kernel, self.plan.split
+        if split is None:
+            assert self.runtime is not None
+            return self.runtime.first_row(tile)
+        return kernel.add(kernel.mul(tile, split.height if not split.short else split.height - 1), kernel.min(tile, split.tall) if split.short else 0)
+
+    def _pack_row(self, point: Point) -> None:
+        kernel, plan, buffer = self.kernel, self.plan, self.buffer
+        assert buffer is not None
+        base = self._packed_row(point, point.start)
+        reduction = plan.problem.reduction
+        extents = [self.frame.operand(axis.extent) for axis in reduction]
+        strides = [self.frame.operand(s) for s in self._row_strides()]
+        if not reduction:
+            kernel.store(buffer, base, self._pull(point, point.start, {}, 1, None))
+            return
+
+        def run(offset: Operand, at: tuple[Operand, ...]) -> None:
+            self._pack_run(point, kernel.add(base, offset), at, extents[-1])
+
+        over_axes(kernel, extents[:-1], strides[:-1], run, self.cuts[:-1])
+
+    def _pack_run(self, point: Point, base: Operand, at: tuple[Operand, ...], extent: Operand) -> None:
+        """One run of the innermost reduction axis, a vector at a time, between the borders of what is read."""
+        kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
+        reduction, buffer = plan.problem.reduction, self.buffer
+        assert buffer is not None
+
+        def piece(k: Operand, count: int, active: Operand | None) -> None:
+            indices = {axis: Index(i) for axis, i in zip(reduction[:-1], at, strict=True)}
+            indices[reduction[-1]] = Index(k, 1 if count > 1 else 0)
+            kernel.store(buffer, kernel.add(base, k), self._pull(point, point.start, indices, count, active), active=active)
+
+        def body(k: Operand) -> tuple[Operand, ...]:
+            piece(k, lanes, None)
+            return ()
+
+        for begin, end in pieces(extent, self.cuts[-1]):
+            whole = kernel.add(begin, kernel.mul(kernel.div(kernel.sub(end, begin), lanes), lanes))
+            kernel.loop(begin, whole, lanes, body)
+            rest = kernel.sub(end, whole)
+            if isinstance(rest, int):
+                if rest:
+                    piece(whole, lanes, rest)
+            else:
+                kernel.when(kernel.compare("gt", rest, 0), lambda at=whole, rest=rest: piece(at, lanes, rest))
+
+    def _pull(self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None) -> Value:
+        """Elements of the operand at a row, along the reduction."""
+        operand = self.plan.problem.lhs
+        loops = TileRows.loops(self.evaluator, self.plan, point, position)
+        for axis, index in reduction.items():
+            place(self.frame, loops, axis, index)
+        value = self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        return self.kernel.cast(value, self.plan.problem.elements[0])
+
+    def _row_strides(self) -> list[Dim]:
+        strides: list[Dim] = []
+        step: Dim = 1
+        for axis in reversed(self.plan.problem.reduction):
+            strides.append(step)
+            step = d.mul(step, axis.extent)
+        return strides[::-1]
+
+    def _packed_row(self, point: Point, position: Operand) -> Operand:
+        kernel = self.kernel
+        line = kernel.sub(point.line, self.origin[0])
+        row = kernel.add(kernel.mul(line, self.rows_per_line), kernel.sub(position, self.origin[1]))
+        return kernel.mul(row, self.row_length)
+
+    # tiles ---------------------------------------------------------------------------------------------------------------------------
+
+    def at(self, point: Point) -> list[TileRows]:
+        """The rows of a tile, a part of the reduction each."""
+        if self.plan.lhs_mode == "linear":
+            return [self._linear(edges, point) for edges in self.edges]
+        column = self._column_strides()
+        axes = [
+            ReductionAxis(self.frame.operand(axis.extent), self.frame.operand(stride), column[i])
+            for i, (axis, stride) in enumerate(zip(self.plan.problem.reduction, self._row_strides(), strict=True))
+        ]
+        if self.buffer is None:
+            return [TileRows(None, axes, pulled=self._supplier(point))]
+        addresses = [self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r))) for r in range(point.height)]
+        return [TileRows(addresses, axes)]
+
+    def _supplier(self, point: Point) -> Rows:
+        def pulled(at: Sequence[Operand], row: int) -> Value:
+            indices = {axis: Index(i) for axis, i in zip(self.plan.problem.reduction, at, strict=True)}
+            return self._pull(point, point.position(self.kernel, row), indices, 1, None)
+
+        return pulled
+
+    def _linear(self, edges: Edges, point: Point) -> TileRows:
+        """The rows of a tile as far as they lie in one binding."""
+        segment = edges.segment
+        addresses = [self._address(segment, point, row) for row in range(point.height)]
+        checks: dict[int | None, list[EdgeCheck]] = {}
+        for bound in segment.access.bounds:
+            check = edges.of(bound, point)
+            if check is not None:
+                checks.setdefault(edges.loop(bound.coordinate), []).append(check)
+        terms: dict[int | None, list[RoundedTerm]] = {}
+        for quotient in segment.access.quotients:
+            terms.setdefault(edges.loop(quotient.numerator), []).append(edges.rounded(quotient, point))
+        for term in terms.get(None, ()):
+            addresses = [rounded(self.kernel, address, term, row, 0) for row, address in enumerate(addresses)]
+        return TileRows(addresses, self._axes(segment, checks, terms), checks.get(None, []))
+
+    def _address(self, segment: RowSegment, point: Point, row: int) -> Address:
+        """Where a row starts, rounded terms aside."""
+        kernel, plan = self.kernel, self.plan
+        places = dict(point.outer)
+        if plan.lines is not None:
+            places[plan.lines] = point.line
+        if plan.tiled is not None:
+            places[plan.tiled] = point.position(kernel, row)
+        total = self.frame.operand(segment.access.flat.constant)
+        for axis, value in places.items():
+            total = kernel.add(total, kernel.mul(value, self.frame.operand(segment.operand.stride(axis))))
+        return kernel.address(self.frame.argument(segment.access.source), total)
+
+    def _axes(
+        self, segment: RowSegment, checks: Mapping[int | None, list[EdgeCheck]], terms: Mapping[int | None, list[RoundedTerm]]
+    ) -> list[ReductionAxis]:
+        column, operand = self._column_strides(), self.frame.operand
+        return [
+            ReductionAxis(
+                operand(axis.extent), operand(segment.operand.stride(axis)), column[i], tuple(checks.get(axis.inner, ())),
+                tuple(terms.get(axis.inner, ())), operand(segment.first(axis)),
+            )
+            for i, axis in enumerate(segment.reduction)
+        ]  # fmt: skip
+
+    def _column_strides(self) -> list[Operand]:
+        return ColumnReader.strides(self.plan, self.evaluator)

@@ -1,0 +1,172 @@
+"""Where the rows of one tile are: the place of a tile, the root's loops at a row, addresses and edge checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.operand_access import Bound, Quotient
+from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.problem import Axis, RowSegment
+from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, interior_of
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Address, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row repeats the last.
+
+    `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the tiles that share a panel.
+    `meets`: whether rows may meet padding along the tiled axis, at the low and at the high side.
+    """
+
+    outer: Mapping[Axis, Operand]
+    line: Operand
+    start: Operand
+    height: int
+    valid: Operand | None = None
+    spread: tuple[int, int] | None = None
+    number: Operand = 0
+    meets: tuple[bool, bool] = (True, True)
+
+    def position(self, kernel: KernelBuilder, row: int) -> Operand:
+        """The index of a row along the tiled axis."""
+        if self.valid is None or row == 0:
+            return kernel.add(self.start, row)
+        return kernel.add(self.start, kernel.min(kernel.sub(self.valid, 1), row))
+
+
+@dataclass(frozen=True, slots=True)
+class TileRows:
+    """The rows of a tile for the microkernel: addresses (or a supplier of elements), reduction axes, checks that no reduction loop changes."""
+
+    addresses: Sequence[Address] | None
+    axes: Sequence[ReductionAxis]
+    always: Sequence[EdgeCheck] = ()
+    pulled: Rows | None = None
+
+    @staticmethod
+    def loops(evaluator: Evaluator, plan: ContractionPlan, point: Point, position: Operand) -> list[AnyIndex]:
+        """The root's loops at a row; column and reduction loops are at 0."""
+        loops: list[AnyIndex] = [Index(0)] * plan.problem.root.rank
+        places = dict(point.outer)
+        if plan.lines is not None:
+            places[plan.lines] = point.line
+        if plan.tiled is not None:
+            places[plan.tiled] = position
+        for axis, value in places.items():
+            place(evaluator.frame, loops, axis, Index(value))
+        return loops
+
+
+def place(frame: Frame, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
+    """Set the root's loops of `axis` to where `value` along it is."""
+    for loop, coordinate in zip(axis.loops, frame.split(value, axis.sizes), strict=True):
+        loops[loop] = coordinate
+
+
+class Edges:
+    """The edge checks of tiles, from the bounds of a padded segment; and where its row addresses round."""
+
+    def __init__(self, plan: ContractionPlan, frame: Frame, segment: RowSegment) -> None:
+        self.plan, self.frame, self.segment = plan, frame, segment
+        self.reduction = {axis.inner: axis for axis in segment.reduction}
+        self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None
+
+    def meets(self, start: int, height: int) -> tuple[bool, bool]:
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        low = high = False
+        for bound in self.segment.access.bounds:
+            if self.inner_tiled in bound.coordinate.terms:
+                low = low or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), 0)[0]
+                high = high or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), height - 1)[1]
+        return low, high
+
+    def interior(self) -> Interior | None:
+        """The whole tiles, by number, whose rows stay within all bounds along the tiled axis; None where that is not known of each."""
+        if self.inner_tiled is None:
+            return None
+        extents = {axis: self.segment.extents[axis] for axis in self.reduction}
+        return interior_of(self.segment.access.bounds, self.inner_tiled, extents, self.plan.tile.rows)
+
+    def of(self, bound: Bound, point: Point) -> EdgeCheck | None:
+        """The check of one bound for the rows of a tile; None where no row can leave it."""
+        height = point.height
+        moves = self.inner_tiled is not None and self.inner_tiled in bound.coordinate.terms
+        bases = self._bases(bound.coordinate, point)
+        flags = [self._crosses(bound, point, row) for row in range(height)]
+        if moves:
+            flags = [(low and point.meets[0], high and point.meets[1]) for low, high in flags]
+        if not any(low or high for low, high in flags):
+            return None
+        size = self.frame.operand(bound.size)
+        coefficient = self._coefficient(bound.coordinate)
+        low, high = tuple(low for low, _ in flags), tuple(high for _, high in flags)
+        return EdgeCheck(bases, coefficient, size, low, high, shared=not moves, ordered=self._is_ordered(bound))
+
+    def _is_ordered(self, bound: Bound) -> bool:
+        """Whether no row of a tile is at a smaller coordinate than the one before."""
+        step = bound.coordinate.terms.get(self.inner_tiled, 0) if self.inner_tiled is not None else 0
+        return isinstance(step, int) and step >= 0
+
+    def rounded(self, quotient: Quotient, point: Point) -> RoundedTerm:
+        """A quotient in the addresses of the rows of a tile."""
+        bases = self._bases(quotient.numerator, point)
+        return RoundedTerm(bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride))
+
+    def loop(self, form: Linear) -> int | None:
+        """The reduction loop in a coordinate; there is at most one."""
+        return next((atom for atom in form.terms if isinstance(atom, int) and atom in self.reduction), None)
+
+    def _coefficient(self, form: Linear) -> int:
+        loop = self.loop(form)
+        coefficient = form.terms[loop] if loop is not None else 0
+        assert isinstance(coefficient, int)
+        return coefficient
+
+    def _bases(self, form: Linear, point: Point) -> tuple[Operand, ...]:
+        """A coordinate of every row, the reduction aside."""
+        if self.inner_tiled is not None and self.inner_tiled in form.terms:
+            return tuple(self._base(form, point, row) for row in range(point.height))
+        return (self._base(form, point, 0),) * point.height
+
+    def _base(self, form: Linear, point: Point, row: int) -> Operand:
+        kernel, frame = self.frame.kernel, self.frame
+        total = frame.operand(form.constant)
+        for loop, coefficient in form.terms.items():
+            if isinstance(loop, int) and loop not in self.reduction:
+                total = kernel.add(total, kernel.mul(self._at(loop, point, row), frame.operand(coefficient)))
+        return total
+
+    def _at(self, loop: int, point: Point, row: int) -> Operand:
+        plan = self.plan
+        if loop == self.inner_tiled:
+            return point.position(self.frame.kernel, row)
+        if plan.lines is not None and loop == plan.lines.inner:
+            return point.line
+        return next((value for axis, value in point.outer.items() if axis.inner == loop), 0)
+
+    def _crosses(self, bound: Bound, point: Point, row: int) -> tuple[bool, bool]:
+        """Whether the row can lie below 0, and at or beyond the size, anywhere in its tiles' reach."""
+        constant, size = bound.coordinate.constant, bound.size
+        if not isinstance(constant, int):
+            return True, True
+        low = high = constant
+        for loop, coefficient in bound.coordinate.terms.items():
+            reach = self._reach(loop, point, row) if isinstance(loop, int) else None
+            if reach is None or not isinstance(coefficient, int):
+                return True, True
+            ends = (coefficient * reach[0], coefficient * reach[1])
+            low, high = low + min(ends), high + max(ends)
+        return low < 0, not isinstance(size, int) or high >= size
+
+    def _reach(self, loop: int, point: Point, row: int) -> tuple[int, int] | None:
+        if loop == self.inner_tiled:
+            return None if point.spread is None else (point.spread[0] + row, point.spread[1] + row)
+        extent = self.segment.extents[loop]
+        return (0, extent - 1) if isinstance(extent, int) else None

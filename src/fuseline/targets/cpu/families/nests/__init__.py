@@ -1,0 +1,1 @@
+"""Loop nests: elementwise ops, row reductions, and whatever nothing else takes."""

@@ -1,0 +1,45 @@
+"""The general family: any dispatch, as a grid of points with loops inside. Tried last, it accepts everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.nests.kernel import NestEmitter
+from fuseline.targets.cpu.families.nests.schedule import Schedule, build_schedule
+from fuseline.targets.cpu.families.nests.stages import Staging
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestPlan(Plan):
+    """A schedule as a plan; the families elementwise and rows use it too."""
+
+    schedule: Schedule
+
+
+def nest_plan(view: DispatchView, machine: Machine) -> NestPlan:
+    """The plan for any dispatch."""
+    schedule = build_schedule(Staging(view), machine)
+    notes = {"stages": len(schedule.staging.stages), "groups": len(schedule.groups), "chunk": schedule.chunk}
+    return NestPlan(view=view, workgroups=schedule.workgroups, schedule=schedule, notes=notes)
+
+
+class LoopNest(Family):
+    """Accepts every dispatch."""
+
+    name = "loop-nest"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan, always."""
+        return nest_plan(view, machine)
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """The nest of the plan's schedule."""
+        assert isinstance(plan, NestPlan)
+        NestEmitter(plan.schedule, kernel).emit()
+
+
+EXPORT = LoopNest

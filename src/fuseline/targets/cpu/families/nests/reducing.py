@@ -1,0 +1,128 @@
+"""Reductions at a point: several vectors of parallel points side by side, or the lanes along a reduction loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import linalg
+from xdsl.ir import SSAValue
+
+from fuseline.analysis.structured import StructuredOp
+from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator, narrowed, widened
+from fuseline.targets.cpu.emit.shortcuts import keep_total
+from fuseline.targets.cpu.families.combining import Combiner
+from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+UNROLL_LIMIT = 12
+"""Windows of at most this many taps are written out."""
+
+
+def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[list[Value]]:
+    """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
+    extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
+    inits = [
+        widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active))
+        for point in points
+        for init, map_ in zip(view.outputs, view.output_maps, strict=True)
+    ]
+    count = len(view.outputs)
+
+    def at_tap(taps: Mapping[int, Operand], accumulators: Sequence[Value]) -> list[Value]:
+        out: list[Value] = []
+        for number, point in enumerate(points):
+            loops = [Index(taps[i]) if i in taps else c for i, c in enumerate(point)]
+            held = accumulators[number * count : (number + 1) * count]
+            out += [e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held, wide=True).yields()]
+        return out
+
+    totals = walk(e, [(loop, extents[loop]) for loop in view.reduction], {}, inits, at_tap)
+    flat = [narrowed(e.kernel, total, dtype_of(view.outputs[i % count].type)) for i, total in enumerate(totals)]
+    return [list(flat[n * count : (n + 1) * count]) for n in range(len(points))]
+
+
+def walk(
+    e: Evaluator,
+    loops: Sequence[tuple[int, Operand]],
+    taps: Mapping[int, Operand],
+    carried: Sequence[Value],
+    visit: Callable[[Mapping[int, Operand], Sequence[Value]], Sequence[Value]],
+) -> Sequence[Value]:
+    """`visit` every point of the loops `(number, extent)` with carried values; short static windows are written out."""
+    if not loops:
+        return visit(taps, carried)
+    (loop, extent), rest = loops[0], loops[1:]
+    if _is_short(loops):
+        assert isinstance(extent, int)
+        for i in range(extent):
+            carried = walk(e, rest, {**taps, loop: i}, carried, visit)
+        return carried
+    return e.kernel.loop(0, extent, 1, lambda i, *state: walk(e, rest, {**taps, loop: i}, state, visit), carried)
+
+
+def _is_short(loops: Sequence[tuple[int, Operand]]) -> bool:
+    total = 1
+    for _, extent in loops:
+        if not isinstance(extent, int):
+            return False
+        total *= extent
+    return total <= UNROLL_LIMIT
+
+
+class LaneReduction:
+    """Accumulators of one reduction whose lanes run along a reduction loop: `unroll` vectors per result, and a scalar where the rest of
+    the loop is scalar."""
+
+    def __init__(self, e: Evaluator, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop) -> None:
+        self.e, self.view, self.lane_loop = e, StructuredOp(op), lane_loop
+        self.combiners = [replace(c, rule=keep_total) if c.op in e.shortcuts else c for c in combiners]
+        self.scalar = not lane_loop.masked or lane_loop.lanes == 1
+        self.vectors = lane_loop.unroll if lane_loop.lanes > 1 else 0
+
+    def initial(self) -> list[Value]:
+        """Identities, for every accumulator of every result."""
+        kernel, out = self.e.kernel, list[Value]()
+        for combiner in self.combiners:
+            out += [combiner.identity(kernel, self.lane_loop.lanes)] * self.vectors
+            out += [combiner.identity(kernel, 1)] * self.scalar
+        return out
+
+    def update(self, state: Sequence[Value], points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[Value]:
+        """The accumulators after the elements at `points`, each `lanes` wide."""
+        out = list(state)
+        width = self.vectors + self.scalar
+        for number, point in enumerate(points):
+            body = BodyPoint(self.e, self.view, point, lanes, active, [], wide=True)
+            for i, combiner in enumerate(self.combiners):
+                at = i * width + (self.vectors if lanes == 1 else number)
+                out[at] = combiner.combine(self.e.kernel, out[at], self._element(body, combiner, lanes, active))
+        return out
+
+    def _element(self, body: BodyPoint, combiner: Combiner, lanes: int, active: Operand | None) -> Value:
+        kernel = self.e.kernel
+        element = kernel.splat(body.value(combiner.element), lanes)
+        if active is None or lanes == 1:
+            return element
+        return kernel.select(kernel.mask(active, lanes), element, combiner.identity(kernel, lanes))
+
+    def finish(self, state: Sequence[Value], point: Sequence[AnyIndex]) -> list[Value]:
+        """The results at a point of the parallel loops: inits and accumulators combined."""
+        kernel, out = self.e.kernel, list[Value]()
+        width = self.vectors + self.scalar
+        for i, combiner in enumerate(self.combiners):
+            parts = list(state[i * width : (i + 1) * width])
+            vectors = parts[: self.vectors]
+            while len(vectors) > 1:
+                half = (len(vectors) + 1) // 2
+                vectors = [
+                    combiner.combine(kernel, *vectors[n : n + half + 1 : half]) if n + half < len(vectors) else vectors[n] for n in range(half)
+                ]
+            total = [combiner.across(kernel, v) for v in vectors] + parts[self.vectors :]
+            init: SSAValue = self.view.outputs[i]
+            value = widened(kernel, self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1))
+            for part in total:
+                value = combiner.combine(kernel, value, part)
+            out.append(narrowed(kernel, value, dtype_of(init.type)))
+        return out

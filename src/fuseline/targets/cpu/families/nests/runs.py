@@ -1,0 +1,113 @@
+"""Runs of axes: those that lie side by side in every tensor are walked as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.dispatch.result_places import Place
+from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
+from fuseline.targets.cpu.families.nests.stages import Staging
+from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
+
+
+def fused_runs(staging: Staging, grid: list[Node], chunked: Node | None, lanes: int) -> tuple[list[list[Node]], list[Node]]:
+    """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends.
+
+    A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are then gathered.
+    """
+    written = list(_written(staging))
+    everything = [*written, *_orders(staging)]
+    runs: list[list[Node]] = []
+    for axis in [*grid, *([chunked] if chunked is not None else [])]:
+        shapes = written if axis == chunked and _too_short(staging, axis, lanes) else everything
+        if runs and all(_adjacent(order, runs[-1][-1], axis) for order in shapes):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    if chunked is None:
+        return runs, []
+    if runs[-1][-1] != chunked:
+        raise AssertionError("the chunked axis ends the last run")
+    return runs[:-1], runs[-1]
+
+
+def _orders(staging: Staging) -> list[list[Node | None]]:
+    """For every tensor that is read, the axes of its dimensions longer than 1 in memory order (None: read in another way)."""
+    orders: list[list[Node | None]] = []
+    for op in staging.live:
+        if is_generic(op):
+            structured, loops = StructuredOp(op), staging.axes.of_op(op)
+            for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
+                if splat_value(value) is None and not is_uninitialised(value):
+                    orders.append(_order(staging, value, map_, loops))
+            orders += [_gathered_order(staging, gather, loops) for gather in gathers(op)]
+        else:
+            orders += _moved(staging, op)
+    return orders
+
+
+def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> list[Node | None]:
+    sizes = staging.view.shapes.dims(gather.source)
+    return [loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1]
+
+
+def _too_short(staging: Staging, axis: Node, lanes: int) -> bool:
+    extent = staging.axes.extents[axis]
+    return isinstance(extent, int) and extent < lanes and all(stage.op is None for stage in staging.stages)
+
+
+def _written(staging: Staging) -> list[list[Node | None]]:
+    """`_orders` of what the stages make."""
+    orders: list[list[Node | None]] = []
+    for stage in staging.stages:
+        for value in stage.values:
+            orders.append([axis for axis in staging.axes.of_value(value) if axis is not None])
+            orders += [[axis, None] for d in stage.destinations.get(value, ()) if d.place.sliced for axis in _cut(staging, value, d.place)]
+    return orders
+
+
+def _cut(staging: Staging, value: SSAValue, place: Place) -> list[Node]:
+    """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of it."""
+    axes, sizes = staging.axes.of_value(value), staging.view.shapes.dims(value)
+    cut = [i for i, (size, whole) in enumerate(zip(sizes, place.dims, strict=True)) if size != whole]
+    before = [[axis for axis in axes[:i] if axis is not None] for i in cut]
+    return [moving[-1] for moving in before if moving]
+
+
+def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:
+    """The orders of what a data-moving op reads and makes, in terms of its result's axes."""
+    made = staging.axes.of_value(op.results[0])
+    orders: list[list[Node | None]] = [[axis for axis in made if axis is not None]]
+    pairs = list(plain_pairs(op, staging.view.shapes))
+    for source in op.operands:
+        if isinstance(source.type, TensorType):
+            known = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}
+            sizes = staging.view.shapes.dims(source)
+            orders.append([known.get(i) for i, size in enumerate(sizes) if size != 1])
+    return orders
+
+
+def _order(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> list[Node | None]:
+    order: list[Node | None] = []
+    for expr, size in zip(map_.results, staging.view.shapes.dims(value), strict=True):
+        if isinstance(expr, AffineDimExpr):
+            if loops[expr.position] is not None:
+                order.append(loops[expr.position])
+        elif size != 1:
+            order.append(None)
+    return order
+
+
+def _adjacent(order: Sequence[Node | None], first: Node, second: Node) -> bool:
+    if first not in order and second not in order:
+        return True
+    if first not in order or second not in order:
+        return False
+    return order.index(first) + 1 == order.index(second)

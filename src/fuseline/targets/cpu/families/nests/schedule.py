@@ -1,0 +1,143 @@
+"""The schedule of a dispatch's stages: which axes form the grid, which one runs across the lanes, and which stages share loops.
+
+grid over axes that every stage has          one workgroup: one point of the grid, times a chunk of the lane axis where that is parallel
+    group of stages over equal inner axes    stages of a group are evaluated together, point by point
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
+from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.families.nests.grid import grid_of, out_of_grid, unaffordable
+from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
+from fuseline.targets.cpu.families.nests.interleaving import interleaved_channels
+from fuseline.targets.cpu.families.nests.runs import fused_runs
+from fuseline.targets.cpu.families.nests.stages import Staging, cost
+from fuseline.targets.cpu.families.nests.tiling import TILES_PER_WORKGROUP, crossed_run, tile_run
+from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
+from fuseline.targets.cpu.isa.description import Machine
+
+WORKGROUP_WORK = 32 * 1024
+"""Operations a workgroup should have at the least, so that claiming it costs nothing beside."""
+
+
+@dataclass(eq=False)
+class Schedule:
+    """Everything that emission needs.
+
+    `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the lane axis when it is cut
+    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows;
+    `crossed`: values are made with lanes along it and transposed before they are written. `interleaved`: the extent of a short last axis of
+    `lane_run` along which vectors made along the axis before are interleaved (0: none).
+    """
+
+    staging: Staging
+    runs: list[list[Node]]
+    chunked: Node | None
+    chunk: int
+    lane_run: list[Node]
+    groups: list[Group]
+    tile_run: list[Node] = field(default_factory=list[Node])
+    tile: int = 1
+    crossed: bool = False
+    interleaved: int = 0
+
+    @property
+    def tiles(self) -> Dim:
+        """How many rows of tiles the tiled run has."""
+        return ceil_div(product(self.staging.axes.extents[axis] for axis in self.tile_run), self.tile)
+
+    @property
+    def lane_extent(self) -> Dim:
+        """The extent of the chunked axis (all of its run)."""
+        return product(self.staging.axes.extents[axis] for axis in self.lane_run)
+
+    @property
+    def chunks(self) -> Dim:
+        """How many chunks the lane axis has."""
+        return 1 if self.chunked is None else ceil_div(self.lane_extent, self.chunk)
+
+    @property
+    def workgroups(self) -> Dim:
+        """The size of the grid."""
+        return mul(product(self.staging.axes.extents[axis] for run in self.runs for axis in run), mul(self.tiles, self.chunks))
+
+
+def build_schedule(staging: Staging, machine: Machine) -> Schedule:
+    """The schedule for `staging`, which may be told to store less on the way."""
+    grid = _settled_grid(staging)
+    weights = contiguous_traffic(staging)
+    lane = max(weights, key=lambda axis: weights[axis], default=None)
+    chunked = lane if lane in grid else None
+    if chunked is not None:
+        grid = [axis for axis in grid if axis != chunked]
+    runs, lane_run = fused_runs(staging, grid, chunked, machine.f32_lanes)
+    groups = groups_of(staging, {axis for run in runs for axis in run} | set(lane_run[:-1]))
+    schedule = Schedule(staging, runs, chunked, 1, lane_run, groups)
+    for group in groups:
+        choose_lanes(staging, group, weights, lane, machine)
+    _choose_tiles(schedule)
+    schedule.chunk = _chunk(schedule, machine)
+    return schedule
+
+
+def _settled_grid(staging: Staging) -> list[Node]:
+    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round stores one value less."""
+    grid: list[Node] = []
+    for _ in rounds("the grid of a schedule", most=len(staging.stored)):
+        grid = grid_of(staging)
+        lost = out_of_grid(staging) or unaffordable(staging, grid)
+        if lost is None:
+            break
+        staging.unstore(lost)
+    return grid
+
+
+def _choose_tiles(schedule: Schedule) -> None:
+    """Walk a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is reduced."""
+    groups = schedule.groups
+    if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):
+        return
+    if groups[0].lane_axis != schedule.chunked:
+        return
+    run = crossed_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    schedule.crossed = bool(run)
+    run = run or tile_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    if run:
+        schedule.runs = [other for other in schedule.runs if other is not run]
+        schedule.tile_run, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
+    else:
+        schedule.interleaved = interleaved_channels(schedule.staging, schedule.lane_run, groups[0].lanes)
+
+
+def _chunk(schedule: Schedule, machine: Machine) -> int:
+    """How much of the chunked axis a workgroup takes: all of it where the rest of the grid is large or the work is little."""
+    if schedule.chunked is None:
+        return 1
+    extent = upper_bound(schedule.lane_extent)
+    lanes = max((group.lanes for group in schedule.groups), default=machine.f32_lanes)
+    others = elements(schedule.staging, [axis for run in schedule.runs for axis in run])
+    work = max(1.0, _work_per_lane_point(schedule)) * schedule.tile
+    step = 8 * lanes * max(1, schedule.interleaved)
+    wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
+    if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):
+        return max(1, extent)
+    return wanted
+
+
+def _work_per_lane_point(schedule: Schedule) -> float:
+    staging = schedule.staging
+    results = set(staging.destinations)
+    total = 0.0
+    for group in schedule.groups:
+        for stage in group.stages:
+            inner = [axis for axis in (*group.inner, *stage.reduction) if axis != schedule.chunked]
+            owner = stage.values[0].owner
+            per_point = cost(owner, staging.live, results) if isinstance(owner, Operation) else 1
+            total += elements(staging, inner) * per_point
+    return total

@@ -1,0 +1,331 @@
+"""The stages of a dispatch: which of its values are stored, where, and over which axes each is made.
+
+A *stage* makes one stored value (or the results of one reduction); everything else is pulled where it is read. Stored are the dispatch's
+results, every reduction that something reads, and elementwise values that are dear and read more than once. One of those that is too large for
+scratch may have a *host*: a result made of it point by point, in whose place it lies until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
+from fuseline.dispatch.result_places import Place, place_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import Dim, add
+from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.emit.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.families.iteration import Axes, Node, is_internal, loose_dimensions
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+
+SCRATCH_LIMIT_BYTES = 128 * 1024
+"""What one stored value may take of a thread's scratch; a larger one is recomputed where it is read."""
+
+DEAR = 8
+"""Values that cost more than this many operations per element are stored rather than computed twice."""
+
+ELEMENTARY_COST = 15
+"""Operations of an elementary function."""
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A place in the `position`-th result of the dispatch."""
+
+    position: int
+    place: Place
+
+
+@dataclass(eq=False)
+class Stage:
+    """What is made together. `op` is the reduction (None: `values` has one value, pulled element by element).
+
+    `parallel` are the axes of the value that are longer than 1, outermost first; `reduction` those of the op's reduction loops.
+    """
+
+    values: tuple[SSAValue, ...]
+    op: linalg.ops.GenericOp | None
+    parallel: list[Node]
+    reduction: list[Node]
+    destinations: dict[SSAValue, list[Destination]] = field(default_factory=dict[SSAValue, list[Destination]])
+    reads: set[SSAValue] = field(default_factory=set[SSAValue])
+
+
+class Staging:
+    """Chooses the stages of a dispatch."""
+
+    def __init__(self, view: DispatchView) -> None:
+        self.view = view
+        self.axes = Axes(view)
+        self.destinations = _destinations(view)
+        self.live = self._live()
+        self.stored = self._stored()
+        self.loose = loose_dimensions(self.axes, self.stored)
+        self.stages = self._stages()
+        self._find_hosts()
+
+    # what is stored ------------------------------------------------------------------------------------------------------------------
+
+    def _live(self) -> set[Operation]:
+        """The ops that results depend on."""
+        pending = [value for value in self.destinations]
+        found: set[Operation] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value, OpResult) and is_internal(value) and value.op not in found:
+                found.add(value.op)
+                pending += tensor_operands(value.op)
+        return found
+
+    def _stored(self) -> set[SSAValue]:
+        stored = set(self.destinations)
+        for op in self.axes.ops:
+            if op not in self.live or not is_generic(op):
+                continue
+            needed = [r for r in op.results if r in stored or _readers(r, self.live)]
+            if StructuredOp(op).reduction:
+                if needed:
+                    stored.update(op.results)
+            elif self._worth_storing(op):
+                stored.update(r for r in needed if len(_readers(r, self.live)) > 1 or (_is_elementary(op) and self._repeated(r)))
+        return stored
+
+    def _repeated(self, value: SSAValue) -> bool:
+        """Whether something reads `value` again along loops that `value` does not have."""
+        for op in _readers(value, self.live):
+            if is_generic(op):
+                structured = StructuredOp(op)
+                moving = {i for i, size in enumerate(structured.loops(self.view.shapes)) if size != 1}
+                for source, map_ in zip(structured.inputs, structured.input_maps, strict=True):
+                    if source is value and moving - map_.used_dims():
+                        return True
+        return False
+
+    def _fits(self, value: SSAValue) -> bool:
+        """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is walked inside."""
+        bounds = [static_upper_bound([size]) for size in self.view.shapes.dims(value)]
+        if not bounds:
+            return True
+        return all(b is not None for b in bounds) and max(b or 0 for b in bounds) * BYTES[dtype_of(value.type)] <= SCRATCH_LIMIT_BYTES
+
+    # values in the place of results ----------------------------------------------------------------------------------------------------
+
+    def _find_hosts(self) -> None:
+        """Give dear values that do not fit scratch the place of a result, or have them recomputed where there is none.
+
+        Each round stores one value less.
+        """
+        for _ in rounds("the places of stored values", most=len(self.stored)):
+            homeless = self._placed_hosts()
+            if homeless is None:
+                return
+            self._recompute(homeless)
+
+    def _placed_hosts(self) -> SSAValue | None:
+        """Places for what does not fit scratch; the first value that finds none."""
+        self.hosts = {}
+        for stage in self.stages:
+            value = stage.values[0]
+            if stage.op is not None or stage.destinations.get(value) or self._fits(value):
+                continue
+            host = self._host(value)
+            if host is None:
+                return value
+            self.hosts[value] = host
+        return None
+
+    def _host(self, value: SSAValue) -> Destination | None:
+        """The place of the one result that is made of `value` point by point, after every reduction that reads it; None where there is none."""
+        readers = [stage for stage in self.stages if value in stage.reads]
+        pointwise = [stage for stage in readers if stage.op is None]
+        if len(pointwise) != 1 or self.loose.get(value) or self._reduced_on_the_way(value):
+            return None
+        (last,) = pointwise
+        (result,) = last.values
+        places = last.destinations.get(result, [])
+        alike = self.axes.of_value(result) == self.axes.of_value(value) and dtype_of(result.type) == dtype_of(value.type)
+        if len(places) != 1 or not alike or any(not set(stage.values) & last.reads for stage in readers if stage is not last):
+            return None
+        return places[0]
+
+    def _reduced_on_the_way(self, value: SSAValue) -> bool:
+        """Whether some reduction of `value` is made anew wherever it is read."""
+        pending, seen = [value], set[Operation]()
+        while pending:
+            for op in _readers(pending.pop(), self.live) - seen:
+                seen.add(op)
+                if is_reduction(op) and op.results[0] not in self.stored:
+                    return True
+                pending += [result for result in op.results if result not in self.stored]
+        return False
+
+    def _worth_storing(self, op: Operation) -> bool:
+        return cost(op, self.live, set(self.destinations)) > DEAR
+
+    def unstore(self, value: SSAValue) -> None:
+        """Recompute `value` where it is read."""
+        self._recompute(value)
+        self._find_hosts()
+
+    def _recompute(self, value: SSAValue) -> None:
+        self.stored.remove(value)
+        self.loose = loose_dimensions(self.axes, self.stored)
+        self.stages = self._stages()
+
+    # stages --------------------------------------------------------------------------------------------------------------------------
+
+    def _stages(self) -> list[Stage]:
+        stages: list[Stage] = []
+        for value in self.destinations:
+            if not (isinstance(value, OpResult) and is_internal(value)):
+                stages.append(self._element_stage(value))
+        for op in self.axes.ops:
+            held = tuple(r for r in op.results if r in self.stored and is_internal(r))
+            if op not in self.live or not held:
+                continue
+            if is_generic(op) and StructuredOp(op).reduction:
+                stages.append(self._reduction_stage(op))
+            else:
+                stages += [self._element_stage(value) for value in held]
+        return stages
+
+    def _element_stage(self, value: SSAValue) -> Stage:
+        parallel = [axis for axis in self.axes.of_value(value) if axis is not None]
+        stage = Stage((value,), None, parallel, [], {value: self.destinations.get(value, [])})
+        stage.reads = set(self._stored_below(value))
+        return stage
+
+    def _reduction_stage(self, op: linalg.ops.GenericOp) -> Stage:
+        structured, loops = StructuredOp(op), self.axes.of_op(op)
+        reduction = [axis for i in structured.reduction if (axis := loops[i]) is not None]
+        parallel = [axis for axis in self.axes.of_value(op.results[0]) if axis is not None]
+        stage = Stage(tuple(op.results), op, parallel, reduction, {r: self.destinations.get(r, []) for r in op.results})
+        stage.reads = {stored for value in tensor_operands(op) for stored in self._stored_from(value)}
+        return stage
+
+    def _stored_below(self, value: SSAValue) -> Iterator[SSAValue]:
+        if isinstance(value, OpResult) and is_internal(value):
+            for source in tensor_operands(value.op):
+                yield from self._stored_from(source)
+
+    def _stored_from(self, value: SSAValue) -> Iterator[SSAValue]:
+        seen: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if current in self.stored:
+                yield current
+            elif isinstance(current, OpResult) and is_internal(current):
+                pending += tensor_operands(current.op)
+
+    def inlined(self, stage: Stage) -> set[Operation]:
+        """The ops evaluated inside `stage`."""
+        found: set[Operation] = set()
+        pending: list[SSAValue] = [v for value in stage.values for v in ([value] if is_internal(value) else [])]
+        first = True
+        while pending:
+            value = pending.pop()
+            if not (isinstance(value, OpResult) and is_internal(value)) or value.op in found:
+                continue
+            if not first and value in self.stored and value not in stage.values:
+                continue
+            found.add(value.op)
+            pending += tensor_operands(value.op)
+        return found
+
+
+def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:
+    found: set[Operation] = set()
+    for use in value.uses:
+        owner: Operation | None = use.operation
+        while owner is not None and owner not in live:
+            owner = owner.parent_op()
+        if owner is not None:
+            found.add(owner)
+    return found
+
+
+def cost(op: Operation, live: set[Operation], stop: set[SSAValue]) -> int:
+    """Operations per element of a value, with what is pulled into it."""
+    total, pending, seen = 0, [op], set[Operation]()
+    while pending and total <= 10 * DEAR:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        total += body_cost(current)
+        for source in tensor_operands(current):
+            if isinstance(source, OpResult) and source.op in live and source not in stop and not is_reduction(source.op):
+                pending.append(source.op)
+    return total
+
+
+def is_reduction(op: Operation) -> bool:
+    """Whether `op` has reduction loops."""
+    return is_generic(op) and bool(StructuredOp(op).reduction)
+
+
+def body_cost(op: Operation) -> int:
+    """Operations per element of one op's own body."""
+    if not is_generic(op):
+        return 1
+    return sum(_op_cost(inner) for inner in body_ops(op))
+
+
+def _is_elementary(op: Operation) -> bool:
+    """Whether an op computes elementary functions: arithmetic on what does not change leaves a loop by itself, the choices in these do not."""
+    return is_generic(op) and any(_op_cost(inner) == ELEMENTARY_COST for inner in body_ops(op))
+
+
+def _op_cost(op: Operation) -> int:
+    if isinstance(op, math.SqrtOp | math.RsqrtOp | arith.DivfOp | arith.DivSIOp | arith.DivUIOp):
+        return 5
+    if isinstance(op, math.AbsFOp | math.FloorOp | math.CeilOp | math.FmaOp | math.RoundEvenOp | math.AbsIOp):
+        return 1
+    return ELEMENTARY_COST if op.name.startswith("math.") else 1
+
+
+# results -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
+    found: dict[SSAValue, list[Destination]] = {}
+    for position, result in enumerate(view.results):
+        place = place_of(view.shapes, result)
+        parts = _concat_parts(view, place.value) if not place.sliced else None
+        if parts is None:
+            found.setdefault(place.value, []).append(Destination(position, place))
+            continue
+        axis, dims = parts.dim.value.data, place.dims
+        offset: Dim = 0
+        for part in parts.inputs:
+            offsets = tuple(offset if i == axis else 0 for i in range(len(dims)))
+            found.setdefault(part, []).append(Destination(position, Place(part, dims, offsets)))
+            offset = add(offset, view.shapes.dims(part)[axis])
+    return found
+
+
+def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None:
+    """The concat behind a result, where it runs along the innermost dimension (elsewhere a branch per row costs nothing)."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ConcatOp):
+        return None
+    dims = view.shapes.dims(value)
+    moving = [i for i, size in enumerate(dims) if size != 1]
+    only_returned = not any(value in tensor_operands(op) for op in view.members)
+    along = value.op.dim.value.data
+    return value.op if moving and along == moving[-1] and only_returned and len(moving) > 1 else None
+
+
+def element_types(staging: Staging, stage: Stage) -> set[str]:
+    """The dtypes of the tensors that a stage reads and makes."""
+    ops = staging.inlined(stage)
+    values = [v for op in ops for v in (*tensor_operands(op), *op.results)] + list(stage.values)
+    return {dtype_of(v.type) for v in values if isinstance(v.type, TensorType) and splat_value(v) is None}

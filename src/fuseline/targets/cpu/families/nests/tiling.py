@@ -1,0 +1,174 @@
+"""Square tiles for operands that lie across the lanes: loaded as rows of memory, transposed in registers.
+
+    lanes ->                      An op that writes rows and reads columns would gather one element per lane. Instead `lanes` rows of the
+t   . . . .                       output are made together: the operand is loaded in vectors along its own memory, and `lanes` such
+|   . . . .                       vectors, transposed, are what the rows need.
+
+A body that gathers is the other way round. Its places vary across the lanes, but at each place it may read along memory: then the *values* are
+made with lanes along that memory, one place after the other, and squares of them are transposed before they are written (`crossed_run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.targets.cpu.emit.access import Index
+from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
+from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
+from fuseline.targets.cpu.families.nests.stages import Staging, cost
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+
+TILES_PER_WORKGROUP = 4
+"""Tiles side by side: 4 of 8 floats use two whole cache lines of the operand before the next row is touched."""
+
+DEAREST_BODY = 60
+"""Bodies of more operations are not written out once per row of a tile."""
+
+
+def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+    """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none worth tiling."""
+    if lanes not in (4, 8, 16) or not _long_enough(staging, lane_run, lanes):
+        return []
+    results = set(staging.destinations)
+    if any(cost(op, staging.live, results) > DEAREST_BODY for op in staging.live):
+        return []
+    for axis, used in (read for op in staging.live for read in reads_of(staging, op)):
+        if lane_run[-1] in used and axis not in lane_run:
+            for run in runs:
+                if axis == run[-1] and _long_enough(staging, run, lanes):
+                    return run
+    return []
+
+
+def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set[Node | None]]]:
+    """Per tensor in memory that an op reads, the axis along which it is contiguous, and all axes that it varies with."""
+    if is_generic(op):
+        loops = staging.axes.of_op(op)
+        for value, map_ in _inputs(op):
+            yield contiguous_axis(staging.view, value, map_, loops), {loops[d] for d in map_.used_dims()}
+        return
+    made = staging.axes.of_value(op.results[0])
+    pairs = list(plain_pairs(op, staging.view.shapes))
+    for source in op.operands:
+        if isinstance(source.type, TensorType) and splat_value(source) is None and not is_internal(source):
+            axes = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}
+            moving = [i for i, size in enumerate(staging.view.shapes.dims(source)) if size != 1]
+            yield axes.get(moving[-1]) if moving else None, set(axes.values())
+
+
+def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+    """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is none worth it."""
+    if lanes not in (4, 8, 16):
+        return []
+    for run in runs:
+        if _long_enough(staging, run, lanes) and _gathers_along(staging, run, lane_run):
+            return run
+    return []
+
+
+def _gathers_along(staging: Staging, run: Sequence[Node], lane_run: Sequence[Node]) -> bool:
+    """Whether some read is gathered across `lane_run` but lies along `run`, and no other input lies across `run`."""
+    found = False
+    for op in staging.live:
+        if not is_generic(op):
+            return False
+        loops = staging.axes.of_op(op)
+        for gather in gathers(op):
+            across = any(loops[i] in lane_run for i in gather.varies)
+            along = _last_moving(staging, gather, loops) == run[-1]
+            if across and not along:
+                return False
+            found = found or across
+        if any(_lies_across(staging, value, map_, loops, run) for value, map_ in _inputs(op)):
+            return False
+    return found
+
+
+def _inputs(op: linalg.ops.GenericOp) -> list[tuple[SSAValue, AffineMap]]:
+    structured = StructuredOp(op)
+    return [(v, m) for v, m in zip(structured.inputs, structured.input_maps, strict=True) if splat_value(v) is None and not is_internal(v)]
+
+
+def _lies_across(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None], run: Sequence[Node]) -> bool:
+    """Whether lanes along `run` would meet the elements of an input far apart."""
+    used = {loops[d] for d in map_.used_dims()}
+    return any(axis in used for axis in run) and contiguous_axis(staging.view, value, map_, loops) != run[-1]
+
+
+def _last_moving(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> Node | None:
+    """The axis along which what is gathered lies in memory."""
+    for loop, size in zip(reversed(gather.loops), reversed(staging.view.shapes.dims(gather.source)), strict=True):
+        if size != 1:
+            return loops[loop] if loop is not None else None
+    return None
+
+
+def _long_enough(staging: Staging, run: Sequence[Node], lanes: int) -> bool:
+    total: Dim = product(staging.axes.extents[axis] for axis in run)
+    return (upper_bound(total) or lanes) >= lanes
+
+
+class TileRow:
+    """Row `row` of a tile whose rows start at `start` along the tiled run. Loads across the lanes go through `load`."""
+
+    def __init__(self, kernel: KernelBuilder, start: Operand, row: int, lanes: int) -> None:
+        self.kernel, self.start, self.row, self.lanes = kernel, start, row, lanes
+
+    def load(self, memory: MemRef, flat: Index, lanes: int) -> Value | None:
+        """The elements at `flat`, if the tile has them: the operand must be contiguous along the tiled run."""
+        if lanes != self.lanes or coefficient(flat.base, self.start) != 1:
+            return None
+        base = self.kernel.sub(flat.base, self.row)
+        key = ("tile", memory, base, flat.stride)
+        rows = self.kernel.recall(key)
+        if rows is None:
+            columns = [self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), lanes) for lane in range(lanes)]
+            rows = transposed(self.kernel, columns)
+            self.kernel.remember(key, rows)
+        return rows[self.row]
+
+
+def transposed(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
+    """A square of vectors transposed: Eklundh's exchange of ever smaller blocks, `lanes * log2(lanes)` shuffles."""
+    out, lanes = list(rows), len(rows)
+    block = lanes // 2
+    while block:
+        low = [lane if not lane & block else lanes + lane - block for lane in range(lanes)]
+        high = [lane + block if not lane & block else lanes + lane for lane in range(lanes)]
+        for i in range(lanes):
+            if not i & block:
+                a, b = out[i], out[i + block]
+                out[i], out[i + block] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)
+        block //= 2
+    return out
+
+
+def coefficient(operand: Operand, variable: Operand) -> int | None:
+    """The factor of `variable` in an affine index; None where the index is not affine in it."""
+    if operand is variable:
+        return 1
+    if not isinstance(operand, Value) or not isinstance(variable, Value) or operand.depth < variable.depth:
+        return 0
+    if operand.op in ("add", "sub"):
+        a, b = (coefficient(arg, variable) for arg in operand.args)
+        return None if a is None or b is None else a + b * (1 if operand.op == "add" else -1)
+    if operand.op == "mul":
+        return _product(operand, variable)
+    return 0 if operand.op in ("index", "argument", "size", "carried", "result") else None
+
+
+def _product(operand: Value, variable: Value) -> int | None:
+    a, b = operand.args
+    inner = coefficient(a, variable)
+    if isinstance(b, int):
+        return None if inner is None else inner * b
+    return 0 if inner == 0 and coefficient(b, variable) == 0 else None

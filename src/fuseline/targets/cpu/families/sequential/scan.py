@@ -1,0 +1,139 @@
+"""Running sums and products: a reduction over the lower (or upper) triangle of two equal loops, made in one walk that keeps the total so far.
+
+    out[.., i, ..] = init + sum over j <= i of element[.., j, ..]        (or j < i, j >= i, j > i; any op that combines in any order)
+
+Lanes run along the innermost axis of the result where that is not the walked one; a workgroup is a block of it at one point of the other axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.analysis.walks import Scan, scan_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.contraction.plan import unsupported_members
+from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops, walk_lines
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTotal:
+    """The root as a running combination: `form` says along which loops, `combiner` with what."""
+
+    form: Scan
+    combiner: Combiner
+
+    @property
+    def root(self) -> StructuredOp:
+        """The reduction."""
+        return self.form.root
+
+    @property
+    def reduced(self) -> int:
+        """The loop over what is combined."""
+        return self.root.reduction[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan(LinesPlan):
+    """A scan with its results."""
+
+    scan: RunningTotal
+    paths: tuple[ResultPath, ...]
+
+
+def running_total(view: DispatchView) -> RunningTotal | Refusal:
+    """The root of `view` as a scan, or why it is none."""
+    root = view.root_view
+    found = combiners(root.op) if root is not None and is_generic(root.op) else None
+    if root is None or found is None or len(found) != 1 or len(root.reduction) != 1:
+        return Refusal("not-a-scan", "the root does not combine elements along one loop")
+    if dtype_of(root.op.results[0].type) != found[0].dtype or found[0].dtype == "i1":
+        return Refusal("element-type", "the result does not keep the running total as it is")
+    form = scan_of(root, root.loops(view.shapes))
+    if form is None or splat_value(form.neutral) != found[0].neutral:
+        return Refusal("not-a-scan", "what counts is not decided by the order of two loops")
+    return RunningTotal(form, found[0])
+
+
+class ScanFamily(Family):
+    """Takes running sums, products, minima and maxima along one axis, in any element type that keeps its sums."""
+
+    name = "scan"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scan."""
+        scan = running_total(view)
+        if isinstance(scan, Refusal):
+            return scan
+        if unsupported_members(view, scan.root.op):
+            return Refusal("second-reduction", "an op reduces beside the root")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        extents = scan.root.loops(view.shapes)
+        if any(extent == 0 for extent in extents):
+            return Refusal("empty", "a loop never runs")
+        outer, lane = line_loops(scan.root, extents, scan.form.walked)
+        lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
+        plan = ScanPlan(view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths))
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ScanPlan)
+        _ScanKernel(plan, kernel).emit()
+
+
+class _ScanKernel:
+    def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.scan, self.kernel = plan, plan.scan, kernel
+        self.evaluator = Evaluator(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
+        self.frame = self.evaluator.frame
+        self.total: Value | None = None
+
+    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        del index, lanes, active
+        assert self.total is not None
+        return self.total
+
+    def emit(self) -> None:
+        """Run the workgroups."""
+        walk_lines(self.kernel, self.frame, self.plan, self.scan.root, self.scan.combiner.dtype, self._walk)
+
+    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """All elements along the walked loop, in order."""
+        kernel, scan = self.kernel, self.scan
+        extent = self.frame.operand(self.plan.extents[scan.form.walked])
+        start = self.evaluator.value_at(scan.root.outputs[0], self.evaluator.through(scan.root.output_maps[0], loops, lanes), lanes, active)
+
+        def step(i: Operand, total: Value) -> tuple[Value]:
+            at = kernel.sub(kernel.sub(extent, 1), i) if scan.form.reverse else i
+            here = list(loops)
+            here[scan.form.walked] = here[scan.reduced] = Index(at)
+            element = BodyPoint(self.evaluator, scan.root, here, lanes, active).value(scan.form.element)
+            after = scan.combiner.combine(kernel, total, kernel.splat(element, lanes))
+            self._store(here, after if scan.form.inclusive else total, active)
+            return (after,)
+
+        kernel.loop(0, extent, 1, step, [start])
+
+    def _store(self, loops: list[AnyIndex], total: Value, active: Operand | None) -> None:
+        lanes = total.type.lanes
+        self.total = total
+        for path in self.plan.paths:
+            index = path.index(self.frame, loops, lanes)
+            path.store(self.frame, index, self.evaluator.value_at(path.value, index, lanes, active), active)
+
+
+EXPORT = ScanFamily

@@ -1,0 +1,166 @@
+"""Scatters: updates combined into places that are computed, in one walk over the updates.
+
+    out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)
+
+or the last element of each place in the stead of the sum. The result itself holds the running totals. Lanes run along its innermost axis where every
+lane has the same place; a workgroup is a block of that axis at one point of the others, so no two workgroups write to the same element. Places
+outside the result are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.structured import is_generic, splat_value
+from fuseline.analysis.walks import Scatter, loops_behind, scatter_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops, walk_lines
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScatterPlan(LinesPlan):
+    """A scatter, its totals of type `dtype` kept by `combiner` (None: replaced) where `path` puts them."""
+
+    scatter: Scatter
+    combiner: Combiner | None
+    dtype: str
+    path: ResultPath
+
+
+class ScatterFamily(Family):
+    """Takes scatters that are alone in their dispatch, of any element type that keeps its sums."""
+
+    name = "scatter"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scatter."""
+        root = view.root_view
+        scatter = scatter_of(root) if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1 else None
+        if root is None or scatter is None:
+            return Refusal("not-a-scatter", "the root does not combine elements into places")
+        (combiner,) = combiners(root.op) or [None]
+        if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):
+            return Refusal("not-a-scatter", "what does not hit a place counts")
+        dtype = dtype_of(root.op.results[0].type)
+        if dtype in ("i1", "f16", "bf16") or (combiner is not None and dtype != combiner.dtype):
+            return Refusal("element-type", "the result does not keep the running total as it is")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
+            return Refusal("epilogue", "the totals are not the only result")
+        return self._plan(view, machine, scatter, combiner, paths[0])
+
+    def _plan(self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath) -> Plan | Refusal:
+        root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
+        extents = root.loops(view.shapes)
+        if any(extents[loop] == 0 for loop in root.parallel):
+            return Refusal("empty", "a loop never runs")
+        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.place))
+        lanes = machine.lanes(dtype) if lane is not None else 1
+        plan = ScatterPlan(
+            view=view,
+            workgroups=0,
+            scatter=scatter,
+            combiner=combiner,
+            dtype=dtype,
+            outer=outer,
+            lane=lane,
+            lanes=lanes,
+            extents=extents,
+            path=path,
+        )
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, ScatterPlan)
+        _ScatterKernel(plan, kernel).emit()
+
+
+class _ScatterKernel:
+    def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
+        self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
+        self.evaluator = Evaluator(kernel, plan.view)
+        self.frame = self.evaluator.frame
+
+    def emit(self) -> None:
+        """Run the workgroups."""
+        walk_lines(self.kernel, self.frame, self.plan, self.scatter.root, self.plan.dtype, self._walk)
+
+    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """The inits, then every update in order."""
+        kernel, scatter, root = self.kernel, self.scatter, self.scatter.root
+        reduced, extent = root.reduction[0], self.frame.operand(self.plan.extents[scatter.scattered])
+
+        def update(e: Operand) -> None:
+            turn = self._at(loops, reduced, e)
+            place = kernel.cast(BodyPoint(self.evaluator, root, turn, 1, None).value(scatter.place), "i64")
+            inside = kernel.bitand(kernel.compare("ge", place, 0), kernel.compare("lt", place, extent))
+
+            def hit() -> tuple[()]:
+                within = kernel.max(kernel.min(place, kernel.sub(extent, 1)), 0)
+                self._combine(self._at(turn, scatter.scattered, within), lanes, active)
+                return ()
+
+            kernel.when(inside, hit)
+
+        self._start(loops, lanes, active, extent)
+        kernel.loop(0, self.frame.operand(self.plan.extents[reduced]), 1, update)
+
+    def _start(self, loops: list[AnyIndex], lanes: int, active: Operand | None, extent: Operand) -> None:
+        """The inits of a line: in vectors along it where no lanes run across."""
+        root, scattered, kernel = self.scatter.root, self.scatter.scattered, self.kernel
+
+        def init(here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+            at = self.evaluator.through(root.output_maps[0], here, lanes)
+            self._store(here, self.evaluator.value_at(root.outputs[0], at, lanes, active), active)
+
+        def along(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
+            init([Index(starts[0], 1 if lanes > 1 else 0) if i == scattered else at for i, at in enumerate(loops)], lanes, active)
+            return ()
+
+        if self.plan.lane is None and self._is_innermost(scattered):
+            masked = max(BITS[self.plan.dtype], 8) in kernel.machine.masked_bits
+            LaneLoop(kernel, kernel.machine.lanes(self.plan.dtype), masked=masked).run(0, extent, along)
+        else:
+            kernel.loop(0, extent, 1, lambda i: init(self._at(loops, scattered, i), lanes, active))
+
+    def _is_innermost(self, loop: int) -> bool:
+        """Whether neighbours along the loop are neighbours in the result."""
+        return self.plan.path.coordinates[-1] == loop and self.scatter.root.output_maps[0].results[-1] == AffineDimExpr(loop)
+
+    def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """One update, at the place that `here` names."""
+        path, frame, combiner = self.plan.path, self.frame, self.plan.combiner
+        element = BodyPoint(self.evaluator, self.scatter.root, here, lanes, active).value(self.scatter.element)
+        if combiner is None:
+            self._store(here, self.kernel.splat(element, lanes), active)
+            return
+        index = path.index(frame, here, lanes)
+        total = frame.load(frame.result(path.position), frame.placed(path.place, index, lanes), lanes, active)
+        self._store(here, combiner.combine(self.kernel, total, self.kernel.splat(element, lanes)), active)
+
+    def _store(self, here: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+        lanes = value.type.lanes
+        self.plan.path.store(self.frame, self.plan.path.index(self.frame, here, lanes), value, active)
+
+    @staticmethod
+    def _at(loops: Sequence[AnyIndex], loop: int, index: Operand) -> list[AnyIndex]:
+        return [Index(index) if i == loop else at for i, at in enumerate(loops)]
+
+
+EXPORT = ScatterFamily

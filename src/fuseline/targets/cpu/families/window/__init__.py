@@ -1,0 +1,1 @@
+"""Windows channel by channel, and over groups of channels."""

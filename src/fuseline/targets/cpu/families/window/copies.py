@@ -1,0 +1,177 @@
+"""Images whose neighbouring pixels meet in few sets of the first-level cache: what a window over them does instead.
+
+At 256 channels of 4 bytes a pixel shares its sets with every fourth one. The columns under a tile evict each other, and a depthwise convolution
+takes twice as long as at 240 channels. Two ways out: tiles of few pixels that use whole cache lines at once; or, where elements are loaded often, a
+copy of some lines and channels, pixel beside pixel, with the padding around them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.directions import Direction, direction
+from fuseline.targets.cpu.families.window.plan import WindowPlan, WindowProblem, plan_window
+from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.tiles import BlockProblem, Blocks, choose_blocks
+from fuseline.targets.target import Refusal
+
+LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
+"""Loads of an element from which on it is copied first: where tiles of whole cache lines crowd the sets as well, and where they do not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedWindowPlan(WindowPlan):
+    """A plan whose image is copied: `part` lines of the result at a time, for `bunch` panels of channels.
+
+    A workgroup has `blocks.lines` parts for `blocks.panels` bunches.
+    """
+
+    rows: Direction
+    columns: Direction
+    part: int
+    bunch: int
+
+    @property
+    def pitch(self) -> int:
+        """Channels of a copied pixel."""
+        return self.bunch * self.width
+
+    @property
+    def row_columns(self) -> int:
+        """Pixels of a copied row."""
+        assert self.problem.pixel is not None
+        return self.columns.steps(_int(self.problem.pixel.extent))
+
+    @property
+    def copied(self) -> int:
+        """Elements of the copy."""
+        return self.rows.steps(self.part) * self.row_columns * self.pitch
+
+    @property
+    def lines(self) -> int:
+        """Lines of the result."""
+        return _int(self.problem.line.extent) if self.problem.line is not None else 1
+
+    @property
+    def parts(self) -> int:
+        """Parts of the lines."""
+        return -(-self.lines // self.part)
+
+    @property
+    def bunches(self) -> int:
+        """Bunches of panels, the last one perhaps smaller."""
+        return -(-_int(self.panel_count) // self.bunch)
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Extents of the grid, slowest first: outer axes, blocks of parts, blocks of bunches."""
+        outer = (axis.extent for axis in self.problem.outer)
+        return (*outer, -(-self.parts // self.blocks.lines), -(-self.bunches // self.blocks.panels))
+
+
+def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
+    """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more channels, or a copy."""
+    found = _directions(plan.problem)
+    if found is None or plan.vectors != 1 or plan.split is None or not _crowded(plan.problem, found, (plan.pixels, 1), machine):
+        return plan
+    tile = _wide_tile(plan, found, machine)
+    loads = _loads(found, plan.pixels)
+    if loads > (LOADS_PER_COPY if _crowded(plan.problem, found, tile, machine) else LOADS_PER_SPARED_COPY):
+        copied = with_copy(plan, machine)
+        if copied is not None:
+            return copied
+    wide = plan_window(plan.problem, machine, tile)
+    return plan if isinstance(wide, Refusal) else wide
+
+
+def _wide_tile(plan: WindowPlan, ways: tuple[Direction, Direction], machine: Machine) -> tuple[int, int]:
+    """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in pairs."""
+    channels = -(-_int(plan.problem.channel.extent) // plan.lanes)
+    lines = 1 if plan.columns_first else 2
+    vectors = max(1, min(channels, lines * LINE_BYTES // (plan.lanes * BYTES[plan.problem.dtype])))
+    if not plan.columns_first:
+        return max(2, min(plan.pixels, (machine.vector_registers - 4) // vectors)), vectors
+    room = machine.vector_registers - 3
+    return max([2, *(n for n in range(2, plan.pixels + 1) if len(_columns(ways[1], n)) * vectors <= room)]), vectors
+
+
+def _loads(ways: tuple[Direction, Direction], pixels: int) -> float:
+    """How often tiles of so many pixels load an element of the image."""
+    rows, columns = ways
+    return len(_columns(columns, pixels)) / (pixels * max(1, columns.along)) * rows.positions / max(1, rows.along)
+
+
+def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
+    """The plan (of one vector per tile) with a copied image; None where the walk is not plain, or one line takes too much scratch."""
+    problem, ways = plan.problem, _directions(plan.problem)
+    if ways is None:
+        return None
+    rows, columns = ways
+    size = BYTES[problem.dtype]
+    bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
+    row_bytes = columns.steps(_int(problem.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
+    lines = _int(problem.line.extent) if problem.line is not None else 1
+    part = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
+    if part == 0:
+        return None
+    part = -(-lines // -(-lines // part))
+    copied = CopiedWindowPlan(
+        view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, problem=problem, pixels=plan.pixels, vectors=1, lanes=plan.lanes,
+        blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows, columns=columns, part=part,
+        bunch=bunch, notes={**plan.notes, "image": "copied"},
+    )  # fmt: skip
+    copied = replace(copied, blocks=_blocks(copied, machine))
+    return replace(copied, workgroups=d.product(copied.grid))
+
+
+def _int(size: Dim) -> int:
+    assert isinstance(size, int)
+    return size
+
+
+def _directions(problem: WindowProblem) -> tuple[Direction, Direction] | None:
+    """Down the lines and along the pixels, where nothing else moves over the image and all is known now."""
+    known = isinstance(problem.channel.extent, int) and all(
+        isinstance(axis.extent, int) for axis in (problem.line, problem.pixel) if axis is not None
+    )
+    if len(problem.images) != 1 or problem.pixel is None or problem.across is None or len(problem.down) > 1 or not known:
+        return None
+    access = problem.images[0].access
+    moving = [loop for loop, extent in enumerate(problem.extents) if extent != 1]
+    rows = direction(access, problem.line, problem.down[0] if problem.down else None, moving)
+    columns = direction(access, problem.pixel, problem.across, moving)
+    if rows is None or columns is None or len(access.bounds) > sum(way.size is not None for way in (rows, columns)):
+        return None
+    return rows, columns
+
+
+def _columns(columns: Direction, pixels: int) -> set[int]:
+    """The image columns under so many pixels."""
+    return {pixel * columns.along + tap * columns.window for pixel in range(pixels) for tap in range(columns.positions)}
+
+
+def _crowded(problem: WindowProblem, ways: tuple[Direction, Direction], tile: tuple[int, int], machine: Machine) -> bool:
+    """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds beside other streams."""
+    (rows, columns), (pixels, vectors) = ways, tile
+    size, channels = BYTES[problem.dtype], _int(problem.channel.extent)
+    width = range(0, vectors * machine.lanes(problem.dtype) * size, LINE_BYTES)
+    places = [row * rows.window * rows.stride + column * columns.stride for row in range(rows.positions) for column in _columns(columns, pixels)]
+    image = {(place * size + byte) // LINE_BYTES for place in places for byte in width}
+    result = {(pixel * channels * size + byte) // LINE_BYTES for pixel in range(pixels) for byte in width}
+    sets = Counter(line % L1_SETS for lines in (image, result) for line in lines)
+    return max(sets.values()) > machine.l1_bytes // (LINE_BYTES * L1_SETS) - 2
+
+
+def _blocks(plan: CopiedWindowPlan, machine: Machine) -> Blocks:
+    problem, outer = plan.problem, 1
+    for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
+        outer *= axis.extent if isinstance(axis.extent, int) else 1
+    window = plan.rows.positions * plan.columns.positions
+    assert problem.pixel is not None
+    work = 8 * window * _int(problem.pixel.extent) * plan.part * plan.pitch  # as `window_blocks` has it
+    return choose_blocks(BlockProblem(outer, plan.parts, 1, plan.bunches, work, 0, 0, serial=problem.view.serial), machine)

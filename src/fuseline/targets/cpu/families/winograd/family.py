@@ -1,0 +1,36 @@
+"""Convolutions by minimal filtering (Winograd): fewer multiplications than taps, for small windows with unit steps.
+
+A tile of m outputs along an axis with r taps costs m + r - 1 products per pair of channels instead of m * r; with F(4, 3) along both axes 36
+instead of 144. What that saves is spent in part on transforming tiles and results, and the transformed filter is larger, so a model of both
+decides against a direct convolution. The rounding error is larger as well: see `matrices.error_ratio` and `numerics`.
+"""
+
+from __future__ import annotations
+
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.winograd.choice import choose
+from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.problem import filtering_problem
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+
+
+class WinogradFamily(Family):
+    """Takes f32 convolutions with unit steps, windows of 3 or 5 along one or two axes and a constant filter, where that is faster."""
+
+    name = "winograd"
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where minimal filtering applies, errs little enough and pays."""
+        problem = filtering_problem(view)
+        return problem if isinstance(problem, Refusal) else choose(problem, machine, self.policy)
+
+    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
+        """Build the kernel."""
+        assert isinstance(plan, WinogradPlan)
+        WinogradKernel(plan, kernel).emit()
+
+
+EXPORT = WinogradFamily

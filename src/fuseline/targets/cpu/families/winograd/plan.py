@@ -1,0 +1,211 @@
+"""What is decided about a convolution by minimal filtering: tiles, blocks of tiles and columns, scratch, and the layout of the filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction.prefetch import NONE, Prefetch, spread
+from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.families.winograd.matrices import Filtering
+from fuseline.targets.cpu.families.winograd.problem import FilteringProblem, ImageSegment
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.tiles import RowSplit, Tile, split_rows
+from fuseline.targets.target import PackedLayout
+
+PATCH_VECTORS = 8
+"""Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache."""
+
+CONFLICTING_LINES = 8
+"""Streams a multiple of so many lines apart meet in an eighth of the sets or less."""
+
+_LINE = LINE_BYTES // BYTES["f32"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Filtering per window axis; `tiles` of the image per workgroup; the register `tile` of the products; `panels` of columns per pass, and
+    `passes` per workgroup."""
+
+    axes: tuple[Filtering, ...]
+    tiles: int
+    tile: Tile
+    panels: int
+    passes: int
+
+    @property
+    def points(self) -> int:
+        """Elements of a transformed tile, one product each."""
+        return prod(axis.size for axis in self.axes)
+
+    @property
+    def outputs(self) -> int:
+        """Pixels of the result that a tile makes."""
+        return prod(axis.outputs for axis in self.axes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradPlan(Plan):
+    """A problem with its blocking."""
+
+    problem: FilteringProblem
+    blocking: Blocking
+    lanes: int
+    prefetch: Prefetch
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.blocking.tile.vectors * self.lanes
+
+    @property
+    def panel_count(self) -> int:
+        """Panels of the filter, padded to whole passes."""
+        return self.pass_count * self.blocking.panels
+
+    @property
+    def pass_count(self) -> int:
+        """Passes over all columns."""
+        return -(-self.problem.columns // (self.width * self.blocking.panels))
+
+    @property
+    def filter_elements(self) -> int:
+        """Elements of the transformed filter; the filter as it is follows them."""
+        return self.blocking.points * self.problem.channels * self.panel_count * self.width
+
+    @property
+    def group_count(self) -> int:
+        """Workgroups that share a block of tiles and divide its columns."""
+        return -(-self.pass_count // self.blocking.passes)
+
+    @property
+    def pass_width(self) -> int:
+        """Columns of a pass."""
+        return self.width * self.blocking.panels
+
+    @property
+    def grid(self) -> tuple[Dim, ...]:
+        """Tiles: the outer loops, then the tiles along each window axis."""
+        problem = self.problem
+        outer = (problem.base.extents[loop] for loop in problem.outer)
+        counts = (d.ceil_div(axis.outputs, f.outputs) for axis, f in zip(problem.windows, self.blocking.axes, strict=True))
+        return (*outer, *counts)
+
+    @property
+    def tile_count(self) -> Dim:
+        """All tiles."""
+        return d.product(self.grid)
+
+    @property
+    def rows(self) -> RowSplit:
+        """The products' rows, one per tile, in register tiles."""
+        return split_rows(self.blocking.tiles, self.blocking.tile.rows)
+
+    @property
+    def channel_pitch(self) -> int:
+        """Elements between two points of a transformed tile."""
+        return _apart(-(-self.problem.channels // self.lanes) * self.lanes)
+
+    @property
+    def image_stride(self) -> int:
+        """Elements between two transformed tiles."""
+        return _apart(self.blocking.points * self.channel_pitch)
+
+    @property
+    def column_pitch(self) -> int:
+        """Elements between two points of a tile's products."""
+        return _apart(self.pass_width)
+
+    @property
+    def product_stride(self) -> int:
+        """Elements between the products of two tiles."""
+        return _apart(self.blocking.points * self.column_pitch)
+
+    @property
+    def segments(self) -> tuple[ImageSegment, ...]:
+        """The image's segments where each is of whole vectors (but for the end of the last); none where pixels are evaluated."""
+        segments = self.problem.segments
+        whole = all(segment.start % self.lanes == 0 for segment in segments)
+        return segments if whole else ()
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of channels."""
+        return -(-self.problem.channels // self.lanes)
+
+    @property
+    def piece(self) -> int:
+        """Vectors of channels that are read and transformed at once."""
+        starts = [segment.start // self.lanes for segment in self.segments]
+        even = [n for n in range(1, PATCH_VECTORS + 1) if all(start % n == 0 for start in (*starts, self.vectors))]
+        return even[-1] if even[-1] > 2 else min(PATCH_VECTORS, self.vectors)
+
+
+def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
+    """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
+    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE)
+    if 2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes:
+        line = LINE_BYTES // BYTES["f32"]
+        steps = problem.channels
+        plan = replace(plan, prefetch=spread(steps, steps, -(-steps * plan.width // line), plan.rows.count, line))
+    position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
+    sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
+    taps = "x".join(str(axis.taps) for axis in blocking.axes)
+    notes = {
+        "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}", "block": f"{blocking.tiles}x{plan.pass_width}",
+        "image": f"{len(plan.segments)} segments" if plan.segments else "evaluated",
+    }  # fmt: skip
+    workgroups = d.mul(d.ceil_div(plan.tile_count, blocking.tiles), plan.group_count)
+    return replace(plan, workgroups=workgroups, constant_layouts={position: filter_layout(plan)}, notes=notes)
+
+
+def filter_layout(plan: WinogradPlan) -> PackedLayout:
+    """The transformed filter: pass, point, panel, channel, column of the panel."""
+    problem, operand = plan.problem, plan.problem.base.rhs
+    taps = {axis.tap: f for axis, f in zip(problem.windows, plan.blocking.axes, strict=True)}
+    pad_to: list[int] = []
+    reshape: list[int] = []
+    place: dict[int | None, int] = {}
+    column = problem.base.column.inner
+    for expr, size in zip(operand.map.results, problem.view.shapes.dims(operand.value), strict=True):
+        loop = expr.position if isinstance(expr, AffineDimExpr) else None
+        assert isinstance(size, int)
+        place[loop] = len(reshape)
+        extent = taps[loop].size if loop in taps else plan.panel_count * plan.width if loop == column else size
+        pad_to.append(extent)
+        reshape += [plan.pass_count, plan.blocking.panels, plan.width] if loop == column else [extent]
+    first = place[column]
+    wanted = [first, *(place[axis.tap] for axis in problem.windows), first + 1, place[problem.channel], first + 2]
+    rest = [i for i in range(len(reshape)) if i not in wanted]
+    matrices = tuple(taps[loop].filter if loop in taps else None for loop in _loops(plan))
+    return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices, direct_filter_layout(plan))
+
+
+def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
+    """The filter as it is, for tiles that are computed directly: pass, taps, channel, column of the pass."""
+    problem, loops, column = plan.problem, _loops(plan), plan.problem.base.column.inner
+    shape = [size for size in problem.view.shapes.dims(problem.base.rhs.value) if isinstance(size, int)]
+    pad_to = tuple(plan.pass_count * plan.pass_width if loop == column else size for loop, size in zip(loops, shape, strict=True))
+    split = loops.index(column)
+    reshape = (*pad_to[:split], plan.pass_count, plan.pass_width, *pad_to[split + 1 :])
+    place = {loop: i + (i > split) for i, loop in enumerate(loops)}
+    wanted = [split, *(place[axis.tap] for axis in problem.windows), place[problem.channel], split + 1]
+    rest = [i for i in range(len(reshape)) if i not in wanted]
+    return PackedLayout(pad_to, reshape, (*rest, *wanted))
+
+
+def _loops(plan: WinogradPlan) -> list[int | None]:
+    """The loop behind each dimension of the filter."""
+    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in plan.problem.base.rhs.map.results]
+
+
+def _apart(elements: int) -> int:
+    """`elements`, or a cache line more where streams that far apart would share few sets of the first-level cache."""
+    lines = -(-elements // _LINE)
+    return elements if lines % CONFLICTING_LINES else (lines + 1) * _LINE

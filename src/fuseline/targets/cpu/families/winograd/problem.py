@@ -1,0 +1,162 @@
+"""A convolution seen as minimal filtering: which loops are windows over which pixels, which only repeat, and how the image is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.structured import Kind, is_projected_permutation, kind
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction.access import Bound, LinearAccess
+from fuseline.targets.cpu.families.contraction.plan import unsupported_members
+from fuseline.targets.cpu.families.contraction.problem import Problem, RowSegment, is_packable_constant, multiply_add_problem
+from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.target import Refusal
+
+MAX_WINDOWS = 2
+"""Axes that a tile spans: with a third it would have hundreds of elements, more than transforms can win."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAxis:
+    """A pair of loops, `pixel` over outputs and `tap` over the window, with unit steps: input coordinate `pixel + tap`."""
+
+    pixel: int
+    tap: int
+    outputs: Dim
+    taps: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSegment:
+    """Channels `start` to `start + size` of the image, side by side in one binding: `access`, its channels counted from `start`.
+
+    `bounds`, per window axis, are the coordinates that move with it and may leave the binding; outside of it pixels are 0.
+    """
+
+    access: LinearAccess
+    start: int
+    size: int
+    bounds: tuple[tuple[Bound, ...], ...]
+
+
+@dataclass(frozen=True)
+class FilteringProblem:
+    """The roles of a convolution's loops: `windows` (slowest pixel first), `outer` loops that only repeat it, one `channel`, one column.
+
+    `segments` are how its pixels lie in bindings; none where they are computed, not side by side, or padded other than along the windows.
+    """
+
+    base: Problem
+    windows: tuple[WindowAxis, ...]
+    outer: tuple[int, ...]
+    channel: int
+    channels: int
+    columns: int
+    segments: tuple[ImageSegment, ...]
+    paths: tuple[ResultPath, ...]
+
+    @property
+    def view(self) -> DispatchView:
+        """The dispatch."""
+        return self.base.view
+
+    @property
+    def taps(self) -> int:
+        """Elements of the window."""
+        return prod(axis.taps for axis in self.windows)
+
+
+def filtering_problem(view: DispatchView) -> FilteringProblem | Refusal:
+    """The root of `view` as minimal filtering, or why it is none. Takes f32, unit steps, no groups, a filter known at compile time."""
+    root = view.root_view
+    if root is None or kind(root.op) is not Kind.CONVOLUTION:
+        return Refusal("not-a-convolution", "the root is no convolution")
+    position = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
+    problem = multiply_add_problem(view, image=position)
+    if isinstance(problem, Refusal):
+        return problem
+    if problem.elements != ("f32", "f32"):
+        return Refusal("element-type", "the error bound is stated for f32")
+    if problem.outer:
+        return Refusal("groups", "a loop runs over both image and filter")
+    if not is_packable_constant(view, problem.rhs):
+        return Refusal("filter-not-constant", "the filter cannot be transformed at compile time")
+    if unsupported_members(view, root.op):
+        return Refusal("second-reduction", "an op reduces beside the root")
+    paths = result_paths(view)
+    return paths if isinstance(paths, Refusal) else _with_roles(problem, tuple(paths))
+
+
+def _with_roles(problem: Problem, paths: tuple[ResultPath, ...]) -> FilteringProblem | Refusal:
+    windows = _windows(problem)
+    if isinstance(windows, Refusal):
+        return windows
+    root, extents = problem.root, problem.extents
+    own = {loop for axis in windows for loop in (axis.pixel, axis.tap)}
+    channels = [loop for axis in problem.reduction for loop in axis.loops if loop not in own]
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    columns = extents[problem.column.inner]
+    if len(channels) != 1 or not isinstance(extents[channels[0]], int) or not isinstance(columns, int):
+        return Refusal("channels", "the image has not one loop over channels of known extent")
+    outer = tuple(loop for loop in written if loop not in own and loop != problem.column.inner and extents[loop] != 1)
+    depth = extents[channels[0]]
+    assert isinstance(depth, int)
+    segments = _segments(problem, windows, channels[0], depth)
+    return FilteringProblem(problem, windows, outer, channels[0], depth, columns, segments, paths)
+
+
+def _windows(problem: Problem) -> tuple[WindowAxis, ...] | Refusal:
+    """The pixel loops with their taps, in the order in which the image has them."""
+    root, extents = problem.root, problem.extents
+    found: list[WindowAxis] = []
+    for expr in problem.lhs.map.results:
+        linear = linear_terms(expr)
+        terms = {loop: c for loop, c in linear[0].items() if extents[loop] != 1} if linear is not None else {}
+        if linear is None or linear[1] != 0 or any(c != 1 for c in terms.values()):
+            return Refusal("stride", f"the image is not read in unit steps: {expr}")
+        if len(terms) < 2:
+            continue
+        pixels, taps = ([loop for loop in terms if loop in side] for side in (root.parallel, root.reduction))
+        width = extents[taps[0]] if taps else None
+        if len(pixels) != 1 or len(taps) != 1 or not isinstance(width, int):
+            return Refusal("window", f"no pair of a pixel and a tap of known extent: {expr}")
+        found.append(WindowAxis(pixels[0], taps[0], extents[pixels[0]], width))
+    if not 1 <= len(found) <= MAX_WINDOWS:
+        return Refusal("window-rank", f"{len(found)} axes have a window, not 1 to {MAX_WINDOWS}")
+    return tuple(found)
+
+
+def _segments(problem: Problem, windows: Sequence[WindowAxis], channel: int, channels: int) -> tuple[ImageSegment, ...]:
+    """The image as it can be read; none if any part of it cannot."""
+    found = [_segment(part, windows, channel, channels) for part in problem.segments]
+    return tuple(part for part in found if part is not None) if None not in found else ()
+
+
+def _segment(part: RowSegment, windows: Sequence[WindowAxis], channel: int, channels: int) -> ImageSegment | None:
+    access, start = part.access, part.start
+    size = channels if part.loop is None else part.extents[channel]
+    if part.loop not in (None, channel) or not isinstance(start, int) or not isinstance(size, int):
+        return None
+    if access.quotients or access.pad != 0 or access.stride(channel) != 1:
+        return None
+    if any(access.stride(axis.pixel) != access.stride(axis.tap) for axis in windows):
+        return None
+    bounds = tuple(tuple(_along(axis, access)) for axis in windows)
+    return ImageSegment(access, start, size, bounds) if sum(map(len, bounds)) == len(access.bounds) else None
+
+
+def _along(axis: WindowAxis, access: LinearAccess) -> list[Bound]:
+    """The bounds that move with one window and with nothing else, upwards."""
+    found: list[Bound] = []
+    for bound in access.bounds:
+        terms = bound.coordinate.terms
+        step = terms.get(axis.pixel)
+        if set(terms) <= {axis.pixel, axis.tap} and isinstance(step, int) and step > 0 and terms.get(axis.tap, 0) == step:
+            found.append(bound)
+    return found

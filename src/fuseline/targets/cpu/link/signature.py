@@ -1,0 +1,72 @@
+"""The signature of a kernel: what the runtime checks a launch of it against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.ir import SSAValue
+
+from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim, Symbol
+from fuseline.runtime.abi import ALIGNMENT
+from fuseline.runtime.signatures import COUNT, Buffer, Signature, SizeBounds
+from fuseline.runtime.sizes import Size, size_from_json
+from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel, MemRef
+from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
+
+_COUNTED: Size = ("sum", ((1, COUNT),))
+_BYTES_OF_SIZES: Size = ("sum", ((8, COUNT),))
+_COPIED = d.symbol("bytes", 0)
+
+BUILT_IN: Mapping[str, Signature] = {
+    COPY_SYMBOL: Signature(
+        (SizeBounds("bytes"),),
+        (Buffer(size_from_json(d.to_json(_COPIED))), Buffer(size_from_json(d.to_json(_COPIED)), written=True)),
+        size_from_json(d.to_json(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES))),
+    ),
+    SIZES_SYMBOL: Signature(None, (Buffer(_BYTES_OF_SIZES, written=True),), _COUNTED),
+}
+"""Those of the kernels that every image has, by symbol."""
+
+
+def signature_of(kernel: Kernel, plan: Plan) -> Signature:
+    """What the kernel of a plan may be launched on: buffers as long as its tensors, those it does not touch of any length."""
+    view, memory = plan.view, {memory.position: memory for memory in kernel.bindings}
+    values = (*view.tensors, *view.results)
+    buffers = [_buffer(view, memory.get(i), value, i in plan.constant_layouts) for i, value in enumerate(values)]
+    buffers += [Buffer(len(block), alignment=ALIGNMENT) for block in plan.extra_constants]
+    sizes = tuple(_bounds(name, view.shapes.symbol(name)) for name in view.size_names)
+    return Signature(sizes, tuple(buffers), _size(plan.workgroups), kernel.scratch_bytes)
+
+
+def _buffer(view: DispatchView, memory: MemRef | None, value: SSAValue, packed: bool) -> Buffer:
+    if memory is None:
+        return Buffer(0)
+    element = BYTES[memory.dtype]
+    if not memory.writable:
+        elements = memory.extent if isinstance(memory.extent, int) else d.product(view.shapes.dims(value))
+        return Buffer(_size(d.mul(elements, element)), alignment=ALIGNMENT if packed else element)
+    return Buffer(_size(d.mul(_written(view, value), element)), written=True, alignment=element)
+
+
+def _written(view: DispatchView, result: SSAValue) -> Dim:
+    """Elements from the start of a result to behind the last one that is written: a box of a larger tensor ends before the tensor does."""
+    place = place_of(view.shapes, result)
+    if not place.sliced:
+        return d.product(place.dims)
+    last: Dim = 1
+    for axis, (offset, size) in enumerate(zip(place.offsets, view.shapes.dims(place.value), strict=True)):
+        last = d.add(last, d.mul(d.sub(d.add(offset, size), 1), d.product(place.dims[axis + 1 :])))
+    return last
+
+
+def _bounds(name: str, size: Dim) -> SizeBounds:
+    symbol = next((s for s in d.symbols(size) if s.name == name), Symbol(name, 0, None))
+    return SizeBounds(name, symbol.lo, symbol.hi)
+
+
+def _size(dim: Dim) -> Size:
+    return size_from_json(d.to_json(dim))

@@ -16,7 +16,6 @@ EXCLUSIONS = {
     "infinity-clipped-by-nothing": "`Clip` of infinities without one of its bounds: onnxruntime makes the largest finite number of them.",
     "integers-shrunk-in-floats": "`Shrink` of integers by fractions, or beyond 2^24: onnxruntime computes it in f32, the standard's function in "
     "integers.",
-    "nan-quantised": "`QuantizeLinear` of NaN: no integer stands for it; peers on x86 take the lowest, fuseline 0.",
     "not-finite-in-a-sum": "Infinities, NaN and huge numbers in operators that add or multiply many numbers: the exceptions above. Elementwise "
     "operators, casts, shapes and movement get them.",
     "recurrence-of-no-step": "Recurrent layers over no step: onnxruntime's last state is 0, not the initial one.",

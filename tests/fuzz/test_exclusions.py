@@ -59,10 +59,6 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
         "(int32[3] x) => (int32[a] y) { y = Shrink <bias = 0.5, lambd = 1.5> (x) }",
         (np.array([1, 2, -3], np.int32),),
     ),
-    "nan-quantised": (
-        "(float[2] x, float w, int8 z) => (int8[a] y) { y = QuantizeLinear (x, w, z) }",
-        (np.array([np.nan, 2], np.float32), np.float32(1), np.int8(3)),
-    ),
     "reduction-of-nothing": ("(float[0] x) => (float y) { y = ReduceMean <keepdims = 0> (x) }", (np.zeros(0, np.float32),)),
     "resize-to-a-part-of-a-pixel": (
         '(float[1,1,5] x, float[0] w, float[3] z) => (float[a,b,c] y) { y = Resize <coordinate_transformation_mode = "align_corners"> (x, w, z) }',

@@ -39,7 +39,7 @@ def check_supported(main: func.FuncOp) -> None:
     """Look at every op of the program.
 
     Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op that leaves elements of its
-    result unwritten, a dispatch of an executable that the text has not, a dimension that a tensor has not, and a division of an index by zero.
+    result unwritten, a dispatch of an executable that the text has not, and a division of an index by zero.
     """
     for argument in main.body.block.args:
         _check_type(main, argument.type)
@@ -52,8 +52,6 @@ def check_supported(main: func.FuncOp) -> None:
             _check_places(op)
         elif isinstance(op, DispatchOp):
             _check_callee(op)
-        elif isinstance(op, tensor.DimOp | tensor.ExtractOp | tensor.InsertOp):
-            _check_axes(op)
         elif isinstance(op, _INDEX_DIVISIONS) and isinstance(op.result.type, IndexType) and _number(op.rhs) == 0:
             raise FuselineError("E0302", f"{op.name}: divides by zero", node=place_of(op.location))
 
@@ -61,21 +59,6 @@ def check_supported(main: func.FuncOp) -> None:
 def _number(value: SSAValue) -> int | None:
     maker = value.owner
     return maker.value.value.data if isinstance(maker, arith.ConstantOp) and isinstance(maker.value, IntegerAttr) else None
-
-
-def _check_axes(op: tensor.DimOp | tensor.ExtractOp | tensor.InsertOp) -> None:
-    """Dimensions that a tensor has: one that `tensor.dim` asks for, all of them where an element is named."""
-    source = op.source if isinstance(op, tensor.DimOp) else op.tensor if isinstance(op, tensor.ExtractOp) else op.dest
-    rank = source.type.get_num_dims() if isinstance(source.type, TensorType) else 0
-    if not isinstance(op, tensor.DimOp):
-        if len(op.indices) != rank:
-            raise FuselineError("E0302", f"{op.name}: {len(op.indices)} indices for {source.type}", node=place_of(op.location))
-        return
-    axis = _number(op.index)
-    if axis is None:
-        raise unsupported(op, "which dimension it asks for is computed", "write the number as a constant")
-    if not 0 <= axis < rank:
-        raise FuselineError("E0302", f"{op.name}: {source.type} has no dimension {axis}", node=place_of(op.location))
 
 
 def _check_callee(op: DispatchOp) -> None:

@@ -1,0 +1,245 @@
+"""The loops that the members of a dispatch share, as fusion decided them: a value, and its text on the region and on the executable made of it.
+
+    softmax over (r, c):   fuseline.loops = {grids = [["r"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, ...]}
+                                                      extents    per loop of a member: the grid loop, -1 for an inner loop
+
+A member that is `"inlined"` has no loops of its own: it is evaluated where it is read. A `"view"` is a slice that names part of a buffer. Dispatches
+of several arms have a grid for each, and `arms` says which arm a member is in. `online` are reductions whose loop may be met block by block.
+
+Members are the ops of a body that do something (`members_of`), in order; what is free is cloned in and out of bodies, and does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block, Operation
+
+from fuseline.analysis.moves import RESHAPES
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.errors import FuselineError
+from fuseline.ir.dim import Dim, from_name, substitute, symbols, to_name
+from fuseline.ir.fast.direct import ops_of
+
+LOOPS_ATTRIBUTE = "fuseline.loops"
+"""On a dispatch region, and on the executable made of it."""
+
+INNER = -1
+"""In the text, a loop that runs inside a workgroup."""
+
+UNNAMED = "?"
+"""In the text, an extent that the program has no name for."""
+
+Extent: TypeAlias = Dim | None
+"""How far a grid loop runs; None where the program has no name for it (it follows from data)."""
+
+_FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
+_OVER_RESULT = (Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.TRANSPOSE, Kind.BROADCAST)
+
+
+class Role(Enum):
+    """How a member takes part: it runs over the grid, is evaluated where it is read, or names part of a buffer."""
+
+    PLACED = "placed"
+    INLINED = "inlined"
+    VIEW = "view"
+
+
+@dataclass(frozen=True)
+class MemberLoops:
+    """One member. `grid_loops[i]` is the grid loop of its loop `i`, None for an inner one; `()` unless it is placed. `arm`: whose grid."""
+
+    grid_loops: tuple[int | None, ...] = ()
+    role: Role = Role.PLACED
+    arm: int = 0
+
+
+@dataclass(frozen=True)
+class OnlineReduction:
+    """Loops `(member, loop)` that are one and may be met block by block, `points` at a time at the least, up to the member `product`."""
+
+    loops: tuple[tuple[int, int], ...]
+    product: int
+    points: int
+
+
+@dataclass(frozen=True)
+class FusedLoops:
+    """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of the body."""
+
+    grids: tuple[tuple[Extent, ...], ...]
+    members: tuple[MemberLoops, ...]
+    online: tuple[OnlineReduction, ...] = ()
+
+    def renamed(self, names: Mapping[str, Dim]) -> FusedLoops:
+        """The same loops where sizes have other names; an extent that depends on a size without one has none any more."""
+        return replace(self, grids=tuple(tuple(_renamed(extent, names) for extent in grid) for grid in self.grids))
+
+
+def _renamed(extent: Extent, names: Mapping[str, Dim]) -> Extent:
+    if extent is None or isinstance(extent, int):
+        return extent
+    return substitute(extent, names) if all(item.name in names for item in symbols(extent)) else None
+
+
+# text ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def to_attribute(loops: FusedLoops) -> DictionaryAttr:
+    """The loops as a printable attribute, which `from_attribute` reads."""
+    entries: dict[str, Attribute] = {
+        "grids": ArrayAttr([ArrayAttr([StringAttr(UNNAMED if extent is None else to_name(extent)) for extent in grid]) for grid in loops.grids]),
+        "members": ArrayAttr([_member_attribute(member.role, member.grid_loops) for member in loops.members]),
+    }
+    if len(loops.grids) != 1:
+        entries["arms"] = _integers(tuple(member.arm for member in loops.members))
+    if loops.online:
+        entries["online"] = ArrayAttr([_online_attribute(one) for one in loops.online])
+    return DictionaryAttr(entries)
+
+
+@lru_cache(maxsize=1 << 10)
+def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribute:
+    return _integers(tuple(INNER if loop is None else loop for loop in grid_loops)) if role is Role.PLACED else StringAttr(role.value)
+
+
+def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
+    loops = ArrayAttr([_integers(loop) for loop in one.loops])
+    return DictionaryAttr({"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)})
+
+
+def _integers(values: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i64, values)
+
+
+def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str | None = None) -> FusedLoops:
+    """The loops that an attribute says. `symbols`: the sizes by name; `node`: the dispatch, for errors. Raises FuselineError: E0302."""
+    try:
+        return _read(attribute, symbols)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as problem:
+        raise _wrong(f"it does not read as loops ({problem!r})", node) from problem
+
+
+def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
+    entries = _typed(attribute, DictionaryAttr).data
+    unknown = entries.keys() - {"grids", "members", "arms", "online"}
+    if unknown:
+        raise ValueError(f"unknown entry {min(unknown)}")
+    grids = tuple(tuple(_extent(name, symbols) for name in _items(grid)) for grid in _items(entries["grids"]))
+    members = _items(entries["members"])
+    arms = _numbers(entries["arms"]) if "arms" in entries else (0,) * len(members)
+    found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
+    return FusedLoops(grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ())
+
+
+def _member(attribute: Attribute, arm: int) -> MemberLoops:
+    if isinstance(attribute, StringAttr):
+        role = Role(attribute.data)
+        if role is Role.PLACED:
+            raise ValueError("a placed member has loops")
+        return MemberLoops((), role, arm)
+    return MemberLoops(tuple(None if loop == INNER else loop for loop in _numbers(attribute)), Role.PLACED, arm)
+
+
+def _online(attribute: Attribute) -> OnlineReduction:
+    entries = _typed(attribute, DictionaryAttr).data
+    loops = [_numbers(loop) for loop in _items(entries["loops"])]
+    return OnlineReduction(tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"]))
+
+
+def _extent(attribute: Attribute, symbols: Mapping[str, Dim]) -> Extent:
+    name = _typed(attribute, StringAttr).data
+    if not name:
+        raise ValueError("a size has no name")
+    return None if name == UNNAMED else from_name(name, symbols)
+
+
+def _items(attribute: Attribute) -> tuple[Attribute, ...]:
+    return tuple(_typed(attribute, ArrayAttr).data)
+
+
+def _numbers(attribute: Attribute) -> tuple[int, ...]:
+    array = _typed(attribute, DenseArrayBase)
+    if array.elt_type != i64:
+        raise TypeError(f"{attribute} is no array of i64")
+    return tuple(array.get_values())
+
+
+def _number(attribute: Attribute) -> int:
+    return int(_typed(attribute, IntegerAttr).value.data)
+
+
+def _typed(attribute: Attribute, wanted: type[Any]) -> Any:
+    if not isinstance(attribute, wanted):
+        raise TypeError(f"{attribute} is no {wanted.__name__}")
+    return attribute
+
+
+# against a body ------------------------------------------------------------------------------------------------------------------------
+
+
+def members_of(body: Block) -> list[Operation]:
+    """The ops of a region's or entry's body that do something, in order: nothing free, no reshapes, not the return."""
+    return [op for op in ops_of(body) if op.results and type(op) not in RESHAPES and kind(op) not in _FREE]
+
+
+def member_loops(op: Operation, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
+    """The extents of a member's loops: those of a structured op, the space of the result of one that moves data; any other op is opaque."""
+    if is_generic(op):
+        return StructuredOp(op).loops(shapes)
+    return shapes.dims(op.results[0]) if kind(op) in _OVER_RESULT else ()
+
+
+def require_match(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str | None = None) -> None:
+    """Raises FuselineError (E0302) where the loops cannot be those of `body`; `node` is the dispatch."""
+    members = members_of(body)
+    if len(members) != len(loops.members):
+        raise _wrong(f"it has {len(loops.members)} members, the body has {len(members)}", node)
+    for number, (op, member) in enumerate(zip(members, loops.members, strict=True)):
+        problem = _problem(loops, member, op, shapes)
+        if problem:
+            raise _wrong(f"member {number} ({op.name}): {problem}", node)
+    for one in loops.online:
+        _require_online(one, loops, node)
+
+
+def _problem(loops: FusedLoops, member: MemberLoops, op: Operation, shapes: ShapeAnalysis) -> str:
+    if not 0 <= member.arm < len(loops.grids):
+        return f"there is no arm {member.arm}"
+    if member.role is not Role.PLACED:
+        return ""
+    grid, extents = loops.grids[member.arm], member_loops(op, shapes)
+    if len(extents) != len(member.grid_loops):
+        return f"it has {len(extents)} loops, not {len(member.grid_loops)}"
+    used = [loop for loop in member.grid_loops if loop is not None]
+    if any(not 0 <= loop < len(grid) for loop in used) or len(set(used)) != len(used):
+        return f"its grid loops {used} are not distinct loops of a grid of {len(grid)}"
+    return next(_unequal(extents, member.grid_loops, grid), "")
+
+
+def _unequal(extents: Sequence[Dim], grid_loops: Sequence[int | None], grid: Sequence[Extent]) -> Iterator[str]:
+    """Loops that are known to run elsewhere than their grid loop: sizes that nobody knows are compared by `verify-each`."""
+    for loop, (extent, at) in enumerate(zip(extents, grid_loops, strict=True)):
+        if at is not None and isinstance(extent, int) and isinstance(grid[at], int) and extent != grid[at]:
+            yield f"loop {loop} runs to {extent}, its grid loop to {grid[at]}"
+
+
+def _require_online(one: OnlineReduction, loops: FusedLoops, node: str | None) -> None:
+    for member, loop in (*one.loops, (one.product, 0)):
+        if not 0 <= member < len(loops.members):
+            raise _wrong(f"an online reduction speaks of member {member} of {len(loops.members)}", node)
+        placed = loops.members[member].grid_loops
+        if not 0 <= loop < max(1, len(placed)) or (placed and (member, loop) in one.loops and placed[loop] is not None):
+            raise _wrong(f"loop {loop} of member {member} is met block by block and is no inner loop", node)
+    if one.points < 1:
+        raise _wrong(f"an online reduction meets {one.points} points at a time", node)
+
+
+def _wrong(message: str, node: str | None) -> FuselineError:
+    return FuselineError("E0302", f"{LOOPS_ATTRIBUTE}: {message}", node=node, hint="remove the attribute, or form the region again")

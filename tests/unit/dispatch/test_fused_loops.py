@@ -1,0 +1,124 @@
+"""The loops of a dispatch as a value: text and back, and what does not match a body is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from xdsl.ir import Block
+from xdsl.parser import Parser
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, from_attribute, members_of, require_match, to_attribute
+from fuseline.errors import FuselineError
+from fuseline.ir.build import dims_map
+from fuseline.ir.context import new_context
+from fuseline.ir.dim import add, mul, symbol
+from tests.unit.passes.fusion.programs import Program
+
+N = symbol("n", 1, 64)
+
+ROWS = FusedLoops(((6,),), (MemberLoops((0, None)), MemberLoops((0, None)), MemberLoops((0, None))))
+
+VALUES = {
+    "rows": ROWS,
+    "no-loops": FusedLoops(((),), (MemberLoops(()), MemberLoops((), Role.INLINED), MemberLoops((), Role.VIEW))),
+    "sizes": FusedLoops(((N, add(mul(N, 2), 1), None, 7),), (MemberLoops((3, None, 2, 1, 0)),)),
+    "arms": FusedLoops(((4,), (N,)), (MemberLoops((0,), arm=1), MemberLoops((), Role.INLINED, 1), MemberLoops((0, None)))),
+    "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), 2, 32),)),
+}
+
+
+def _parsed(text: str):
+    return Parser(new_context(), text).parse_attribute()
+
+
+@pytest.mark.parametrize("loops", VALUES.values(), ids=VALUES)
+def test_what_is_printed_reads_back(loops: FusedLoops):
+    assert from_attribute(_parsed(str(to_attribute(loops))), {"n": N}) == loops
+
+
+def test_the_text_is_readable():
+    assert str(to_attribute(ROWS)) == '{grids = [["6"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, array<i64: 0, -1>]}'
+    assert 'members = [array<i64>, "inlined", "view"]' in str(to_attribute(VALUES["no-loops"]))
+    assert "arms = array<i64: 1, 1, 0>" in str(to_attribute(VALUES["arms"]))
+
+
+def test_a_renamed_size_keeps_its_place_and_one_without_a_name_loses_it():
+    loops = VALUES["sizes"].renamed({"n": symbol("s0")})
+    assert loops.grids[0][:2] == (symbol("s0"), add(mul(symbol("s0"), 2), 1))
+    assert VALUES["sizes"].renamed({}).grids == ((None, None, None, 7),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unit",
+        "{}",
+        "{members = []}",
+        "{grids = [[]]}",
+        "{grids = [[]], members = [1 : i64]}",
+        '{grids = [[]], members = ["placed"]}',
+        '{grids = [[]], members = ["somewhere"]}',
+        '{grids = [[""]], members = []}',
+        '{grids = [["["]], members = []}',
+        '{grids = [["' + "[" * 100_000 + '"]], members = []}',
+        '{grids = [["[3]"]], members = []}',
+        "{grids = [[7 : i64]], members = []}",
+        "{grids = [[]], members = [array<f32: 0.0>]}",
+        '{grids = [[]], members = ["view"], arms = array<i64>}',
+        '{grids = [[]], members = ["view"], more = unit}',
+        "{grids = [[]], members = [], online = [{loops = [array<i64: 1>], product = 0 : i64, points = 1 : i64}]}",
+        "{grids = [[]], members = [], online = [{loops = [], points = 1 : i64}]}",
+    ],
+)
+def test_text_that_is_no_loops_is_refused(text: str):
+    with pytest.raises(FuselineError) as caught:
+        from_attribute(_parsed(text), {}, "main_dispatch_0")
+    assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0")
+
+
+# against a body ------------------------------------------------------------------------------------------------------------------------
+
+
+def _softmax_like() -> tuple[Block, ShapeAnalysis]:
+    """exp, its sums along the rows, the quotient: [6, 5], [6], [6, 5]."""
+    p = Program((6, 5))
+    e = p.unary(p.x[0])
+    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    function = next(iter(p.module.ops))
+    return function.regions[0].block, ShapeAnalysis()
+
+
+def test_loops_that_match_pass():
+    body, shapes = _softmax_like()
+    assert len(members_of(body)) == 3
+    require_match(ROWS, body, shapes)
+    require_match(VALUES["online"], body, shapes)
+    require_match(replace(ROWS, grids=((None,),)), body, shapes)
+
+
+FIRST, *REST = ROWS.members
+
+WRONG = {
+    "members": replace(ROWS, members=ROWS.members[:2]),
+    "rank": replace(ROWS, members=(MemberLoops((0,)), *REST)),
+    "range": replace(ROWS, members=(MemberLoops((1, None)), *REST)),
+    "negative": replace(ROWS, members=(MemberLoops((-2, None)), *REST)),
+    "twice": FusedLoops(((6,),), (MemberLoops((0, 0)), *REST)),
+    "extent": replace(ROWS, grids=((5,),)),
+    "arm": replace(ROWS, members=(replace(FIRST, arm=1), *REST)),
+    "online-member": replace(ROWS, online=(OnlineReduction(((3, 1),), 2, 8),)),
+    "online-loop": replace(ROWS, online=(OnlineReduction(((0, 2),), 2, 8),)),
+    "online-grid": replace(ROWS, online=(OnlineReduction(((0, 0),), 2, 8),)),
+    "online-product": replace(ROWS, online=(OnlineReduction(((0, 1),), 5, 8),)),
+    "online-points": replace(ROWS, online=(OnlineReduction(((0, 1),), 2, 0),)),
+}
+
+
+@pytest.mark.parametrize("loops", WRONG.values(), ids=WRONG)
+def test_loops_that_cannot_be_those_of_the_body_are_refused(loops: FusedLoops):
+    body, shapes = _softmax_like()
+    with pytest.raises(FuselineError, match="E0302") as caught:
+        require_match(loops, body, shapes, "main_dispatch_0")
+    assert caught.value.node == "main_dispatch_0"

@@ -166,3 +166,24 @@ func.func @dims_of_moved_data(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>, %n: inde
   %c = tensor.dim %k, %c0 : tensor<?xf32>
   return %a, %b, %c, %p, %j, %k : index, index, index, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>
 }
+
+// -----
+
+// A dimension that is padded at one end only is larger than what is padded, one that is padded nowhere as large.
+// CHECK-LABEL: func.func @dims_padded_at_one_end
+// CHECK: %[[N:.*]] = tensor.dim %x
+// CHECK: arith.addi %[[N]]
+// CHECK-NOT: arith.addi
+// CHECK: func.return
+func.func @dims_padded_at_one_end(%x: tensor<?x?xf32>) -> (index, index, tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[3, 0] high[0, 0] {
+  ^bb0(%i: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<?x?xf32> to tensor<?x?xf32>
+  %a = tensor.dim %p, %c0 : tensor<?x?xf32>
+  %b = tensor.dim %p, %c1 : tensor<?x?xf32>
+  return %a, %b, %p : index, index, tensor<?x?xf32>
+}

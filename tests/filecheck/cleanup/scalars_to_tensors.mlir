@@ -78,3 +78,37 @@ func.func @fill(%a: tensor<4xf32>, %s: f32) -> tensor<4xf32> {
   %r = linalg.fill ins(%s : f32) outs(%a : tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// Sizes that are results are tensors without dimensions, made where they are known.
+// CHECK-LABEL: func.func @sizes
+// CHECK-SAME: -> (tensor<index>, tensor<index>)
+// CHECK-DAG: tensor.from_elements %n : tensor<1xindex>
+// CHECK-DAG: %[[D:.*]] = tensor.dim %a
+// CHECK-DAG: tensor.from_elements %[[D]] : tensor<1xindex>
+// CHECK: tensor.collapse_shape %{{.*}} [] : tensor<1xindex> into tensor<index>
+// CHECK: func.return
+func.func @sizes(%a: tensor<?xf32>, %n: index) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %a, %c0 : tensor<?xf32>
+  return %n, %d : index, index
+}
+
+// -----
+
+// A place that a body computes from data is an index that the host reads.
+// CHECK-LABEL: func.func @captured_index
+// CHECK: %[[N:.*]] = func.call @host.index.0
+// CHECK: tensor.pad
+// CHECK: arith.index_cast %[[N]] : index to i64
+func.func @captured_index(%a: tensor<i64>, %x: tensor<4xi64>) -> tensor<6xi64> {
+  %v = tensor.extract %a[] : tensor<i64>
+  %n = arith.index_cast %v : i64 to index
+  %p = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    %m = arith.index_cast %n : index to i64
+    tensor.yield %m : i64
+  } : tensor<4xi64> to tensor<6xi64>
+  return %p : tensor<6xi64>
+}

@@ -145,3 +145,54 @@ func.func @square(%x: tensor<3x2xf32>, %w: tensor<2x2xf32>) -> tensor<3x2xf32> {
   } -> tensor<3x2xf32>
   return %z : tensor<3x2xf32>
 }
+
+// -----
+
+// A shift per row behind a scale per channel: nothing behind the weight could hold it as one addition per channel.
+// CHECK-LABEL: func.func @shift_per_row
+// CHECK-NOT: scaled
+// CHECK: return
+func.func @shift_per_row(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %s = arith.constant dense<[2.0, 3.0]> : tensor<2xf32>
+  %c = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<3x2xf32>, tensor<2x2xf32>) outs(%f : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%m, %s, %c : tensor<3x2xf32>, tensor<2xf32>, tensor<3xf32>) outs(%e : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %scale: f32, %shift: f32, %out: f32):
+    %v = arith.mulf %in, %scale : f32
+    %u = arith.addf %v, %shift : f32
+    linalg.yield %u : f32
+  } -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
+// A factor per column and batch, stored the other way round.
+// CHECK-LABEL: func.func @transposed_factor
+// CHECK: arith.constant dense_resource<scaled> : tensor<2x2x3xf32>
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @transposed_factor(%x: tensor<2x4x2xf32>) -> tensor<2x4x3xf32> {
+  %w = arith.constant dense<[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[7.0, 8.0, 9.0], [1.5, 2.5, 3.5]]]> : tensor<2x2x3xf32>
+  %s = arith.constant dense<[[2.0, 3.0], [5.0, 7.0], [11.0, 13.0]]> : tensor<3x2xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x4x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, k, j)>, affine_map<(b, i, j, k) -> (b, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<2x4x2xf32>, tensor<2x2x3xf32>) outs(%f : tensor<2x4x3xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %t = arith.mulf %p, %q : f32
+    %u = arith.addf %acc, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<2x4x3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (j, b)>, affine_map<(b, i, j) -> (b, i, j)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%m, %s : tensor<2x4x3xf32>, tensor<3x2xf32>) outs(%e : tensor<2x4x3xf32>) {
+  ^bb0(%in: f32, %scale: f32, %out: f32):
+    %v = arith.mulf %in, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<2x4x3xf32>
+  return %y : tensor<2x4x3xf32>
+}

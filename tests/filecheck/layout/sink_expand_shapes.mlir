@@ -97,3 +97,20 @@ func.func @moves_only(%x: tensor<6xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32>
   %y = linalg.add ins(%r, %q : tensor<2x3xf32>, tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
   return %y : tensor<2x3xf32>
 }
+
+// -----
+
+// A slice of whole rows behind an expand is a slice before it; an expand that collapses again is no reshape at all.
+// CHECK-LABEL: func.func @slice_and_chain
+// CHECK: tensor.extract_slice {{.*}}[2, 0] [4, 5] [1, 1] : tensor<6x5xf32> to tensor<4x5xf32>
+// CHECK-NEXT: tensor.expand_shape {{.*}} output_shape [2, 2, 5]
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: return
+func.func @slice_and_chain(%x: tensor<6x5xf32>) -> (tensor<2x2x5xf32>, tensor<6x5xf32>) {
+  %e = tensor.empty() : tensor<6x5xf32>
+  %p = linalg.exp ins(%x : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %r = tensor.expand_shape %p [[0, 1], [2]] output_shape [3, 2, 5] : tensor<6x5xf32> into tensor<3x2x5xf32>
+  %s = tensor.extract_slice %r[1, 0, 0] [2, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<2x2x5xf32>
+  %c = tensor.collapse_shape %r [[0, 1], [2]] : tensor<3x2x5xf32> into tensor<6x5xf32>
+  return %s, %c : tensor<2x2x5xf32>, tensor<6x5xf32>
+}

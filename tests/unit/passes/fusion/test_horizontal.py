@@ -2,7 +2,13 @@ from dataclasses import replace
 
 import pytest
 
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.group_order import GroupOrder
+from fuseline.passes.fusion.horizontal import Levels, concat_join
+from fuseline.passes.fusion.horizontal import Join
 
 from .programs import TARGET, Program
 
@@ -49,3 +55,44 @@ def test_elementwise_ops_over_one_space_and_small_ops_are_arms():
     assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == 2
     p = Program((7, 5), (3,))
     assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == 1
+
+
+def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:
+    """The groups of one op each, by kind."""
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    group_of = {node: Group.of(node) for node in graph.nodes}
+    by_kind: dict[str, list[Group]] = {}
+    for node, group in group_of.items():
+        by_kind.setdefault(node.kind.value, []).append(group)
+    return by_kind, GroupOrder(group_of.values(), group_of)
+
+
+def test_a_concat_of_arguments_has_nobody_to_write_it():
+    p = Program((4, 8), (4, 8))
+    groups, order = _order(p.done(p.concat(p.x[0], p.x[1])))
+    (concat,) = groups["concat"]
+    refusal = concat_join(concat, order)
+    assert isinstance(refusal, WhyNot)
+    assert (refusal.code, refusal.at) == ("no-rule", concat.root.name)
+
+
+def test_a_concat_is_written_by_those_that_no_path_connects():
+    """`n3` waits for `n1`, so that it stays outside, and `n1` with it: `n3` would run between the two."""
+    p = Program((4, 8), (4, 8))
+    first, other = p.unary(p.x[0]), p.unary(p.x[1])
+    groups, order = _order(p.done(p.concat(first, p.unary(first), other)))
+    (concat,) = groups["concat"]
+    join = concat_join(concat, order)
+    assert isinstance(join, Join)
+    assert {group.root.nodes for group in join.groups[:-1]} == {("n2",)}
+    assert join.groups[-1] is concat
+    assert all(concat_join(group, order) is None for group in groups["elementwise"])
+
+
+def test_depth_is_the_longest_way_from_the_inputs():
+    p = Program((4, 8))
+    first = p.unary(p.x[0])
+    groups, order = _order(p.done(p.binary(p.unary(p.unary(first)), first), p.unary(p.x[0])))
+    named = {group.root.nodes[0]: group for group in groups["elementwise"]}
+    depth = Levels([named["n4"], named["n5"]], order).depth
+    assert {name: depth[group] for name, group in named.items()} == {"n1": 0, "n2": 1, "n3": 2, "n4": 3, "n5": 0}

@@ -4,6 +4,12 @@ from dataclasses import replace
 import pytest
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.online_softmax import online_softmaxes
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.streamed_softmax import candidates, illegal, scores_of, streams_of
 from fuseline.report.records import Decision
 
 from .programs import TARGET, Program
@@ -89,4 +95,35 @@ def test_one_query_leaves_nothing_to_share_among_threads():
 def test_keys_that_are_read_again_for_every_block_must_pay():
     """So wide a head that a block holds few queries."""
     decisions = attention(4096, 4096, depth=8000).partition(STREAMING).decisions
-    assert ("streamed-softmax", "unprofitable") in rules_and_codes(decisions)
+    (numbers,) = {tuple(decision.numbers.items()) for decision in decisions if (decision.rule, decision.code) == ("streamed-softmax", "unprofitable")}
+    costs = dict(numbers)
+    assert costs[EVALUATION_NS] == 0  # nothing is evaluated in place
+    assert costs["predicted_loss_ns"] == pytest.approx(costs["streamed_ns"] + costs["direct_ns"] - costs["saved_ns"], abs=2)
+
+
+def test_scores_that_a_reshape_regroups_stay_outside():
+    p = Program((64, 32), (32, 4096), (512, 32))
+    scores = p.expand(p.collapse(p.matmul(p.x[0], p.x[1])), 512, 512)
+    partition = p.done(p.matmul(p.softmax(scores), p.x[2])).partition(replace(STREAMING, scratch_bytes_limit=1 << 20))
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    (stream,) = streams_of(graph, STREAMING)
+    groups = {node: Group.of(node) for node in graph.nodes}
+    scored = scores_of(stream)
+    assert scored is not None
+    whole, alone = candidates(stream, [groups[node] for node in stream.nodes], groups[scored])
+    refusal = illegal(whole, STREAMING)
+    assert refusal is not None
+    assert (refusal.code, refusal.detail, refusal.at) == ("reshape-between", "a reshape regroups the dimensions", whole.group.root.name)
+    assert illegal(alone, STREAMING) is None
+    assert len(partition.groups) == 2
+
+
+def test_a_stream_is_what_the_target_asks_for():
+    p = attention("q", "k")
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    (chain,) = online_softmaxes([node.op for node in graph.nodes])
+    assert streams_of(graph, TARGET) == []
+    assert len(streams_of(graph, STREAMING)) == 1
+    (stream,) = streams_of(graph, STREAMING)
+    assert {node.op for node in stream.nodes} == set(chain.ops)
+    assert stream.product.op is chain.reductions[-1]

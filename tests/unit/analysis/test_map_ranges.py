@@ -15,14 +15,14 @@ from fuseline.analysis.evaluation.access import evaluate_expression
 from fuseline.analysis.map_ranges import place_range
 from fuseline.ir import dim as d
 
-I, J = AffineDimExpr(0), AffineDimExpr(1)
+ROW, COLUMN = AffineDimExpr(0), AffineDimExpr(1)
 
 
 def _values(place: AffineExpr, sizes: Sequence[int]) -> list[int]:
     return [int(evaluate_expression(place, list(point))) for point in itertools.product(*map(range, sizes))]
 
 
-sums = st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-5, 5)).map(lambda n: I * n[0] + J * n[1] + n[2])
+sums = st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-5, 5)).map(lambda n: ROW * n[0] + COLUMN * n[1] + n[2])
 divided = st.tuples(sums, st.integers(1, 7), st.booleans()).map(lambda n: n[0] // n[1] if n[2] else n[0] % n[1])
 places = st.one_of(sums, divided, st.tuples(divided, sums).map(lambda n: n[0] + n[1]))
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -47,7 +47,7 @@ def test_symbolic_sizes_give_no_range_that_is_too_narrow(place: AffineExpr, exte
 
 @pytest.mark.parametrize(
     ("place", "high", "met"),
-    [(I % 4, 3, True), (I * 2 % 4, 2, True), (I * 4 % 6, 4, False), ((I + 1) % 4, 3, False), ((I * 2 + 1) % 4, 3, True)],
+    [(ROW % 4, 3, True), (ROW * 2 % 4, 2, True), (ROW * 4 % 6, 4, False), ((ROW + 1) % 4, 3, False), ((ROW * 2 + 1) % 4, 3, True)],
 )
 def test_remainders_come_in_steps(place: AffineExpr, high: int, met: bool) -> None:
     found = place_range(place, (d.symbol("n", 9), 1))
@@ -57,24 +57,24 @@ def test_remainders_come_in_steps(place: AffineExpr, high: int, met: bool) -> No
 
 def test_a_remainder_of_few_points_is_as_small_as_they_are() -> None:
     n = d.symbol("n")
-    assert place_range(I % 4, (n,)) == (0, d.minimum(d.sub(n, 1), 3), True)
+    assert place_range(ROW % 4, (n,)) == (0, d.minimum(d.sub(n, 1), 3), True)
 
 
 def test_a_loop_that_occurs_twice_may_not_meet_its_ends() -> None:
     n = d.symbol("n")
-    found = place_range((I // 2) - I, (n,))
+    found = place_range((ROW // 2) - ROW, (n,))
     assert found is not None and not found.met
-    assert place_range(I - J, (n, n)) == (d.sub(1, n), d.sub(n, 1), True)
+    assert place_range(ROW - COLUMN, (n, n)) == (d.sub(1, n), d.sub(n, 1), True)
 
 
 def test_many_points_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = (I // 2) - I
+    place = (ROW // 2) - ROW
     for most, met in ((35, False), (36, True)):
         monkeypatch.setattr(map_ranges, "MOST_POINTS", most)
-        found = place_range(place + (J // 2) - J, (6, 6))
+        found = place_range(place + (COLUMN // 2) - COLUMN, (6, 6))
         assert found is not None and found.met == met
 
 
 def test_a_product_of_loops_has_no_range() -> None:
-    assert place_range(AffineBinaryOpExpr(AffineBinaryOpKind.Mul, I, J), (3, 3)) is None
+    assert place_range(AffineBinaryOpExpr(AffineBinaryOpKind.Mul, ROW, COLUMN), (3, 3)) is None
     assert place_range(AffineConstantExpr(5), ()) == (5, 5, True)

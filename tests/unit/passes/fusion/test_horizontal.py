@@ -7,8 +7,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import Levels, concat_join
-from fuseline.passes.fusion.horizontal import Join
+from fuseline.passes.fusion.horizontal import Join, Levels, concat_join
 
 from .programs import TARGET, Program
 

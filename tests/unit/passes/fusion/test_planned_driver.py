@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -291,3 +292,27 @@ def test_a_plan_makes_a_softmax_stream_whatever_it_costs(entry: str):
     nodes = [node.id for node in _graph(p)[1]]
     assert not _together(_apply(p, FusionPlan(), target=_STREAMING), *nodes)
     assert _together(_apply(p, _wanted(entry, nodes), target=_STREAMING), *nodes)
+
+
+# arms of a plan --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_forbid_wins_over_a_group_of_arms():
+    """They could run beside each other, and the plan does not want two of them to."""
+    p = Program((64, 64), (48, 32), (20, 10))
+    p.done(*(p.row_sum(x) for x in p.x))
+    ids = tuple(node.id for node in _graph(p)[1])
+    assert _together(_apply(p, FusionPlan(groups=(ids,))), *ids)
+    result = _apply(p, FusionPlan(groups=(ids,), forbid=(ids[:2],)))
+    assert not _together(result, *ids[:2])
+
+
+def test_a_host_op_is_in_no_group():
+    p = Program((64, 64), (48, 32))
+    p.module.body.block.add_op(FuncOp.external("host.sort", [p.x[0].type], [p.x[0].type]))
+    call = p.emitter().add(CallOp("host.sort", [p.x[0]], [p.x[0].type]))
+    p.done(call.results[0], p.row_sum(p.x[1]))
+    nodes = _graph(p)[1]
+    assert len(nodes) == 2
+    error = _refusal(p, [node.id for node in nodes])
+    assert ": host-op: func.call runs on the host" in error.message

@@ -41,6 +41,8 @@ class MachineCosts:
         filtering_gain: how much faster a 3x3 convolution is by minimal filtering (Winograd) than directly, measured 1.6 to 3.5 over many shapes;
             1 for a target that has none.
         filtering_channels: input channels below which its transforms cost more than they save.
+        filtering_pixels: pixels along an axis of a small image up to which it saves less than the border of such a convolution wastes (measured
+            with windows of 2 to 4).
     """
 
     flops_per_ns: float = 50.0
@@ -56,6 +58,7 @@ class MachineCosts:
     serial_elements: int = 1 << 15
     filtering_gain: float = 2.5
     filtering_channels: int = 16
+    filtering_pixels: int = 4
 
 
 ASSUMED_COSTS = MachineCosts()

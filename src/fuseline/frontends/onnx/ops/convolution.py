@@ -163,7 +163,7 @@ def _without_zeros(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int],
         add(mul(sub(size, 1), stride), 2 + before + after - extent)
         for size, stride, before, after, extent in zip(x.dims[2:], strides, low, high, kernel, strict=True)
     ]
-    if groups == 1 and mostly_border(x.dims[2:], kernel, strides, sizes):
+    if groups == 1 and mostly_border(x.dims[2:], kernel, strides, sizes, node.program.ctx.target.costs):
         return scattered(node, x, w, strides, begin, sizes)
     if max(strides) == 1 or (1 < groups == x.dims[1] and _few_zeros(kernel, strides)):
         return None

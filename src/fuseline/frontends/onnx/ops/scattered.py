@@ -22,24 +22,23 @@ from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.tensors import Tensor, static_sizes
 from fuseline.ir.build import PARALLEL, REDUCTION, dims_map
+from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
 
 WASTE = 1.5
 """Places over pixels from which on the product is worth another pass."""
 
-FEW_PIXELS = 4
-"""Along an axis: for more of them minimal filtering of the phases saves more than their border wastes (measured with windows of 2 to 4)."""
 
-
-def mostly_border(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[Dim]) -> bool:
+def mostly_border(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[Dim], costs: MachineCosts) -> bool:
     """Whether a convolution that makes `sizes` outputs would work on zeros around the image for a good part. It makes all places of the phases, but
-    for strides of 1 just the outputs."""
+    for strides of 1 just the outputs. Larger images are left to the minimal filtering of a target that has it."""
     if not all(isinstance(size, int) for size in (*image, *sizes)):
         return False
     pixels = static_sizes(image)
     axes = zip(pixels, kernel, strides, static_sizes(sizes), strict=True)
     places = [size + -(-k // s) - 1 if max(strides) > 1 else out for size, k, s, out in axes]
-    return 0 < prod(pixels) <= FEW_PIXELS ** len(pixels) and prod(places) >= WASTE * prod(pixels)
+    few = costs.filtering_pixels ** len(pixels) if costs.filtering_gain > 1 else prod(pixels)
+    return 0 < prod(pixels) <= few and prod(places) >= WASTE * prod(pixels)
 
 
 def scattered(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]) -> Tensor:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.compile_options import CompileOptions
@@ -15,9 +16,12 @@ from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
+from fuseline.runtime.program import Arm
 from fuseline.targets.cpu import target as cpu_target
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_bytes
+from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.target import CompiledKernel
@@ -53,22 +57,37 @@ class ProvedProgram:
         with in_this_process, mock.patch.object(cpu_target, "_compiled", self._target.note):
             module, ctx = prepare(model, options, self._target)
             run_phases(module, ctx, options)
-            self._session = Session(lower(module, ctx, options, self._target))
+            artifact = lower(module, ctx, options, self._target)
+        self._session, self._constants = Session(artifact), artifact.constants
         self.host_ops = [host.op_type for host in ctx.records.host_ops]
 
-    def run(self, feeds: Mapping[str, Any], *, proved: bool = True) -> list[NDArray[Any]]:
-        """The results. Raises AssertionError for an access that cannot be shown to stay inside, if it is to be `proved`, and what running raises."""
-        launches = set[tuple[int, tuple[int, ...], int]]()
+    def run(self, feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
+        """The results. Raises AssertionError for an access that cannot be shown to stay inside, and what running raises."""
+        launches = set[tuple[int, tuple[int, ...], int, tuple[tuple[int, Range], ...]]]()
         needs: Any = Bounds._needs  # pyright: ignore[reportPrivateUsage]
 
         def noted(bounds: Any, arm: Any, signatures: Sequence[Any]) -> Any:
-            launches.add((arm.kernel, tuple(bounds._evaluate(size) for size in arm.sizes), bounds._evaluate(arm.workgroups)))
+            evaluate = bounds._evaluate
+            sizes = tuple(evaluate(size) for size in arm.sizes)
+            launches.add((arm.kernel, sizes, evaluate(arm.workgroups), tuple(self._contents(arm, sizes, evaluate))))
             return needs(bounds, arm, signatures)
 
         with mock.patch.object(Bounds, "_needs", noted):
             results = list(self._session.run(dict(feeds)).values())
-        for offset, sizes, workgroups in launches:
+        for offset, sizes, workgroups, contents in launches:
             kernel = self._target.by_offset.get(offset)  # None: a copy, or sizes written down
-            if proved and kernel is not None and workgroups > 0:
-                assert check_bounds(kernel, sizes, workgroups) == []
+            if kernel is not None and workgroups > 0:
+                assert check_bounds(kernel, sizes, workgroups, dict(contents)) == []
         return results
+
+    def _contents(self, arm: Arm, sizes: Sequence[int], evaluate: Callable[[Any], int]) -> Iterator[tuple[int, Range]]:
+        """What the constants that a launch reads hold, by binding."""
+        kernel = self._target.by_offset.get(arm.kernel)
+        for memory in () if kernel is None or arm.walks else kernel.bindings:
+            place = arm.bindings[memory.position]
+            if kernel is not None and place.segment == "constant":
+                elements = IndexBounds(kernel, sizes, 1, {}).form(memory.extent).constant  # of sizes that are known, a number
+                stored = np.frombuffer(self._constants[place.number], np.uint8)[evaluate(place.offset) :]
+                found = range_of_bytes(stored[: elements * BYTES[memory.dtype]], memory.dtype)
+                if found is not None:
+                    yield memory.position, found

@@ -1,0 +1,44 @@
+"""What is known of the integers that a kernel loads: those of a constant lie between its least and its greatest element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuseline.targets.cpu.kernel_ir.types import BYTES, FLOATS, MemRef, Value
+
+
+class Range(NamedTuple):
+    """Both ends are included."""
+
+    low: int
+    high: int
+
+
+def range_of_bytes(stored: NDArray[np.uint8], dtype: str) -> Range | None:
+    """The range of the signed integers of `dtype` (a name of the kernel IR) that lie in `stored`; None without any, and for floats."""
+    if dtype in FLOATS or stored.size < BYTES[dtype]:
+        return None
+    numbers = stored[: stored.size // BYTES[dtype] * BYTES[dtype]].view(f"i{BYTES[dtype]}")
+    return Range(int(numbers.min()), int(numbers.max()))
+
+
+def range_of_load(load: Value, contents: Mapping[int, Range]) -> Range | None:
+    """Between which numbers the elements of a load or gather lie, lanes that are not read (they are 0) included; None if nobody knows."""
+    memory = load.args[0].root
+    if not isinstance(memory, MemRef) or memory.writable:
+        return None
+    found = contents.get(memory.position) if memory.kind == "binding" else _of_table(memory)
+    if found is None or load.args[1] is None:
+        return found
+    return Range(min(found.low, 0), max(found.high, 0))
+
+
+def _of_table(memory: MemRef) -> Range | None:
+    """Of a table inside the code."""
+    if memory.kind != "table" or memory.dtype in FLOATS or not memory.data:
+        return None
+    return Range(int(min(memory.data)), int(max(memory.data)))

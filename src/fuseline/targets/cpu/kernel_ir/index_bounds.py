@@ -1,0 +1,220 @@
+"""Bounds of index values: numbers that an affine form does not exceed, for given sizes and a given grid.
+
+To bound a form from above, its most deeply defined term is replaced by that term's own upper (or lower) bound, again an affine form, until only
+numbers are left; so `i + active` with `active = hi - i` becomes `hi` before anything is estimated. Conditions of enclosing branches help where the
+form alone is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fuseline.targets.cpu.kernel_ir.affine import Affine, Fact, factors, order
+from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_load
+from fuseline.targets.cpu.kernel_ir.types import BITS, Kernel, Loop, Value
+
+_DEPTH_LIMIT = 24
+_FACTS_TRIED = 2
+
+_FOLDS: dict[str, Callable[[int, int], int]] = {"udiv": int.__floordiv__, "urem": int.__mod__, "min": min, "max": max}
+
+
+class IndexBounds:
+    """What is known about the index values of `kernel`, under the conditions in force (`facts`).
+
+    Args:
+        sizes: the runtime sizes, by position.
+        workgroups: of the grid, any range of which may run.
+        contents: by binding position, the least and the greatest element of a constant.
+    """
+
+    def __init__(self, kernel: Kernel, sizes: Sequence[int], workgroups: int, contents: Mapping[int, Range]) -> None:
+        self.kernel, self.workgroups, self.contents = kernel, workgroups, contents
+        self.numbers = {size: int(sizes[i]) for i, size in enumerate(kernel.sizes)}
+        self.forms: dict[tuple[Value, int], Affine] = {}
+        self.lane = 0
+        self.facts: list[Fact] = []
+
+    # conditions ----------------------------------------------------------------------------------------------------------------------
+
+    def facts_of(self, condition: Value, holds: bool) -> Iterator[Fact]:
+        """What a condition says about index values, where it holds and where not."""
+        if condition.op == "and" and holds:
+            for part in condition.args:
+                yield from self.facts_of(part, True)
+        elif condition.op == "compare" and all(not isinstance(a, Value) or a.type.dtype == "i64" for a in condition.args):
+            a, b = (self.form(arg) for arg in condition.args)
+            yield from self._unsigned(holds, a, b) if condition.attr == "ult" else order(condition.attr, holds, a, b)
+
+    def _unsigned(self, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
+        """What `a < b` as unsigned numbers says: something only where the greater one is known not to be negative."""
+        if holds and self.not_negative(b):
+            yield Affine(), a
+            yield a.plus(Affine(1)), b
+        elif not holds and self.not_negative(a):
+            yield b, a
+
+    def not_negative(self, form: Affine) -> bool:
+        """Whether `0 <= form`."""
+        return self.at_most(Affine().plus(form, -1), 0)
+
+    # forms ---------------------------------------------------------------------------------------------------------------------------
+
+    def form(self, operand: Any) -> Affine:
+        """An index value as an affine form; of a vector, the form of lane `self.lane`."""
+        if not isinstance(operand, Value):
+            return Affine(int(operand))
+        if operand in self.numbers:
+            return Affine(self.numbers[operand])
+        key = (operand, self.lane if operand.type.lanes > 1 else 0)
+        found = self.forms.get(key)
+        if found is None:
+            found = self.forms[key] = self._form(operand)
+        return found
+
+    def _form(self, value: Value) -> Affine:
+        if value.op == "const":
+            return Affine(int(value.attr[self.lane] if isinstance(value.attr, tuple) else value.attr))
+        if value.op == "splat" or (value.op == "cast" and self._keeps_number(value)):
+            return self.form(value.args[0])
+        if value.op in ("add", "sub"):
+            a, b = (self.form(arg) for arg in value.args)
+            return a.plus(b, 1 if value.op == "add" else -1)
+        if value.op == "mul":
+            a, b = (self.form(arg) for arg in value.args)
+            a, b = (a, b) if not b.terms else (b, a)
+            if not b.terms:
+                return Affine().plus(a, b.constant) if b.constant else Affine()
+        fold = _FOLDS.get(value.op)
+        if fold is not None:
+            a, b = (self.form(arg) for arg in value.args)
+            if not a.terms and not b.terms and (b.constant > 0 or value.op in ("min", "max")):
+                return Affine(fold(a.constant, b.constant))
+        return Affine(0, {value: 1})
+
+    def _keeps_number(self, cast: Value) -> bool:
+        """Whether a conversion changes no number that it may meet; no condition helps, since forms hold everywhere."""
+        if cast.attr not in ("zext", "trunc"):
+            return cast.attr == "sext"
+        number = self.form(cast.args[0])
+        most, least = self.upper(number), self.upper(Affine().plus(number, -1))
+        if cast.attr == "zext":
+            return least is not None and least <= 0
+        limit = 2 ** (BITS[cast.type.dtype] - 1)
+        return most is not None and most < limit and least is not None and least <= limit
+
+    # bounds --------------------------------------------------------------------------------------------------------------------------
+
+    def upper(self, form: Affine, depth: int = 0) -> int | None:
+        """A number that `form` does not exceed; None if none is found."""
+        if not form.terms:
+            return form.constant
+        if depth > _DEPTH_LIMIT:
+            return None
+        atom = max(form.terms, key=lambda value: (value.depth, value.number))
+        found: list[int] = []
+        for replaced in self._replaced(form, atom):
+            bounds = [self.upper(one, depth + 1) for one in replaced]
+            if all(b is not None for b in bounds):
+                found.append(max(b for b in bounds if b is not None))
+        return min(found, default=None)
+
+    def _replaced(self, form: Affine, atom: Value) -> Iterator[list[Affine]]:
+        """Ways to bound one term: each is a list of forms, the largest of which is not exceeded."""
+        coefficient, rest = form.terms[atom], form.without(atom)
+        for bounds in self._bounds(atom, coefficient > 0):
+            yield [rest.plus(bound, coefficient) for bound in bounds]
+        if atom.op == "udiv" and coefficient > 0:  # c * floor(x / d) <= (c / d) * x
+            divisor = self.form(atom.args[1])
+            if not divisor.terms and divisor.constant > 0 and coefficient % divisor.constant == 0:
+                yield [rest.plus(self.form(atom.args[0]), coefficient // divisor.constant)]
+
+    def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """Upper (or lower) bounds of an atom; a list means the extreme of its members."""
+        if atom.op == "index":
+            yield [self._loop_end(atom.attr, above)]
+        elif atom.op == "argument":
+            yield [Affine(self.workgroups if above and atom.attr == "end" else (self.workgroups - 1 if above else 0))]
+        elif atom.op in ("min", "max"):
+            yield from self._extreme(atom, above)
+        elif atom.op == "select":
+            yield [self.form(arg) for arg in atom.args[1:]]
+        elif atom.op in ("udiv", "urem"):
+            yield from self._division(atom, above)
+        elif atom.op == "srem":
+            yield from self._signed_rest(atom, above)
+        elif atom.op == "and" and not self.form(atom.args[1]).terms and self.form(atom.args[1]).constant >= 0:
+            yield [self.form(atom.args[1]) if above else Affine(0)]
+        else:
+            yield from self._data(atom, above)
+
+    def _data(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """What is loaded, and what its type says of it."""
+        if atom.op == "cast" and atom.attr == "zext":
+            yield [Affine(2 ** BITS[atom.args[0].type.dtype] - 1 if above else 0)]
+        elif atom.op in ("load", "gather"):
+            found = range_of_load(atom, self.contents)
+            if found is not None:
+                yield [Affine(found.high if above else found.low)]
+
+    def _extreme(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        sides = [self.form(arg) for arg in atom.args]
+        if (atom.op == "min") == above:  # either side bounds it
+            yield from ([side] for side in sides)
+        else:
+            yield sides
+
+    def _loop_end(self, loop: Loop, above: bool) -> Affine:
+        lo, hi = self.form(loop.lo), self.form(loop.hi)
+        if not above:
+            return lo
+        span = hi.plus(lo, -1)
+        whole = all(number % loop.step == 0 for number in (span.constant, *span.terms.values()))
+        return hi.plus(Affine(loop.step if whole else 1), -1)
+
+    def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """Nothing negative is divided, by the builder's contract; what data or a program brings there is a large number instead."""
+        if not above:
+            yield [Affine(0)]
+            return
+        divisor, operand = self.form(atom.args[1]), self.form(atom.args[0])
+        if divisor.terms or divisor.constant <= 0:
+            return
+        least = self._upper_here(Affine().plus(operand, -1))
+        whole = self._upper_here(operand) if least is not None and least <= 0 else None
+        if atom.op == "urem":
+            yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, max(whole, 0)))]
+        elif whole is not None:
+            yield [Affine(whole // divisor.constant)]
+
+    def _signed_rest(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """A rest is nearer to 0 than what divides, on either side."""
+        divisor = self.form(atom.args[1])
+        ends = self.upper(divisor), self.upper(Affine().plus(divisor, -1))
+        if ends[0] is not None and ends[1] is not None:
+            most = max(abs(ends[0]), abs(ends[1])) - 1
+            yield [Affine(most if above else -most)]
+
+    def _upper_here(self, form: Affine) -> int | None:
+        """`upper`, or what one of the conditions in force gives."""
+        found = [self.upper(form)]
+        for smaller, larger in self.facts:
+            found += [self.upper(form.plus(smaller, -f).plus(larger, f)) for f in factors(form, smaller, larger)]
+        return min((bound for bound in found if bound is not None), default=None)
+
+    def at_most(self, form: Affine, limit: int) -> bool:
+        """Whether `form <= limit`, with the help of the conditions in force."""
+        return self._at_most(form, limit, _FACTS_TRIED)
+
+    def _at_most(self, form: Affine, limit: int, tries: int) -> bool:
+        bound = self.upper(form)
+        if bound is not None and bound <= limit:
+            return True
+        if tries == 0:
+            return False
+        for smaller, larger in self.facts:
+            for factor in factors(form, smaller, larger):
+                if self._at_most(form.plus(smaller, -factor).plus(larger, factor), limit, tries - 1):
+                    return True
+        return False

@@ -1,0 +1,71 @@
+"""Places that a kernel loads are bounded by what the constant they come from holds, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_bytes
+
+EXTENT = 10
+
+
+def unproved(
+    contents: Mapping[int, Range], *, dtype: str = "i64", lanes: int = 1, active: int | None = None, shift: int = 0, writes: bool = False
+) -> int:
+    """Problems of a kernel that reads 10 elements at the places in its first binding, `shift` further on."""
+    k = KernelBuilder("kernel", machine("avx2"))
+    table, x = k.binding(0, dtype, 32, writable=writes), k.binding(1, "f32", EXTENT)
+    places = k.load(table, 0, lanes, active=active)
+    k.gather(x, k.add(k.cast(places, "i64"), k.const(shift, "i64", lanes)))
+    return len(check_bounds(k.finish(), contents=contents))
+
+
+@pytest.mark.parametrize("dtype", ["i64", "i32", "i16"])
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_places_of_a_constant(dtype: str, lanes: int) -> None:
+    assert unproved({0: Range(0, EXTENT - 1)}, dtype=dtype, lanes=lanes) == 0
+    assert unproved({0: Range(0, EXTENT)}, dtype=dtype, lanes=lanes) == lanes
+    assert unproved({0: Range(-1, EXTENT - 1)}, dtype=dtype, lanes=lanes) == lanes
+    assert unproved({}, dtype=dtype, lanes=lanes) == 2 * lanes
+    assert unproved({1: Range(0, EXTENT - 1)}, dtype=dtype, lanes=lanes) == 2 * lanes
+
+
+def test_lanes_that_are_not_read_are_zero() -> None:
+    inside = {0: Range(4, EXTENT + 3)}
+    assert unproved(inside, lanes=4, shift=-4) == 0
+    assert unproved(inside, lanes=4, shift=-4, active=3) == 4
+    assert unproved({0: Range(-EXTENT, -1)}, lanes=4, shift=EXTENT, active=3) == 4
+
+
+def test_what_the_kernel_writes_is_no_constant() -> None:
+    assert unproved({0: Range(0, EXTENT - 1)}, writes=True) == 2
+
+
+def test_tables_inside_the_code() -> None:
+    def problems(*places: int) -> int:
+        k = KernelBuilder("kernel", machine("avx2"))
+        table, x = k.table("places", places), k.binding(1, "f32", EXTENT)
+        k.load(x, k.load(table, k.begin))
+        return len(check_bounds(k.finish(), workgroups=3))
+
+    assert problems(0, 9, 3) == 0
+    assert problems(0, 10, 3) == 1
+    assert problems(-1, 9, 3) == 1
+
+
+def test_ranges_of_bytes() -> None:
+    def bytes_of(values: Any, dtype: str) -> Any:
+        return np.array(values, dtype).view(np.uint8)
+
+    assert range_of_bytes(bytes_of([3, -7, 2**40], "i8"), "i64") == (-7, 2**40)
+    assert range_of_bytes(bytes_of([3, -7, 2**30], "i4"), "i32") == (-7, 2**30)
+    assert range_of_bytes(bytes_of([3.0], "f4"), "f32") is None
+    assert range_of_bytes(bytes_of([], "i8"), "i64") is None
+    assert range_of_bytes(np.zeros(5, np.uint8), "i32") == (0, 0)

@@ -105,6 +105,15 @@ def test_no_images(batch: int):
     assert program.stats["host_ops"] == 0
 
 
+@pytest.mark.parametrize("form", [{"auto_pad": "SAME_LOWER"}, {"ceil_mode": 1, "strides": [2, 2]}, {"pads": [1, 1, 0, 2]}])
+@pytest.mark.parametrize("op_type", ["AveragePool", "MaxPool"])
+def test_windows_over_no_rows_are_none(op_type: str, form: dict[str, Any]):
+    """Peers refuse it; the windows of a row are counted differently at its ends, and there are none of them."""
+    proto = model([helper.make_node(op_type, ["x"], ["y"], kernel_shape=[2, 2], **form)], {"x": ([2, 3, 0, 7], normal(2, 3, 0, 7))}, {})
+    (found,) = fuseline.compile(proto, threads=1).run({"x": normal(2, 3, 0, 7)}).values()
+    assert found.shape[:3] == (2, 3, 0) and found.shape[3] > 0
+
+
 def test_a_loop_without_steps_is_refused_by_name():
     """An empty batch is fine, an empty sequence has no last state."""
     nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["o", "y"], name="lstm", hidden_size=4)]

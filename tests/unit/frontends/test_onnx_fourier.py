@@ -12,6 +12,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.ops import fourier
 from fuseline.ir.context import new_context
+from tests.one_node import by_onnxruntime
 
 from .test_onnx_operators import Array, one_node, run
 
@@ -53,6 +54,28 @@ def test_lengths_without_a_matrix_stay_on_the_host(sizes: tuple[int | str, ...],
     ctx = new_context()
     read_onnx(one_node("DFT", {"x": feed(1, 2, 6)}, {"axis": np.array(1)}, ("x", "", "axis"), shapes={"x": sizes}), ctx)
     assert [item.reason.split(":")[0] for item in ctx.records.host_ops] == [reason]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize(("parts", "inverse"), [(1, 0), (2, 0), (2, 1)])
+def test_the_transform_of_nothing_is_nothing(parts: int, inverse: int, opset: int, known: bool):
+    """As onnxruntime has it; on the host too, where the length shows when the program runs."""
+    x, axis = feed(parts, 3, 0, 4), {"axis": 1} if opset < 20 else {}
+    constants, inputs = ({}, ("x",)) if opset < 20 else ({"axis": np.array(1)}, ("x", "", "axis"))
+    shapes = {"x": x.shape if known else ("batch", "n", 4, parts)}
+    model = one_node("DFT", {"x": x}, constants, inputs, shapes=shapes, opset=opset, inverse=inverse, **axis)
+    (ours,) = fuseline.compile(model, threads=1).run({"x": x}).values()
+    for found in (ours, *by_onnxruntime(model, {"x": x})):
+        assert (found.shape, found.dtype) == ((3, 0, 4, 2), np.float32)
+
+
+def test_half_of_the_transform_of_nothing_is_refused():
+    """It would have one place."""
+    x = feed(1, 3, 0)
+    with pytest.raises(FuselineError) as raised:
+        fuseline.compile(one_node("DFT", {"x": x}, {"axis": np.array(1)}, ("x", "", "axis"), onesided=1), threads=1).run({"x": x})
+    assert raised.value.code == "E0106" and "DFT_0" in str(raised.value)
 
 
 def frames(x: Array, step: int, length: int, window: Array | None, onesided: int) -> Array:

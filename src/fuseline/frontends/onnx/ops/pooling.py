@@ -47,8 +47,9 @@ def average_pool(node: OnnxNode) -> Tensor:
     if not all(isinstance(size, int) for size in (*x.dims[2:], *window.low, *window.high)):
         return _divided_where_it_stands(node, total, window, x.dims[2:])
     counts = _counts(node, window, static_sizes(x.dims[2:]))
-    if (counts == counts.flat[:1]).all():
-        return count_divided(node, total, [int(counts.flat[0])] if counts.size else [1])
+    alike = np.unique(counts)
+    if alike.size <= 1:  # none where there is no window
+        return count_divided(node, total, [int(count) for count in alike])
     divisor = Tensor(x.dtype, tuple(counts.shape), array=counts.astype(x.dtype), name="window_counts")
     spatial = list(range(2, x.rank))
     return mapped(node, [(total, list(range(x.rank))), (divisor, spatial)], total.dims, x.dtype, lambda b, e, c: b.op(arith.DivfOp, e, c))

@@ -14,6 +14,7 @@ from fuseline.frontends.onnx.reference.attention import ATTENTION
 from fuseline.frontends.onnx.reference.classical import CLASSICAL
 from fuseline.frontends.onnx.reference.corrections import CORRECTIONS
 from fuseline.frontends.onnx.reference.elementwise import ELEMENTWISE
+from fuseline.frontends.onnx.reference.fourier import FOURIER
 from fuseline.frontends.onnx.reference.halves import HALVES
 from fuseline.frontends.onnx.reference.movement import MOVEMENT
 from fuseline.frontends.onnx.reference.normalization import NORMALIZATION
@@ -26,7 +27,7 @@ from fuseline.frontends.onnx.reference.vectorised import VECTORISED
 
 OURS = (
     *(*CORRECTIONS, *ADDITIONS, *ATTENTION, *CLASSICAL, *ELEMENTWISE, *MOVEMENT, *NORMALIZATION),
-    *(*HALVES, *POOLING, *RECURRENT, *RESIZE, *SAMPLING, *TREES, *VECTORISED),
+    *(*FOURIER, *HALVES, *POOLING, *RECURRENT, *RESIZE, *SAMPLING, *TREES, *VECTORISED),
 )
 """What replaces or completes operators of `onnx.reference`."""
 

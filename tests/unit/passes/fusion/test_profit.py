@@ -1,0 +1,176 @@
+"""What merges save and cost: bytes that stay inside, work that is done again, workgroups that are left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import dims_map
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group, align, merged
+from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, launch_ns, loses_parallelism, unprofitable, weigh, weigh_reads
+from fuseline.passes.fusion.rule import Merge
+from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
+
+from .programs import TARGET, Program
+
+COSTS = TARGET.costs
+
+
+def _graph(p: Program) -> tuple[FusionGraph, list[Group]]:
+    """The groups of one op each, in program order."""
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    return graph, [Group.of(node) for node in sorted(graph.nodes, key=lambda node: node.position)]
+
+
+def _merged(producer: Group, consumer: Group) -> Group:
+    return merged(producer, consumer, align(producer, consumer))
+
+
+@pytest.mark.parametrize(
+    ("also", "saved"), [("nothing", 2), ("the caller", 1), ("a reader outside", 1)], ids=["store and load", "result", "reader outside"]
+)
+def test_a_value_that_is_stored_all_the_same_saves_its_load_only(also: str, saved: int):
+    p = Program((16, 32))
+    value = p.unary(p.x[0])
+    last = p.unary(value)
+    others = {"nothing": (), "the caller": (value,), "a reader outside": (p.row_sum(value),)}[also]
+    graph, groups = _graph(p.done(last, *others))
+    assert weigh(Merge(groups[0], groups[1], TARGET), graph).bytes_saved == saved * 16 * 32 * 4
+
+
+def test_a_value_read_twice_is_saved_once():
+    p = Program((16, 32))
+    value = p.unary(p.x[0])
+    graph, (first, second) = _graph(p.done(p.binary(value, value)))
+    reads = list(second.reads_from(first))
+    assert len(reads) == 2
+    assert weigh_reads(reads, (first, second), graph).bytes_saved == 2 * 16 * 32 * 4
+
+
+def _rows() -> tuple[FusionGraph, Group, Group, Group]:
+    """A product whose rows are summed, in blocks of rows."""
+    p = Program((1024, 64), (64, 256))
+    graph, (product, total) = _graph(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    return graph, product, total, _merged(product, total)
+
+
+def test_the_weight_is_read_again_for_each_block_of_rows():
+    graph, product, _, both = _rows()
+    assert both.blocked and not product.blocked
+    assert stream_ns(product, graph, TARGET) == 0
+    assert both.scratch_bytes is not None
+    points = max(8.0, min(TARGET.scratch_bytes_limit * 8 / both.scratch_bytes, 1024 / (2 * TARGET.threads)))
+    assert stream_ns(both, graph, TARGET) == pytest.approx((1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns)
+    assert compute_ns(both, TARGET) == pytest.approx(2 * 1024 * 64 * 256 / COSTS.flops_per_ns)
+
+
+def test_more_threads_make_smaller_blocks_that_read_more():
+    graph, _, _, both = _rows()
+    some, many = (stream_ns(both, graph, replace(TARGET, threads=threads)) for threads in (2, 16))
+    assert many > some > 0
+
+
+def test_what_is_streamed_is_weighed_against_what_is_saved():
+    graph, product, total, both = _rows()
+    streamed = stream_ns(both, graph, TARGET)
+    slack = 0.02 * compute_ns(both, TARGET)
+    launch = COSTS.launch_ns
+    pays = int((streamed - slack - launch) * COSTS.stored_bytes_per_ns)
+    assert costs_more(both, (product, total), graph, TARGET, pays + 64, "default") is None
+    refusal = costs_more(both, (product, total), graph, TARGET, max(pays - 64, 0), "default")
+    assert pays < 64 or refusal is not None
+
+
+def test_a_refusal_has_the_sum_and_names_the_largest_part():
+    graph, product, total, both = _rows()
+    refusal = costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=1e9)
+    assert refusal is not None
+    assert (refusal.code, refusal.at) == ("unprofitable", both.root.name)
+    assert refusal.detail.startswith("the producer would be evaluated again: 1,000,")
+    numbers = refusal.numbers
+    assert numbers[EVALUATION_NS] == 1e9 and numbers["saved_ns"] == COSTS.launch_ns
+    assert numbers["predicted_loss_ns"] == pytest.approx(numbers["streamed_ns"] + numbers["direct_ns"] + 1e9 - COSTS.launch_ns, abs=2)
+
+
+def test_without_an_evaluation_the_costs_are_those_of_streaming():
+    graph, product, total, both = _rows()
+    slow = replace(TARGET, costs=replace(COSTS, packed_bytes_per_ns=1e-4))
+    refusal = costs_more(both, (product, total), graph, slow, 0, "default")
+    assert refusal is not None and refusal.detail.startswith("operands would be read again")
+    assert refusal.numbers[EVALUATION_NS] == 0
+
+
+def test_aggressive_fusion_takes_a_greater_loss():
+    graph, product, total, both = _rows()
+    work = compute_ns(both, TARGET)
+    between = COSTS.launch_ns + 0.08 * work - stream_ns(both, graph, TARGET)
+    assert costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=between) is not None
+    assert costs_more(both, (product, total), graph, TARGET, 0, "aggressive", evaluated_ns=between) is None
+
+
+def test_nothing_is_weighed_where_nothing_is_streamed():
+    p = Program((16, 32))
+    graph, (first, second) = _graph(p.done(p.unary(p.unary(p.x[0]))))
+    merge, both = Merge(first, second, TARGET), _merged(first, second)
+    limit = 4096 / COSTS.stored_bytes_per_ns + COSTS.launch_ns
+    assert unprofitable(both, merge, graph, 4096, "default", limit) is None
+    refusal = unprofitable(both, merge, graph, 4096, "default", limit + 1)
+    assert refusal is not None and refusal.numbers[EVALUATION_NS] == round(limit + 1)
+
+
+def test_a_dispatch_is_arithmetic_or_traffic_and_a_launch():
+    assert launch_ns(0, 0, TARGET) == COSTS.launch_ns
+    assert launch_ns(100, 1600, TARGET) == COSTS.launch_ns + 1600 / COSTS.stored_bytes_per_ns
+    large = 4.0 * COSTS.serial_elements
+    assert launch_ns(large, 0, TARGET) == COSTS.launch_ns + large / COSTS.flops_per_ns / TARGET.threads
+    assert launch_ns(large / 2, 0, TARGET) == COSTS.launch_ns + large / 2 / COSTS.flops_per_ns
+
+
+@pytest.mark.parametrize(("rows", "threads", "serial"), [(3, 4, True), (4, 4, False), (1, 1, True), (2, 1, False)])
+def test_as_many_workgroups_as_threads(rows: int, threads: int, serial: bool):
+    p = Program((rows, 1 << 16))
+    _, (first, total, last) = _graph(p.done(p.binary(y := p.unary(p.x[0]), p.row_sum(y), dims_map(2, [0]))))
+    target = replace(TARGET, threads=threads)
+    both = _merged(total, last)
+    assert both.grid == (rows,)
+    assert becomes_serial(both, (first, last), target) == serial
+    refusal = loses_parallelism(both, (first, last), target)
+    assert (refusal is not None) == serial
+    if refusal is not None:
+        assert refusal.numbers == {"parallel_iterations": float(rows), "threads": float(threads)}
+        assert (refusal.code, refusal.at) == ("parallelism", both.root.name)
+
+
+def test_small_work_needs_no_threads():
+    p = Program((1, COSTS.serial_elements))
+    _, (total, last) = _graph(p.done(p.binary(p.x[0], p.row_sum(p.x[0]), dims_map(2, [0]))))
+    both = _merged(total, last)
+    assert becomes_serial(both, (total, last), TARGET)
+    assert loses_parallelism(both, (total, last), TARGET) is None
+
+
+def test_blocks_of_eight_rows_are_workgroups():
+    _, product, total, both = _rows()
+    assert not becomes_serial(both, (product, total), replace(TARGET, threads=128))
+    assert becomes_serial(both, (product, total), replace(TARGET, threads=129))
+
+
+def test_a_window_of_three_wants_its_filter_whole():
+    p = Program((34, 32), (3, 32, 64))
+    _, (product, total) = _graph(p.done(p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)))
+    both = _merged(product, total)
+    gain = 1 - 1 / COSTS.filtering_gain
+    assert direct_ns(both, TARGET) == pytest.approx(gain * 2 * 32 * 64 * 3 * 32 / COSTS.flops_per_ns)
+    assert direct_ns(product, TARGET) == 0
+    assert direct_ns(both, replace(TARGET, numerics="strict")) == 0
+    assert direct_ns(both, replace(TARGET, costs=replace(COSTS, filtering_channels=33))) == 0
+    assert direct_ns(both, replace(TARGET, costs=replace(COSTS, filtering_channels=32))) > 0
+
+
+def test_a_window_of_two_is_not_filtered():
+    p = Program((33, 32), (2, 32, 64))
+    _, (product, total) = _graph(p.done(p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)))
+    assert direct_ns(_merged(product, total), TARGET) == 0

@@ -63,7 +63,8 @@ class ShapeAnalysis:
         self._index: dict[int, tuple[SSAValue, Dim]] = {}
         self.origins: dict[str, tuple[SSAValue, int | None]] = {}
         """Where a symbol can be read off: a tensor value and an axis, or an index value and None."""
-        self._fresh = 0
+        self.unnamed: set[str] = set()
+        """Symbols made up here, for sizes of which nothing is known: another analysis may call them otherwise."""
 
     def symbol(self, name: str) -> Dim:
         """The size called `name` with its bounds, or the number that the text is."""
@@ -75,8 +76,8 @@ class ShapeAnalysis:
 
     def fresh(self, stem: str, value: SSAValue, axis: int | None = None) -> Dim:
         """A size of which nothing is known but where it stands."""
-        self._fresh += 1
-        name = f"{stem}{self._fresh}"
+        name = f"{stem}{len(self.unnamed) + 1}"
+        self.unnamed.add(name)
         self.origins[name] = (value, axis)
         return self.symbol(name)
 

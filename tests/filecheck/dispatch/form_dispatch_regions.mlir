@@ -6,11 +6,11 @@
 // LEVEL: E0304
 // LEVEL: fusion is 'some'
 
-// A chain is one region: its members are named, its root is marked, it carries the provenance of all, and only what others read leaves it.
-// Its unknown size is read off the argument. Without fusion each op has its own region.
+// A chain is one region: its members are named, its root is marked, it says which loops they share, it carries the provenance of all, and only what
+// others read leaves it. Its unknown size is read off the argument. Without fusion each op has its own region.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[N:.*]] = tensor.dim %x
-// CHECK: %b = flow.dispatch.region -> (tensor<?x4xf32>{%[[N]]}) attributes {fuseline.members = ["elementwise.{{.*}}", "elementwise.{{.*}}"]}
+// CHECK: %b = flow.dispatch.region -> (tensor<?x4xf32>{%[[N]]}) attributes {fuseline.members = ["elementwise.{{.*}}", "elementwise.{{.*}}"], fuseline.loops = {grids = {{\[\[}}"{{.*}}", "4"]], members = [array<i64: 0, 1>, array<i64: 0, 1>]}}
 // CHECK: %a = linalg.generic
 // CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%a {{.*}} {fuseline.root}
 // CHECK: flow.return %[[B]] : tensor<?x4xf32> loc(fused["a", "b"])
@@ -38,7 +38,7 @@ func.func @chain(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
 // CHECK: %c = flow.dispatch.region
 // CHECK: %flat = tensor.collapse_shape %c
 // CHECK-NEXT: %wide = tensor.expand_shape %flat
-// CHECK: flow.dispatch.region
+// CHECK: flow.dispatch.region {{.*}} fuseline.loops = {grids = {{\[\[}}"4", "2"]], members = ["inlined", array<i64: 0, 1>]}
 // CHECK: linalg.generic {{.*}} ins(%wide
 // CHECK: tensor.extract_slice
 // CHECK: func.return %c, %{{.*}} :

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.ir.context import new_context
@@ -9,7 +10,7 @@ from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.text import parse_module
 from fuseline.passes.dedup.deduplicate_executables import DeduplicateExecutablesPass
 
-EXECUTABLE = """flow.executable private @{name} {{
+EXECUTABLE = """flow.executable private @{name} attributes {{fuseline.loops = {loops}}} {{
   flow.executable.export public @{name}
   builtin.module {{
     func.func @{name}(%x: tensor<3xf32>) -> tensor<3xf32> {{
@@ -26,9 +27,9 @@ EXECUTABLE = """flow.executable private @{name} {{
 """
 
 
-def _module(*called: str, **executables: str) -> ModuleOp:
+def _module(*called: str, loops: tuple[str, ...] = ("unit",) * 3, **executables: str) -> ModuleOp:
     calls = "".join(f"%v{i} = flow.dispatch @{name}::@{name}(%x) : (tensor<3xf32>) -> tensor<3xf32>\n" for i, name in enumerate(called))
-    parts = "".join(EXECUTABLE.format(name=name, op=op) for name, op in executables.items())
+    parts = "".join(EXECUTABLE.format(name=name, op=op, loops=text) for (name, op), text in zip(executables.items(), loops, strict=False))
     ctx = new_context()
     module = parse_module(f"func.func @main(%x: tensor<3xf32>) {{ {calls} return }}\n{parts}", ctx)
     DeduplicateExecutablesPass().apply(ctx, module)
@@ -44,3 +45,9 @@ def test_calls_of_equal_code_launch_the_first():
 def test_a_call_of_what_is_elsewhere_stays():
     module = _module("gone", "b", a="math.exp", b="math.exp")
     assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [("gone", "gone"), ("a", "a")]
+
+
+@pytest.mark.parametrize(("loops", "kept"), [(("unit", "unit"), 1), (("unit", "[]"), 0), (("[]", "unit"), 0)])
+def test_equal_code_whose_loops_are_shared_in_several_ways_is_one_and_says_none(loops: tuple[str, ...], kept: int):
+    (executable,) = [op for op in _module("a", loops=loops, a="math.exp", b="math.exp").ops if isinstance(op, ExecutableOp)]
+    assert len(executable.attributes) == kept

@@ -5,8 +5,8 @@
                                                   %y = linalg.generic {bias + relu} %m
                                                   flow.return %y
                                                 }
-Decisions go to `ctx.records.decisions`. Ops that are in a region already stay there, and concats that need none stay outside, so the pass may run
-again.
+The region says which loops its members share (`fuseline.loops`, see `dispatch/fused_loops.py`). Decisions go to `ctx.records.decisions`. Ops that
+are in a region already stay there, and concats that need none stay outside, so the pass may run again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, to_attribute
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
@@ -44,6 +45,7 @@ from fuseline.ir.fast.direct import (
 from fuseline.ir.fast.nesting import within
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import carry, provenance
+from fuseline.passes.dispatch.region_loops import loops_of_group
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.graph import FusionGraph, Node
@@ -152,6 +154,7 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
+    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops_of_group(group, body, sizes.shapes.unnamed))
     block.add_op(region)
     carry([node.op for node in group.members], [region])
     for value, result in zip(results, region.results, strict=True):

@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_constant, kind
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute, require_match, to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
@@ -79,12 +80,29 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     scalars = [value for value in outside if value not in tensors and value not in indices]
     if scalars:
         raise FuselineError("E0901", f"a dispatch captures a scalar that is no constant: {scalars[0]}", node=name)
+    loops = _loops(region, shapes, name)
     needed = _symbols_of([shapes.dims(value) for value in (*tensors, *region.results)], [shapes.index(value) for value in indices])
     local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
-    append(create_executable(name, entry, region.location), body_of(module))
+    executable = create_executable(name, entry, region.location)
+    if loops is not None:
+        executable.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops.renamed(local))
+    append(executable, body_of(module))
     _call(region, name, tensors, needed, sizes)
+
+
+def _loops(region: flow.DispatchRegionOp, shapes: ShapeAnalysis, name: str) -> FusedLoops | None:
+    """The loops that the members share, where the region says them: they go to the executable, in its own names of sizes, and not to the dispatch.
+
+    Raises FuselineError: E0302 where they are not those of the body.
+    """
+    attribute = region.attributes.pop(LOOPS_ATTRIBUTE, None)
+    if attribute is None:
+        return None
+    loops = from_attribute(attribute, shapes.symbols, name)
+    require_match(loops, region.body.block, shapes, name)
+    return loops
 
 
 def _symbols_of(shaped: Sequence[tuple[Dim, ...]], single: Sequence[Dim]) -> list[Symbol]:

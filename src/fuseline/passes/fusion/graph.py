@@ -24,6 +24,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, dims_of, is_generic, kind, loops_of
 from fuseline.analysis.views import is_view
 from fuseline.analysis.walks import walk_of
+from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.fast.identity import by_identity
@@ -297,7 +298,7 @@ def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeA
 
 def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
     """Pads, slices and concats run over the space of their result; any other op is opaque."""
-    dims = shapes.dims(op.results[0]) if op_kind in (Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.TRANSPOSE, Kind.BROADCAST) else ()
+    dims = member_loops(op, shapes)
     written = tuple(tuple(range(len(dims))) for _ in op.results)
     return Node(op, op_kind, position, dims, ("parallel",) * len(dims), written)
 

@@ -1,0 +1,47 @@
+"""What a group says about the loops of its dispatch, as the value that the region carries (`dispatch/fused_loops.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from xdsl.ir import Block, Operation
+
+from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role, members_of
+from fuseline.ir.dim import Dim, symbols
+from fuseline.passes.fusion.graph import Node
+from fuseline.passes.fusion.group import Group
+
+
+def loops_of_group(group: Group, body: Block, unnamed: Collection[str]) -> FusedLoops:
+    """The loops of a group whose members, and copies of views between them, are the ops of `body`. `unnamed`: sizes that have a name nowhere else."""
+    arms = group.arms or (group,)
+    homes = {id(node.op): (number, node) for number, arm in enumerate(arms) for node in arm.members}
+    ops = members_of(body)
+    members = _members(arms, ops, homes)
+    grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
+    positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}
+    return FusedLoops(grids, members, tuple(_online(arm, positions) for arm in arms if arm.streamed))
+
+
+def _named(extent: Dim, unnamed: Collection[str]) -> Extent:
+    return extent if isinstance(extent, int) or not any(item.name in unnamed for item in symbols(extent)) else None
+
+
+def _members(arms: Sequence[Group], ops: Sequence[Operation], homes: dict[int, tuple[int, Node]]) -> tuple[MemberLoops, ...]:
+    """From the last to the first: the copy of a view stands before the member that reads it, and is in the same arm."""
+    found: list[MemberLoops] = []
+    number = 0
+    for op in reversed(ops):
+        home = homes.get(id(op))
+        if home is None:
+            found.append(MemberLoops((), Role.VIEW, number))
+            continue
+        number, node = home
+        inlined = node in arms[number].pulled
+        found.append(MemberLoops((), Role.INLINED, number) if inlined else MemberLoops(arms[number].place[node], arm=number))
+    return tuple(reversed(found))
+
+
+def _online(arm: Group, positions: dict[Node, int]) -> OnlineReduction:
+    (stream,) = arm.streams
+    return OnlineReduction(tuple(sorted((positions[node], loop) for node, loop in arm.streamed)), positions[stream.product], stream.points)

@@ -3,6 +3,7 @@
 scan      out[.., i, ..] = init + sum over j of (j <= i ? element[.., j, ..] : 0)        (or j < i, j >= i, j > i)
 scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)        (or any op that combines in any order)
           out[.., i, ..] = the last element[.., e, ..] of those with place[.., e, ..] == i, init where there is none
+select    kept, at = element[.., j, ..], j for the last j, in order, that replaces what is kept so far        (the largest; the first, the last)
 rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        (or no more than a limit)
 """
 
@@ -199,3 +200,60 @@ def _moved(view: StructuredOp, before: int, here: int, reduced: int, ranked: int
         return False
     at = AffineDimExpr(ranked)
     return all(a == b or (a == AffineDimExpr(reduced) and b == at) for a, b in zip(view.maps[before].results, view.maps[here].results, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`root` keeps, along its one reduction loop, an element of input `element` and the loop's counter where it stood; both change together, where
+    `replaces` holds, which depends on the element and on the one kept so far (and never on where that stood). `kept` and `place` are its results."""
+
+    root: StructuredOp
+    element: int
+    replaces: SSAValue
+    kept: int
+    place: int
+
+
+def selection_of(view: StructuredOp) -> Selection | None:
+    """The argument reduction that `view` is, None for any other: `select(c, x, acc)` beside `select(c, i, at)` (ArgMax, ArgMin and their kin)."""
+    if len(view.op.results) != 2 or len(view.reduction) != 1:
+        return None
+    chosen = [value.owner for value in yielded(view.op)]
+    running = view.body.args[len(view.inputs) :]
+    for kept, place in ((0, 1), (1, 0)):
+        value, where = chosen[kept], chosen[place]
+        if not isinstance(value, arith.SelectOp) or not isinstance(where, arith.SelectOp) or value.cond is not where.cond:
+            continue
+        held = value.rhs is running[kept] and where.rhs is running[place] and _loop(where.lhs) == view.reduction[0]
+        if held and _is_input(view, value.lhs) and not _uses(view, value.cond, running[place]) and not _counts(view, value.cond):
+            assert isinstance(value.lhs, BlockArgument)
+            return Selection(view, value.lhs.index, value.cond, kept, place)
+    return None
+
+
+def _is_input(view: StructuredOp, value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) and value.owner is view.body and value.index < len(view.inputs)
+
+
+def _uses(view: StructuredOp, value: SSAValue, other: SSAValue) -> bool:
+    """Whether a scalar of the body depends on `other`."""
+    return other in _behind(view, value)
+
+
+def _counts(view: StructuredOp, value: SSAValue) -> bool:
+    """Whether a scalar of the body depends on where in the loops it is, or on an element of another input."""
+    behind = _behind(view, value)
+    others = sum(isinstance(v, BlockArgument) and v.owner is view.body and v.index < len(view.inputs) for v in behind)
+    return others > 1 or any(isinstance(v.owner, linalg.ops.IndexOp) for v in behind)
+
+
+def _behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
+    found, pending = set[SSAValue](), [value]
+    while pending:
+        current = pending.pop()
+        if current in found:
+            continue
+        found.add(current)
+        if isinstance(current, OpResult) and current.op.parent_block() is view.body:
+            pending += current.op.operands
+    return found

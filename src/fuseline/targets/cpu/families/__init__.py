@@ -15,6 +15,7 @@ ORDER = (
     "sequential.scan",
     "sequential.scatter",
     "sequential.rank",
+    "sequential.selection",
     "window.family",
     "nests.rows",
     "nests.elementwise",

@@ -24,6 +24,7 @@ from fuseline.targets.cpu.families.nests.rows import Rows
 from fuseline.targets.cpu.families.sequential.rank import RankFamily
 from fuseline.targets.cpu.families.sequential.scan import ScanFamily
 from fuseline.targets.cpu.families.sequential.scatter import ScatterFamily
+from fuseline.targets.cpu.families.sequential.selection import SelectionFamily
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
@@ -42,8 +43,8 @@ def parse(text: str) -> DispatchView:
 
 
 def first_family(view: DispatchView, isa: Machine) -> tuple[Family, Plan]:
-    """The first of scan, scatter, rank, rows, elementwise and loop nest that accepts."""
-    for family in (ScanFamily(), ScatterFamily(), RankFamily(), Rows(), Elementwise(), LoopNest()):
+    """The first of scan, scatter, rank, selection, rows, elementwise and loop nest that accepts."""
+    for family in (ScanFamily(), ScatterFamily(), RankFamily(), SelectionFamily(), Rows(), Elementwise(), LoopNest()):
         plan = family.accepts(view, isa)
         if not isinstance(plan, Refusal):
             return family, plan

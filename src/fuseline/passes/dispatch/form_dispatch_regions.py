@@ -48,9 +48,10 @@ from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.region_loops import loops_of_group
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.dispatch.unit_order import ordered_units
-from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import PlanMatcher
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.planned_driver import guided_partition

@@ -8,8 +8,8 @@ from xdsl.ir import Block, Operation
 
 from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role, members_of
 from fuseline.ir.dim import Dim, symbols
-from fuseline.passes.fusion.graph import Node
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node
 
 
 def loops_of_group(group: Group, body: Block, unnamed: Collection[str]) -> FusedLoops:

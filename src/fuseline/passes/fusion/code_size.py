@@ -19,8 +19,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from fuseline.analysis.structured import Kind
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import Node, Read
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node, Read
 
 NOTHING: Mapping[str, int] = {}
 

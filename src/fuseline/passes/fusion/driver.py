@@ -16,13 +16,14 @@ from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
 from fuseline.passes.fusion.code_size import over_limit
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome, arms_record, edge_record
-from fuseline.passes.fusion.graph import FusionGraph, Node
-from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
-from fuseline.passes.fusion.outside import outside
+from fuseline.passes.fusion.merging import joined
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, loses_parallelism, unprofitable, weigh, weigh_reads
-from fuseline.passes.fusion.rule import FusionRule, Merge
+from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.streamed_loops import Stream
 from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX, Candidate, candidates, illegal, scores_of, streams_of
 from fuseline.report.records import Decision
@@ -171,7 +172,7 @@ class Driver:
         producer, consumer = merge.producer, merge.consumer
         if not producer.fusable or not consumer.fusable:
             at = producer if not producer.fusable else consumer
-            return outside(at.root)
+            return unfusable(at.root)
         if producer.walked or consumer.walked:
             at = producer if producer.walked else consumer
             return WhyNot("walk", f"{at.root.name} is made in one walk over what it combines, by a kernel of its own", at.root.name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseline.passes.fusion.decision import Legal, WhyNot
-from fuseline.passes.fusion.graph import Node
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node
 from fuseline.report.records import Decision, Verdict
 
 

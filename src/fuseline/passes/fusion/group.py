@@ -5,23 +5,21 @@ grid loops, and the rest run inside a workgroup. What lies between two members i
 
     softmax over (r, c):   max: r->g0, c inner      exp: r->g0, c inner      sum: r->g0, c inner      div: r->g0, c inner
                            grid = (r,), the row of exp() lives in scratch
-
-Merging two groups keeps the grid loops that correspond along every edge between them and makes the others inner (**demotes** them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.structured import Kind
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
-from fuseline.passes.fusion.graph import HEAVY, Node, Read, element_bytes
-from fuseline.passes.fusion.lazily import lazily
+from fuseline.passes.fusion.cached import cached
+from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.loop_classes import Loop
+from fuseline.passes.fusion.node import HEAVY, Node, Read
 from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
 
 CACHE_LINE_BYTES = 64
@@ -55,33 +53,33 @@ class Group:
         place = tuple(position.get(loop) for loop in range(len(node.loops)))
         return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
 
-    @lazily
+    @cached
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
         placed = [node for node in self.members if node not in self.pulled] or self.members
         return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
-    @lazily
+    @cached
     def walked(self) -> bool:
         """Whether the group is one op that has its dispatch for itself."""
         return len(self.members) == 1 and self.members[0].walked
 
-    @lazily
+    @cached
     def heavy(self) -> bool:
         """Whether any member is a contraction, convolution or pooling."""
         return any(node.kind in HEAVY for node in self.members)
 
-    @lazily
+    @cached
     def reduces(self) -> bool:
         """Whether any member reduces."""
         return any(node.reduces for node in self.members)
 
-    @lazily
+    @cached
     def moves(self) -> bool:
         """Whether all members only move data."""
         return all(node.moves for node in self.members)
 
-    @lazily
+    @cached
     def blocked(self) -> bool:
         """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing, or keeps loops inside."""
         reducing = [node for node in self.members if node.reduces and node not in self.pulled]
@@ -91,12 +89,12 @@ class Group:
     def _moving_inner(self, node: Node) -> list[int]:
         return [loop for loop in self.inner(node) if node.loops[loop] != 1]
 
-    @lazily
+    @cached
     def fusable(self) -> bool:
         """Whether rules may speak about this group."""
         return self.members[0].fusable
 
-    @lazily
+    @cached
     def key(self) -> str:
         """Orders groups whatever the order of the program: the least member id."""
         return min(node.id for node in self.members)
@@ -137,18 +135,18 @@ class Group:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
         return set(self._buffers.values())
 
-    @lazily
+    @cached
     def _buffers(self) -> dict[int, SSAValue]:
         found = {id(read.value): read.value for read in self.outside_reads() if not read.filled}
         found.update([(id(result), result) for result in self.results()])
         return found
 
-    @lazily
+    @cached
     def streamed(self) -> frozenset[Loop]:
         """The loops that a workgroup meets block by block."""
         return streamed_loops(self.members, self.place.keys(), self.results(), self.streams) if self.streams else frozenset()
 
-    @lazily
+    @cached
     def scratch_bytes(self) -> int | None:
         """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
 
@@ -169,125 +167,14 @@ class Group:
         """How many grid points there are at most; None without a bound."""
         return self._points
 
-    @lazily
+    @cached
     def _points(self) -> int | None:
         return upper_bound(product(self.grid))
 
-    @lazily
+    @cached
     def member_set(self) -> frozenset[Node]:
         """The members."""
         return frozenset(self.members)
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Which grid loops of a producer and a consumer group correspond. `demoted_*` are grid loops of extent other than 1 that do not."""
-
-    pairs: tuple[tuple[int, int], ...]
-    demoted_producer: frozenset[int]
-    demoted_consumer: frozenset[int]
-
-    @property
-    def exact(self) -> bool:
-        """Whether no loop has to become serial."""
-        return not self.demoted_producer and not self.demoted_consumer
-
-
-class _Matcher:
-    """Pairs grid loops one to one; whatever contradicts is dropped from both sides."""
-
-    def __init__(self) -> None:
-        self.partner: dict[int, int] = {}
-        self.bad_producer: set[int] = set()
-        self.bad_consumer: set[int] = set()
-
-    def pair(self, mine: int, theirs: int) -> None:
-        known = self.partner.get(mine)
-        if known is None and theirs not in self.partner.values():
-            self.partner[mine] = theirs
-        elif known != theirs:
-            self.bad_producer.add(mine)
-            self.bad_consumer.add(theirs)
-
-    def result(self) -> list[tuple[int, int]]:
-        return [(p, c) for p, c in sorted(self.partner.items()) if p not in self.bad_producer and c not in self.bad_consumer]
-
-
-def align(producer: Group, consumer: Group) -> Alignment:
-    """The correspondence of grid loops that every edge between the two groups agrees on."""
-    matcher = _Matcher()
-    for read in consumer.reads_from(producer):
-        assert read.producer is not None
-        if read.consumer in consumer.pulled or read.producer in producer.pulled:
-            _refuse_all(matcher, producer, consumer)
-        else:
-            _match_read(matcher, producer, consumer, read)
-    pairs = _equal_extents(matcher.result(), producer, consumer)
-    mine, theirs = {p for p, _ in pairs}, {c for _, c in pairs}
-    return Alignment(
-        tuple(pairs),
-        frozenset(g for g, extent in enumerate(producer.grid) if extent != 1 and g not in mine),
-        frozenset(g for g, extent in enumerate(consumer.grid) if extent != 1 and g not in theirs),
-    )
-
-
-def _equal_extents(pairs: Iterable[tuple[int, int]], producer: Group, consumer: Group) -> list[tuple[int, int]]:
-    return [(p, c) for p, c in pairs if producer.grid[p] == consumer.grid[c]]
-
-
-def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
-    matcher.bad_producer.update(range(len(producer.grid)))
-    matcher.bad_consumer.update(range(len(consumer.grid)))
-
-
-def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
-    assert read.producer is not None
-    source, target = producer.place[read.producer], consumer.place[read.consumer]
-    written = read.producer.written[read.producer.result_index(read.value)]
-    for axis, coordinate in enumerate(read.coordinates):
-        loop = written[axis] if axis < len(written) else None
-        grid = source[loop] if loop is not None else None
-        wanted = target[coordinate.position] if isinstance(coordinate, AffineDimExpr) else None
-        if grid is not None and wanted is not None:
-            matcher.pair(grid, wanted)
-        elif grid is not None and not (isinstance(coordinate, AffineConstantExpr) and producer.grid[grid] == 1):
-            matcher.bad_producer.add(grid)
-        elif grid is None and coordinate is not None:
-            matcher.bad_consumer.update(g for d in dims_of(coordinate) if (g := target[d]) is not None)
-        elif coordinate is None:
-            matcher.bad_consumer.update(range(len(consumer.grid)))
-
-
-def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
-    """Both groups as one over the loops that correspond (unit loops fall away)."""
-    mine = {p: i for i, (p, _) in enumerate(alignment.pairs)}
-    theirs = {c: i for i, (_, c) in enumerate(alignment.pairs)}
-    place = {node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()}
-    place |= {node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()}
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    grid = tuple(producer.grid[p] for p, _ in alignment.pairs)
-    return Group(members, grid, place, producer.pulled | consumer.pulled, streams=producer.streams + consumer.streams)
-
-
-def pulled_into(producer: Group, consumer: Group) -> Group:
-    """The consumer's group with all of the producer's members read in place."""
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    pulled = producer.pulled | consumer.pulled | set(producer.members)
-    return Group(members, consumer.grid, dict(consumer.place), pulled, streams=producer.streams + consumer.streams)
-
-
-def cut_behind(producer: Group, consumer: Group) -> Group:
-    """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    pulled = producer.pulled | consumer.pulled | set(consumer.members)
-    return Group(members, producer.grid, dict(producer.place), pulled, streams=producer.streams + consumer.streams)
-
-
-def joined(arms: Sequence[Group]) -> Group:
-    """Independent groups as the arms of one."""
-    members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)
-    place = {node: loops for arm in arms for node, loops in arm.place.items()}
-    return Group(members, (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
 
 
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import zip_longest
 from typing import TypeAlias
 
-from fuseline.passes.fusion.graph import Node
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node
 
 _Step: TypeAlias = Callable[[Group], "list[Group]"]
 

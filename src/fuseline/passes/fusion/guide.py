@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import FusionPlan, Ids
 from fuseline.report.records import CompileRecord
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.passes.fusion.graph import Node, Read
+from fuseline.passes.fusion.node import Node, Read
 
 Loop: TypeAlias = tuple[Node, int]
 

@@ -15,21 +15,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from fuseline.analysis.moves import Coordinate
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.rounds import rounds
-
-if TYPE_CHECKING:
-    from fuseline.analysis.moves import Coordinate
-    from fuseline.passes.fusion.graph import Node, Read
+from fuseline.passes.fusion.node import Node, Read
 
 RADIUS = 2
 """How many edges around a node its id looks at."""

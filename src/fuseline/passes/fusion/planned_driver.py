@@ -18,12 +18,13 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
 from fuseline.passes.fusion.edge_records import Outcome, apart_record
-from fuseline.passes.fusion.graph import FusionGraph, Node
-from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import Guide, PlannedSet
 from fuseline.passes.fusion.horizontal import Join, concat_join
-from fuseline.passes.fusion.outside import outside
-from fuseline.passes.fusion.rule import FusionRule, Merge
+from fuseline.passes.fusion.merging import joined
+from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.streamed_softmax import Candidate
 from fuseline.report.records import Decision
 
@@ -142,7 +143,7 @@ class PlannedDriver(Driver):
             return None
         at = next((piece for piece in pieces if not piece.fusable), None)
         if at is not None:
-            return outside(at.root)
+            return unfusable(at.root)
         for first, second in combinations(pieces, 2):
             refusal = self.guide.refusal(first, second)
             if refusal is not None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fuseline.ir.costs import ASSUMED_SIZE, assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
+from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
 

@@ -14,12 +14,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from xdsl.dialects.func import CallOp, FuncOp
+
+from fuseline.analysis.evaluation.program import lookup
 from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import Answer, WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Read
-from fuseline.passes.fusion.group import Alignment, Group, align, cut_behind, merged, pulled_into
-from fuseline.passes.fusion.lazily import lazily
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import Alignment, align, cut_behind, merged, pulled_into
+from fuseline.passes.fusion.node import Node, Read
 
 RESERVED_NAMES = frozenset(
     {"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats", "streamed-softmax"}
@@ -43,27 +48,27 @@ class Merge:
     consumer: Group
     target: TargetDescription
 
-    @lazily
+    @cached
     def reads(self) -> tuple[Read, ...]:
         """The edges between the two groups."""
         return tuple(self.consumer.reads_from(self.producer))
 
-    @lazily
+    @cached
     def alignment(self) -> Alignment:
         """The grid loops that correspond along all edges."""
         return align(self.producer, self.consumer)
 
-    @lazily
+    @cached
     def shared(self) -> Group:
         """The merged group over the loops that correspond."""
         return merged(self.producer, self.consumer, self.alignment)
 
-    @lazily
+    @cached
     def pulled(self) -> Group:
         """The consumer with the producer read in place."""
         return pulled_into(self.producer, self.consumer)
 
-    @lazily
+    @cached
     def scratch(self) -> int | None:
         """Bytes of scratch of `shared`; None where a size is unbounded."""
         return self.shared.scratch_bytes
@@ -115,6 +120,15 @@ def scratch_limit_refusal(scratch: int | None, target: TargetDescription, at: st
         numbers = {"scratch_bytes": scratch, "limit_bytes": limit}
         return WhyNot("scratch", f"{scratch:,} bytes of scratch, the target allows {limit:,}", at, numbers)
     return None
+
+
+def unfusable(node: Node) -> WhyNot:
+    """Why an op that no dispatch takes stays outside: it is a loop of the program, or it runs on the host."""
+    if isinstance(node.op, CallOp):
+        callee = lookup(node.op, node.op.callee.root_reference.data)
+        if isinstance(callee, FuncOp) and not callee.is_declaration:
+            return WhyNot("loop", f"@{callee.sym_name.data} repeats steps of its own", node.name)
+    return WhyNot("host-op", f"{node.op.name} runs on the host", node.name)
 
 
 def builtin_rules() -> list[FusionRule]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from fuseline.passes.fusion.graph import Node
 from fuseline.passes.fusion.loop_classes import Loop, LoopClasses
+from fuseline.passes.fusion.node import Node
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import LoopClasses
+from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import scratch_limit_refusal
 from fuseline.passes.fusion.rules.root_chain import slid_root
 from fuseline.passes.fusion.streamed_loops import Stream

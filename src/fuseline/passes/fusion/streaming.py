@@ -14,8 +14,9 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.graph import HEAVY, FusionGraph, Node, Read
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
+from fuseline.passes.fusion.node import HEAVY, Node, Read
 
 
 def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:

@@ -12,7 +12,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome, apart_record, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.loop_classes import LoopClasses
-from fuseline.passes.fusion.outside import outside
+from fuseline.passes.fusion.rule import unfusable
 from tests.unit.passes.fusion.programs import Program
 
 REFUSAL = WhyNot("recompute", "again and again", "n7", {"times": 3.0})
@@ -73,7 +73,7 @@ def test_loops_and_host_operators_stay_outside():
     module = parse_module(OUTSIDE, new_context())
     main = module.body.block.first_op
     assert main is not None
-    steps, host = (outside(node) for node in FusionGraph(main.regions[0].block, ShapeAnalysis()).nodes)
+    steps, host = (unfusable(node) for node in FusionGraph(main.regions[0].block, ShapeAnalysis()).nodes)
     assert (steps.code, steps.detail) == ("loop", "@steps repeats steps of its own")
     assert (host.code, host.detail) == ("host-op", "func.call runs on the host")
 

@@ -7,9 +7,11 @@ import random
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.passes.fusion.graph import FusionGraph, Node
-from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
+from fuseline.passes.fusion.merging import joined
+from fuseline.passes.fusion.node import Node
 
 from .programs import Program
 

@@ -8,7 +8,8 @@ import pytest
 from xdsl.dialects import arith, math
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.node_ids import ID_DIGITS, assign_ids, digest
 
 from .programs import Program

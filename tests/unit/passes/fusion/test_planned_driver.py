@@ -14,8 +14,9 @@ from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.driver import Partition
-from fuseline.passes.fusion.graph import FusionGraph, Node
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.guide import PlanMatcher
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import FusionPlan
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import builtin_rules

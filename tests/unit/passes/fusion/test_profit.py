@@ -9,7 +9,8 @@ import pytest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group, align, merged
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import align, merged
 from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, launch_ns, loses_parallelism, unprofitable, weigh, weigh_reads
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns

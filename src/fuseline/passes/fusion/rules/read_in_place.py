@@ -10,7 +10,8 @@ from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Node, Read
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fuseline.analysis.structured import Kind, dims_of
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
-from fuseline.passes.fusion.graph import FusionGraph, Node, plain_coordinate
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Node, plain_coordinate
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Alignment, Group
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import Alignment
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
 
 

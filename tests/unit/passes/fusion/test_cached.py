@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseline.passes.fusion.lazily import lazily
+from fuseline.passes.fusion.cached import cached
 
 
 class Counter:
@@ -11,7 +11,7 @@ class Counter:
     def __init__(self, start: int) -> None:
         self.asked = start
 
-    @lazily
+    @cached
     def number(self) -> int:
         """The number."""
         self.asked += 1

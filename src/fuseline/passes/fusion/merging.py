@@ -1,0 +1,126 @@
+"""How two groups become one: merging keeps the grid loops that correspond along every edge between them and makes the others inner.
+
+Loops made inner are **demoted**: they run inside a workgroup, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from fuseline.analysis.structured import dims_of
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import Read
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which grid loops of a producer and a consumer group correspond. `demoted_*` are grid loops of extent other than 1 that do not."""
+
+    pairs: tuple[tuple[int, int], ...]
+    demoted_producer: frozenset[int]
+    demoted_consumer: frozenset[int]
+
+    @property
+    def exact(self) -> bool:
+        """Whether no loop has to become serial."""
+        return not self.demoted_producer and not self.demoted_consumer
+
+
+class _Matcher:
+    """Pairs grid loops one to one; whatever contradicts is dropped from both sides."""
+
+    def __init__(self) -> None:
+        self.partner: dict[int, int] = {}
+        self.bad_producer: set[int] = set()
+        self.bad_consumer: set[int] = set()
+
+    def pair(self, mine: int, theirs: int) -> None:
+        known = self.partner.get(mine)
+        if known is None and theirs not in self.partner.values():
+            self.partner[mine] = theirs
+        elif known != theirs:
+            self.bad_producer.add(mine)
+            self.bad_consumer.add(theirs)
+
+    def result(self) -> list[tuple[int, int]]:
+        return [(p, c) for p, c in sorted(self.partner.items()) if p not in self.bad_producer and c not in self.bad_consumer]
+
+
+def align(producer: Group, consumer: Group) -> Alignment:
+    """The correspondence of grid loops that every edge between the two groups agrees on."""
+    matcher = _Matcher()
+    for read in consumer.reads_from(producer):
+        assert read.producer is not None
+        if read.consumer in consumer.pulled or read.producer in producer.pulled:
+            _refuse_all(matcher, producer, consumer)
+        else:
+            _match_read(matcher, producer, consumer, read)
+    pairs = _equal_extents(matcher.result(), producer, consumer)
+    mine, theirs = {p for p, _ in pairs}, {c for _, c in pairs}
+    return Alignment(
+        tuple(pairs),
+        frozenset(g for g, extent in enumerate(producer.grid) if extent != 1 and g not in mine),
+        frozenset(g for g, extent in enumerate(consumer.grid) if extent != 1 and g not in theirs),
+    )
+
+
+def _equal_extents(pairs: Iterable[tuple[int, int]], producer: Group, consumer: Group) -> list[tuple[int, int]]:
+    return [(p, c) for p, c in pairs if producer.grid[p] == consumer.grid[c]]
+
+
+def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
+    matcher.bad_producer.update(range(len(producer.grid)))
+    matcher.bad_consumer.update(range(len(consumer.grid)))
+
+
+def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
+    assert read.producer is not None
+    source, target = producer.place[read.producer], consumer.place[read.consumer]
+    written = read.producer.written[read.producer.result_index(read.value)]
+    for axis, coordinate in enumerate(read.coordinates):
+        loop = written[axis] if axis < len(written) else None
+        grid = source[loop] if loop is not None else None
+        wanted = target[coordinate.position] if isinstance(coordinate, AffineDimExpr) else None
+        if grid is not None and wanted is not None:
+            matcher.pair(grid, wanted)
+        elif grid is not None and not (isinstance(coordinate, AffineConstantExpr) and producer.grid[grid] == 1):
+            matcher.bad_producer.add(grid)
+        elif grid is None and coordinate is not None:
+            matcher.bad_consumer.update(g for d in dims_of(coordinate) if (g := target[d]) is not None)
+        elif coordinate is None:
+            matcher.bad_consumer.update(range(len(consumer.grid)))
+
+
+def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
+    """Both groups as one over the loops that correspond (unit loops fall away)."""
+    mine = {p: i for i, (p, _) in enumerate(alignment.pairs)}
+    theirs = {c: i for i, (_, c) in enumerate(alignment.pairs)}
+    place = {node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()}
+    place |= {node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()}
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    grid = tuple(producer.grid[p] for p, _ in alignment.pairs)
+    return Group(members, grid, place, producer.pulled | consumer.pulled, streams=producer.streams + consumer.streams)
+
+
+def pulled_into(producer: Group, consumer: Group) -> Group:
+    """The consumer's group with all of the producer's members read in place."""
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    pulled = producer.pulled | consumer.pulled | set(producer.members)
+    return Group(members, consumer.grid, dict(consumer.place), pulled, streams=producer.streams + consumer.streams)
+
+
+def cut_behind(producer: Group, consumer: Group) -> Group:
+    """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
+    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
+    pulled = producer.pulled | consumer.pulled | set(consumer.members)
+    return Group(members, producer.grid, dict(producer.place), pulled, streams=producer.streams + consumer.streams)
+
+
+def joined(arms: Sequence[Group]) -> Group:
+    """Independent groups as the arms of one."""
+    members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)
+    place = {node: loops for arm in arms for node, loops in arm.place.items()}
+    return Group(members, (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))

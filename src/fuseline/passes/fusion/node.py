@@ -1,0 +1,189 @@
+"""The nodes of a fusion graph: one op that costs something, with its loops and what it reads through them.
+
+node conv ──value──> [expand_shape] ──> node relu        Read(producer=conv, coordinates=(d0, d1, d2, d3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
+from fuseline.analysis.operations import body_operations
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, loops_of
+from fuseline.analysis.walks import walk_of
+from fuseline.dispatch.fused_loops import member_loops
+from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.provenance import provenance
+from fuseline.passes.fusion.cached import cached
+
+HEAVY = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
+"""Ops whose loops a dispatch tiles; a dispatch has at most one."""
+
+PARALLEL_KINDS = frozenset({Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER})
+MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
+"""Ops that compute nothing: reading through them costs no arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions.
+
+    `loops` are the node's loops that address the value, through reshapes too. `filled`: the value is a fill or has no contents.
+    """
+
+    value: SSAValue
+    producer: Node | None
+    consumer: Node
+    coordinates: tuple[Coordinate, ...]
+    regrouped: bool = False
+    loops: frozenset[int] = frozenset()
+    filled: bool = False
+
+
+@dataclass(eq=False)
+class Node:
+    """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
+
+    `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by` are nodes whose results'
+    sizes the op needs, `sizes` the other way round: no data flows, but they come first. `structured` is there for structured ops.
+    """
+
+    op: Operation
+    kind: Kind
+    position: int
+    loops: tuple[Dim, ...]
+    iterators: tuple[str, ...]
+    written: tuple[tuple[int | None, ...], ...]
+    structured: StructuredOp | None = None
+    reads: list[Read] = field(default_factory=list[Read])
+    readers: list[Read] = field(default_factory=list[Read])
+    sized_by: list[Node] = field(default_factory=list["Node"])
+    sizes: list[Node] = field(default_factory=list["Node"])
+    escapes: bool = False
+    id: str = ""
+    order: int = 0
+
+    @cached
+    def name(self) -> str:
+        """The id with the kind, as reports print it."""
+        return f"{self.kind.value}.{self.id}"
+
+    @cached
+    def nodes(self) -> tuple[str, ...]:
+        """The source nodes behind the op."""
+        return provenance(self.op)
+
+    @cached
+    def captured(self) -> tuple[SSAValue, ...]:
+        """What the op's regions use from outside."""
+        return tuple(captured(self.op)) if self.op.regions else ()
+
+    @cached
+    def parallel(self) -> tuple[int, ...]:
+        """The parallel loops."""
+        return tuple(i for i, iterator in enumerate(self.iterators) if iterator == "parallel")
+
+    @cached
+    def heavy(self) -> bool:
+        """Whether this is an op that a dispatch is built around."""
+        return self.kind in HEAVY
+
+    @cached
+    def reduces(self) -> bool:
+        """Whether any loop is a reduction."""
+        return "reduction" in self.iterators
+
+    @cached
+    def walked(self) -> bool:
+        """Whether a kernel of its own makes the op in one walk, so that nothing else fits into its dispatch."""
+        return self.kind is Kind.REDUCTION and self.structured is not None and walk_of(self.structured) is not None
+
+    @cached
+    def moves(self) -> bool:
+        """Whether the op only moves data."""
+        return self.kind in MOVEMENT
+
+    @cached
+    def points(self) -> int | None:
+        """How many points the loops have at most; None without a bound."""
+        return upper_bound(product(self.loops))
+
+    @cached
+    def operations(self) -> int:
+        """Operations of one evaluation of the body, 0 without one."""
+        return body_operations(self.structured.op) if self.structured is not None else 0
+
+    @cached
+    def picks(self) -> int:
+        """How many elements the body picks of each captured tensor, about."""
+        tensors = sum(isinstance(value.type, TensorType) for value in self.captured)
+        picked = sum(isinstance(op, tensor.ExtractOp) for op in ops_of(self.structured.body)) if self.structured is not None else 0
+        return -(-picked // max(1, tensors))
+
+    @cached
+    def fusable(self) -> bool:
+        """Whether rules may speak about the op at all."""
+        return self.kind is not Kind.OTHER
+
+    def result_index(self, value: SSAValue) -> int:
+        """Which result `value` is."""
+        if isinstance(value, OpResult) and value.op is self.op:
+            return value.index
+        raise ValueError(f"{value} is no result of {self.op.name}")
+
+
+def plain_coordinate(coordinate: Coordinate) -> bool:
+    """Whether a coordinate is one loop or a constant."""
+    return isinstance(coordinate, AffineDimExpr | AffineConstantExpr)
+
+
+def node_of(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
+    """The node of an op at a place in the program, not yet connected."""
+    return _structured_node(op, op_kind, position, shapes) if is_generic(op) else _plain_node(op, op_kind, position, shapes)
+
+
+def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
+    assert is_generic(op)
+    view = StructuredOp(op)
+    written = tuple([tuple(loops_of(map_.results)) for map_ in view.output_maps])
+    return Node(op, op_kind, position, view.loops(shapes), view.iterators, written, view)
+
+
+def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
+    """Pads, slices and concats run over the space of their result; any other op is opaque."""
+    dims = member_loops(op, shapes)
+    written = tuple(tuple(range(len(dims))) for _ in op.results)
+    return Node(op, op_kind, position, dims, ("parallel",) * len(dims), written)
+
+
+def operand_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+    """The tensors a node reads, each with the node's coordinates; an init that the body ignores is not read."""
+    op, view = node.op, node.structured
+    if view is not None:
+        for value, map_, argument in zip(view.operands, view.maps, view.body.args, strict=True):
+            if argument.first_use is not None:
+                yield value, tuple(map_.results)
+    else:
+        yield from _plain_reads(op, len(node.loops), shapes)
+    for value in node.captured:
+        if isinstance(value.type, TensorType):
+            yield value, (None,) * len(value.type.get_shape())
+
+
+def _plain_reads(op: Operation, rank: int, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+    """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is not told apart."""
+    found = sources(op, [AffineDimExpr(i) for i in range(rank)], shapes, AffineCoordinates()) if rank else None
+    if found is not None:
+        yield from ((source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found)
+        return
+    for value in op.operands:
+        if isinstance(value.type, TensorType):
+            yield value, (None,) * len(value.type.get_shape())

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 from fuseline.errors import FuselineError
 from fuseline.ir.scalar_ops import RemFOp
 from fuseline.targets.cpu.emit import vector_math as vm
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 

@@ -7,7 +7,6 @@ lanes, a branch takes the fast way (all lanes inside one part) or the slow one (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
@@ -15,18 +14,17 @@ from xdsl.ir import BlockArgument, OpResult
 
 from fuseline.analysis.moves import Guard
 from fuseline.ir.dim import lower_bound
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.inside import both, decided, run_inside
 from fuseline.targets.cpu.emit.lane_coordinates import lane_sources
+from fuseline.targets.cpu.emit.puller import Puller
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.emit.evaluator import Evaluator
 
 Pull = Callable[[Sequence[AnyIndex]], Value]
 
 
-def pad(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+def pad(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
     """`tensor.pad`: the source where the point lies inside it, else the pad value."""
     op = value.op
     assert isinstance(op, tensor.PadOp)
@@ -35,7 +33,7 @@ def pad(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, ac
     return _Window(e, value, lanes, active).of(source.guards).read(source.at, lambda at: e.pull(source.value, at, lanes, active), lambda: border)
 
 
-def _pad_value(e: Evaluator, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: int) -> Value:
+def _pad_value(e: Puller, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: int) -> Value:
     last = op.region.block.last_op
     assert last is not None
     chosen = last.operands[0]
@@ -46,7 +44,7 @@ def _pad_value(e: Evaluator, op: tensor.PadOp, index: Sequence[AnyIndex], lanes:
     return found
 
 
-def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+def insert_slice(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
     """`tensor.insert_slice` with unit strides: the source inside its place, else the destination."""
     box, rest = lane_sources(e, value.op, index, lanes)
     window = _Window(e, value, lanes, active).of(box.guards)
@@ -56,7 +54,7 @@ def insert_slice(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes
 class _Window:
     """A box in which a source is defined; `read` gives the source inside it and something else outside."""
 
-    def __init__(self, e: Evaluator, value: OpResult, lanes: int, active: Operand | None) -> None:
+    def __init__(self, e: Puller, value: OpResult, lanes: int, active: Operand | None) -> None:
         self.e, self.lanes, self.active = e, lanes, active
         self.dtype = dtype_of(value.type)
         self.shared: list[tuple[int | None, Index, Operand]] = []

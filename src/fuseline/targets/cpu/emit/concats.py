@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import tensor
 from xdsl.ir import OpResult
 
 from fuseline.analysis.moves import Source
 from fuseline.ir.dim import lower_bound
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.inside import both, decided, run_inside
 from fuseline.targets.cpu.emit.lane_coordinates import lane_sources
+from fuseline.targets.cpu.emit.puller import Puller
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.emit.evaluator import Evaluator
 
 ASKED_IN_TURN = 6
 """Up to this many parts are asked one after the other; more are searched, so that branches nest no deeper than that."""
 
 
-def concat(e: Evaluator, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+def concat(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
     """`tensor.concat`: the part that the coordinate along the axis falls into."""
     op = value.op
     assert isinstance(op, tensor.ConcatOp)
@@ -49,7 +47,7 @@ class _Part:
 class _Concat:
     """One concat at one point."""
 
-    def __init__(self, e: Evaluator, op: tensor.ConcatOp, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> None:
+    def __init__(self, e: Puller, op: tensor.ConcatOp, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> None:
         self.e, self.kernel, self.lanes, self.active = e, e.kernel, lanes, active
         self.axis = op.dim.value.data
         self.dtype = dtype_of(op.result.type)

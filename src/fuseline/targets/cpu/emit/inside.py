@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseline.targets.cpu.emit.access import Index
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.known_range import known_range
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
 from fuseline.analysis.moves import Source, sources
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.emit.puller import Puller
 
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.emit.evaluator import Evaluator
 
-
-def lane_sources(e: Evaluator, op: Operation, index: Sequence[AnyIndex], lanes: int) -> list[Source[AnyIndex]]:
+def lane_sources(e: Puller, op: Operation, index: Sequence[AnyIndex], lanes: int) -> list[Source[AnyIndex]]:
     """The sources of element `index` of the result of `op`. Raises E0901 for an op whose box has steps, which no pass leaves."""
     found = sources(op, index, e.view.shapes, LaneCoordinates(e.frame, lanes))
     if found is None:
@@ -27,7 +25,7 @@ def lane_sources(e: Evaluator, op: Operation, index: Sequence[AnyIndex], lanes: 
 class LaneCoordinates:
     """One coordinate per lane; divisions wait until they are needed (`Split`)."""
 
-    def __init__(self, frame: Frame, lanes: int) -> None:
+    def __init__(self, frame: DispatchBuffers, lanes: int) -> None:
         self.frame, self.lanes = frame, lanes
 
     def number(self, value: Dim) -> AnyIndex:

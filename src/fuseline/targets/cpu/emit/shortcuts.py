@@ -12,7 +12,7 @@ from fuseline.analysis.softmax import softmax_facts
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.emit import vector_math as vm
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
 

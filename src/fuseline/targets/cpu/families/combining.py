@@ -10,8 +10,8 @@ from xdsl.dialects import arith, linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import yielded
-from fuseline.targets.cpu.emit.access import dtype_of
 from fuseline.targets.cpu.emit.body_ops import emit_scalar_op
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 

@@ -8,7 +8,7 @@ from fuseline.analysis import cost
 from fuseline.dispatch.result_places import place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add, mul, product
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import PackedLayout
 

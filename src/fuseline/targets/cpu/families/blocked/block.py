@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from fuseline.analysis.structured import StructuredOp, kind
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.structure import HEAVY, Structure, starts_empty
 from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.families.blocked.units import Kept, most_kept

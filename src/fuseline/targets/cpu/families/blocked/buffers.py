@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from fuseline.targets.cpu.emit.access import Frame, dtype_of
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.plan import StreamedUnits
 from fuseline.targets.cpu.families.blocked.streaming import Carried
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -60,11 +61,11 @@ class States:
     """What goes from one block of a streamed loop to the next."""
 
     part: StreamedUnits | None = None
-    frame: Frame | None = None
+    frame: DispatchBuffers | None = None
     states: tuple[_State, ...] = ()
 
     @classmethod
-    def taken(cls, part: StreamedUnits, buffers: Buffers, frame: Frame) -> States:
+    def taken(cls, part: StreamedUnits, buffers: Buffers, frame: DispatchBuffers) -> States:
         """Buffers for all of them."""
         states: list[_State] = []
         for carried, elements in part.carried:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from fuseline.targets.cpu.emit.access import Frame
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.blocked.buffers import Buffers, States
 from fuseline.targets.cpu.families.blocked.entry import Sink
 from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedUnit
@@ -18,7 +18,7 @@ class BlockedKernel:
 
     def __init__(self, plan: BlockedPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel = plan, kernel
-        self.frame = Frame(kernel, plan.view)
+        self.frame = DispatchBuffers(kernel, plan.view)
         self.streamed, self.states = plan.streamed, States()
         self.bindings = self._bindings()
 
@@ -94,6 +94,6 @@ class BlockedKernel:
     def _unit(self, unit: PlannedUnit, sizes: list[Operand], bindings: dict[int, int | MemRef]) -> None:
         kernel = self.kernel
         with kernel.inlined(Inlined(0, 0, sizes, bindings)):
-            workgroups = Frame(kernel, unit.plan.view).operand(unit.plan.workgroups)
+            workgroups = DispatchBuffers(kernel, unit.plan.view).operand(unit.plan.workgroups)
         with kernel.inlined(Inlined(0, workgroups, sizes, bindings)):
             unit.family.emit(unit.plan, kernel)

@@ -13,7 +13,8 @@ from fuseline.dispatch.result_places import place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.emit.coordinates import static_upper_bound
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.block import Choice
 from fuseline.targets.cpu.families.blocked.entry import Sink, UnitEntry, UnitWriter
 from fuseline.targets.cpu.families.blocked.phases import Stream

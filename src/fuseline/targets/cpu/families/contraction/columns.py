@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import Ahead, Columns
 from fuseline.targets.cpu.emit.packing import PanelPacker
 from fuseline.targets.cpu.emit.pair_packing import PairPacker
@@ -44,9 +44,9 @@ def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1
 class ColumnReader:
     """The right operand. `enter` a panel, then read its vectors by the column index that the reduction axes add up to."""
 
-    def __init__(self, plan: ContractionPlan, evaluator: Evaluator) -> None:
-        self.plan, self.evaluator = plan, evaluator
-        self.kernel, self.frame = evaluator.kernel, evaluator.frame
+    def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
+        self.plan, self.emitter = plan, emitter
+        self.kernel, self.frame = emitter.kernel, emitter.frame
         self.buffer = self._scratch() if plan.rhs_mode == "packed" else None
         self.base: Operand = 0
         self.outer: Mapping[Axis, Operand] = {}
@@ -54,9 +54,9 @@ class ColumnReader:
         self.actives: Sequence[Operand | None] = ()
 
     @staticmethod
-    def strides(plan: ContractionPlan, evaluator: Evaluator) -> list[Operand]:
+    def strides(plan: ContractionPlan, emitter: BodyEmitter) -> list[Operand]:
         """What a step of each reduction axis adds to the column index."""
-        frame, reduction = evaluator.frame, plan.problem.reduction
+        frame, reduction = emitter.frame, plan.problem.reduction
         if plan.rhs_mode == "constant":
             assert plan.packed is not None
             return [plan.packed.strides[axis.inner] for axis in reduction]
@@ -141,7 +141,7 @@ class ColumnReader:
         packer = (PairPacker if plan.pairs else PanelPacker)(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
         reduction = plan.problem.reduction
         extents = [self.frame.operand(axis.extent) for axis in reduction]
-        strides = self.strides(plan, self.evaluator)
+        strides = self.strides(plan, self.emitter)
         if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.problem.column):
             packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.run))
         else:
@@ -177,5 +177,5 @@ class ColumnReader:
         for axis, index in zip(problem.reduction, at, strict=True):
             place(self.frame, loops, axis, index)
         place(self.frame, loops, problem.column, column)
-        value = self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
         return self.kernel.cast(value, problem.elements[0])

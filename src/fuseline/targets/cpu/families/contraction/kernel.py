@@ -9,8 +9,8 @@ from typing import Any
 
 from fuseline.analysis.structured import splat_value
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import TileReduction
 from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairReduction
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
@@ -43,10 +43,10 @@ class ContractionKernel:
     def __init__(self, plan: ContractionPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel = plan, kernel
         root = plan.problem.root.op
-        self.evaluator = Evaluator(kernel, plan.view, {root.results[0]: self._held})
-        self.frame = self.evaluator.frame
-        self.rows = RowReader(plan, self.evaluator)
-        self.columns = ColumnReader(plan, self.evaluator)
+        self.emitter = BodyEmitter(kernel, plan.view, {root.results[0]: self._held})
+        self.frame = self.emitter.frame
+        self.rows = RowReader(plan, self.emitter)
+        self.columns = ColumnReader(plan, self.emitter)
         self.accumulator: Value | None = None
         self.stages = plan.stages or kernel.compact
         staged = self.stages or plan.split is None
@@ -227,14 +227,14 @@ class ContractionKernel:
         for row in range(point.height):
             for v, active in enumerate(actives):
                 loops = self._loops(point, point.position(self.kernel, row), panel, v)
-                index = self.evaluator.through(root.output_maps[0], loops, plan.lanes)
-                out.append(self.evaluator.value_at(root.outputs[0], index, plan.lanes, active))
+                index = self.emitter.through(root.output_maps[0], loops, plan.lanes)
+                out.append(self.emitter.value_at(root.outputs[0], index, plan.lanes, active))
         return out
 
     def _loops(self, point: Point, position: Operand, panel: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at vector `v` of the row at `position`; reduction loops at 0."""
         plan, kernel = self.plan, self.kernel
-        loops = TileRows.loops(self.evaluator, plan, point, position)
+        loops = TileRows.loops(self.emitter, plan, point, position)
         column = kernel.add(kernel.mul(panel, plan.width), kernel.mul(v, plan.lanes))
         loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
         return loops
@@ -267,7 +267,7 @@ class ContractionKernel:
         self.accumulator = held
         for path in self.plan.paths:
             index = path.index(self.frame, loops, self.plan.lanes)
-            value = self.evaluator.value_at(path.value, index, self.plan.lanes, active)
+            value = self.emitter.value_at(path.value, index, self.plan.lanes, active)
             path.store(self.frame, index, value, active)
 
 

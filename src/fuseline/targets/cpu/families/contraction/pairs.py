@@ -6,7 +6,7 @@ the sum in i32. A step of one element broadcasts it beside a zero; it takes as l
 
 from __future__ import annotations
 
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.problem import LhsMode, Problem, RhsMode, RowSegment
 
 

@@ -23,7 +23,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
 from fuseline.targets.target import Refusal
 

@@ -20,7 +20,8 @@ from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.result_places import Place, place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.target import Refusal
 
@@ -61,16 +62,16 @@ class ResultPath:
         """What is evaluated."""
         return self.place.value
 
-    def index(self, frame: Frame, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
+    def index(self, frame: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates where the root's loops are at `loops`."""
         return [_index(frame, coordinate, loops, lanes) for coordinate in self.coordinates]
 
-    def store(self, frame: Frame, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+    def store(self, frame: DispatchBuffers, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         """Write the elements at `index`."""
         frame.store(frame.result(self.position), frame.placed(self.place, index, value.type.lanes), value, active)
 
 
-def _index(frame: Frame, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
+def _index(frame: DispatchBuffers, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
     if coordinate is None:
         return Index(0)
     if isinstance(coordinate, int):

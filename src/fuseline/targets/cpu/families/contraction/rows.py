@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fuseline.analysis.cut_points import pieces
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
@@ -28,9 +28,9 @@ ROW_SLACK = 16
 class RowReader:
     """The left operand. `enter` a workgroup, then ask for the rows of its tiles."""
 
-    def __init__(self, plan: ContractionPlan, evaluator: Evaluator) -> None:
-        self.plan, self.evaluator = plan, evaluator
-        self.kernel, self.frame = evaluator.kernel, evaluator.frame
+    def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
+        self.plan, self.emitter = plan, emitter
+        self.kernel, self.frame = emitter.kernel, emitter.frame
         self.edges = [Edges(plan, self.frame, segment) for segment in plan.problem.segments]
         padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
         self.pad = padded[0].pad if padded else 0
@@ -160,10 +160,10 @@ class RowReader:
     def _pull(self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None) -> Value:
         """Elements of the operand at a row, along the reduction."""
         operand = self.plan.problem.lhs
-        loops = TileRows.loops(self.evaluator, self.plan, point, position)
+        loops = TileRows.loops(self.emitter, self.plan, point, position)
         for axis, index in reduction.items():
             place(self.frame, loops, axis, index)
-        value = self.evaluator.value_at(operand.value, self.evaluator.through(operand.map, loops, lanes), lanes, active)
+        value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
         return self.kernel.cast(value, self.plan.problem.elements[0])
 
     def _row_strides(self) -> list[Dim]:
@@ -192,11 +192,11 @@ class RowReader:
             for i, (axis, stride) in enumerate(zip(self.plan.problem.reduction, self._row_strides(), strict=True))
         ]
         if self.buffer is None:
-            return [TileRows(None, axes, pulled=self._supplier(point))]
+            return [TileRows(None, axes, pulled=self._pulled_rows(point))]
         addresses = [self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r))) for r in range(point.height)]
         return [TileRows(addresses, axes)]
 
-    def _supplier(self, point: Point) -> Rows:
+    def _pulled_rows(self, point: Point) -> Rows:
         def pulled(at: Sequence[Operand], row: int) -> Value:
             indices = {axis: Index(i) for axis, i in zip(self.plan.problem.reduction, at, strict=True)}
             return self._pull(point, point.position(self.kernel, row), indices, 1, None)
@@ -245,4 +245,4 @@ class RowReader:
         ]  # fmt: skip
 
     def _column_strides(self) -> list[Operand]:
-        return ColumnReader.strides(self.plan, self.evaluator)
+        return ColumnReader.strides(self.plan, self.emitter)

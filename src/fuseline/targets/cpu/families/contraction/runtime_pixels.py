@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import Frame
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.kernel_ir.types import Operand
 
 SHARES = (1.0, 0.6, 0.35)
@@ -45,7 +45,7 @@ class Tiles:
 class RuntimePixels:
     """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels. Made where the kernel begins."""
 
-    def __init__(self, frame: Frame, extent: Dim, pixels: int) -> None:
+    def __init__(self, frame: DispatchBuffers, extent: Dim, pixels: int) -> None:
         kernel = self.kernel = frame.kernel
         self.extent: Operand = frame.operand(extent)
         widths = widths_of(pixels)

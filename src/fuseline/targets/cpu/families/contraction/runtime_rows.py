@@ -17,7 +17,7 @@ from functools import reduce
 from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import Frame
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
@@ -45,7 +45,7 @@ class RuntimeRows:
     extent is said in minima and products, which the bounds checker follows.
     """
 
-    def __init__(self, frame: Frame, extent: Dim, height: int, interior: Interior | None) -> None:
+    def __init__(self, frame: DispatchBuffers, extent: Dim, height: int, interior: Interior | None) -> None:
         kernel = self.kernel = frame.kernel
         self.height, self.short = height, short_height(height)
         self.extent: Operand = frame.operand(extent)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound, Quotient
-from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.problem import Axis, RowSegment
@@ -43,7 +44,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class TileRows:
-    """The rows of a tile for the microkernel: addresses (or a supplier of elements), reduction axes, checks that no reduction loop changes."""
+    """The rows of a tile for the microkernel: addresses (or a source of elements), reduction axes, checks that no reduction loop changes."""
 
     addresses: Sequence[Address] | None
     axes: Sequence[ReductionAxis]
@@ -51,7 +52,7 @@ class TileRows:
     pulled: Rows | None = None
 
     @staticmethod
-    def loops(evaluator: Evaluator, plan: ContractionPlan, point: Point, position: Operand) -> list[AnyIndex]:
+    def loops(emitter: BodyEmitter, plan: ContractionPlan, point: Point, position: Operand) -> list[AnyIndex]:
         """The root's loops at a row; column and reduction loops are at 0."""
         loops: list[AnyIndex] = [Index(0)] * plan.problem.root.rank
         places = dict(point.outer)
@@ -60,11 +61,11 @@ class TileRows:
         if plan.tiled is not None:
             places[plan.tiled] = position
         for axis, value in places.items():
-            place(evaluator.frame, loops, axis, Index(value))
+            place(emitter.frame, loops, axis, Index(value))
         return loops
 
 
-def place(frame: Frame, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
+def place(frame: DispatchBuffers, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
     """Set the root's loops of `axis` to where `value` along it is."""
     for loop, coordinate in zip(axis.loops, frame.split(value, axis.sizes), strict=True):
         loops[loop] = coordinate
@@ -73,7 +74,7 @@ def place(frame: Frame, loops: list[AnyIndex], axis: Axis, value: Index) -> None
 class Edges:
     """The edge checks of tiles, from the bounds of a padded segment; and where its row addresses round."""
 
-    def __init__(self, plan: ContractionPlan, frame: Frame, segment: RowSegment) -> None:
+    def __init__(self, plan: ContractionPlan, frame: DispatchBuffers, segment: RowSegment) -> None:
         self.plan, self.frame, self.segment = plan, frame, segment
         self.reduction = {axis.inner: axis for axis in segment.reduction}
         self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None

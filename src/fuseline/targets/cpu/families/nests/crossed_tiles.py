@@ -8,35 +8,30 @@ made    c ->                 written    w ->            What is read lies along 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.stages import Stage
 from fuseline.targets.cpu.families.nests.tiling import transposed
+from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.families.nests.kernel import NestEmitter
-
-Coordinates = dict[Node, AnyIndex]
 
 
 class CrossedTiles:
     """Emits the stages of a group (elements only) over the workgroup's part of the tiled run times the lane axis."""
 
-    def __init__(self, nest: NestEmitter, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
-        self.nest, self.kernel, self.lane_loop = nest, nest.kernel, lane_loop
+    def __init__(self, workgroup: Workgroup, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
+        self.workgroup, self.kernel, self.lane_loop = workgroup, workgroup.kernel, lane_loop
         self.values: list[SSAValue] = [value for stage in stages for value in stage.values]
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
     def emit(self, axis: Node, at: Coordinates, lo: Operand, hi: Operand) -> None:
         """Squares of whole vectors along the tiled run, then one of what remains; each walks all of `lo` to `hi` along `axis`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
-        first, last = self.nest.tile_span
+        first, last = self.workgroup.tile_span
         whole = kernel.add(first, kernel.mul(kernel.div(kernel.sub(last, first), lanes), lanes))
         rest = kernel.sub(last, whole)
 
@@ -54,19 +49,19 @@ class CrossedTiles:
         self, axis: Node, at: Coordinates, rows: tuple[Operand, Operand | None], columns: tuple[Operand, int, Operand | None]
     ) -> Sequence[Value]:
         """`rows`: the first along the tiled run and how many exist (None: a vector of them); `columns` likewise along the lane axis."""
-        nest, (start, live), (column, count, active) = self.nest, rows, columns
+        workgroup, (start, live), (column, count, active) = self.workgroup, rows, columns
         lanes = self.lane_loop.lanes
         for value in self.values:
             made: list[Value] = []
             for i in range(count):
                 here = self._place(column, i, active)
-                point = {**at, **nest.lane_coordinates(axis, Index(here)), **nest.tile_coordinates(start, 1)}
-                made.append(nest.e.value_at(value, nest.index_of(value, point), lanes, live))
+                point = {**at, **workgroup.lane_coordinates(axis, Index(here)), **workgroup.tile_coordinates(start, 1)}
+                made.append(workgroup.e.value_at(value, workgroup.index_of(value, point), lanes, live))
             if count == 1:
-                self._write(value, {**at, **nest.lane_coordinates(axis, Index(column)), **nest.tile_coordinates(start, 1)}, made[0], live)
+                self._write(value, {**at, **workgroup.lane_coordinates(axis, Index(column)), **workgroup.tile_coordinates(start, 1)}, made[0], live)
                 continue
             for row, vector in enumerate(transposed(self.kernel, made)):
-                point = {**at, **nest.lane_coordinates(axis, Index(column, 1)), **nest.tile_coordinates(self.kernel.add(start, row))}
+                point = {**at, **workgroup.lane_coordinates(axis, Index(column, 1)), **workgroup.tile_coordinates(self.kernel.add(start, row))}
                 self._write_row(value, point, vector, active, row, live)
         return ()
 
@@ -82,4 +77,4 @@ class CrossedTiles:
             self.kernel.when(self.kernel.compare("lt", row, live), lambda: self._write(value, point, vector, active))
 
     def _write(self, value: SSAValue, point: Coordinates, vector: Value, active: Operand | None) -> None:
-        self.nest.keep(value, self.nest.index_of(value, point), vector, active, self.destinations.get(value, []))
+        self.workgroup.keep(value, self.workgroup.index_of(value, point), vector, active, self.destinations.get(value, []))

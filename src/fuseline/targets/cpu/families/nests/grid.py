@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.dim import upper_bound
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Stage, Staging
 from fuseline.targets.cpu.kernel_ir.types import BYTES

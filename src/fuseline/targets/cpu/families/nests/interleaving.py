@@ -8,46 +8,23 @@ c   0 1 2 3 . .                  0 0' 0" 1 1' ..        (w, c) would gather ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from fuseline.ir.dim import product, upper_bound
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
-from fuseline.targets.cpu.families.nests.stages import Stage, Staging
-from fuseline.targets.cpu.families.nests.tiling import reads_of
+from fuseline.targets.cpu.families.nests.stages import Stage
+from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
-
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.families.nests.kernel import NestEmitter
-
-MOST_CHANNELS = 4
-"""Each vector written takes a shuffle of two sources per channel but the first."""
-
-Coordinates = dict[Node, AnyIndex]
-
-
-def interleaved_channels(staging: Staging, lane_run: Sequence[Node], lanes: int) -> int:
-    """The extent of the last axis of `lane_run`, where it is short and something is read along the axis before; else 0."""
-    if len(lane_run) < 2:
-        return 0
-    channels = staging.axes.extents[lane_run[-1]]
-    pixels = upper_bound(product(staging.axes.extents[axis] for axis in lane_run[:-1]))
-    if not isinstance(channels, int) or not 1 < channels <= MOST_CHANNELS or (pixels is not None and pixels < lanes):
-        return 0
-    along = any(axis == lane_run[-2] for op in staging.live for axis, _ in reads_of(staging, op))
-    return channels if along else 0
 
 
 class Interleaved:
     """Emits the stages of a group (elements only) over the workgroup's part of the lane axis."""
 
-    def __init__(self, nest: NestEmitter, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
-        self.nest, self.kernel, self.lane_loop = nest, nest.kernel, lane_loop
-        self.channels = nest.schedule.interleaved
+    def __init__(self, workgroup: Workgroup, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
+        self.workgroup, self.kernel, self.lane_loop = workgroup, workgroup.kernel, lane_loop
+        self.channels = workgroup.schedule.interleaved
         self.values: list[SSAValue] = [value for stage in stages for value in stage.values]
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
@@ -56,10 +33,11 @@ class Interleaved:
         self.lane_loop.run(lo, hi, lambda starts, lanes, active, _: self._pixels(at, starts[0], lanes, active))
 
     def _pixels(self, at: Coordinates, start: Operand, lanes: int, active: Operand | None) -> Sequence[Value]:
-        kernel, nest = self.kernel, self.nest
+        kernel, workgroup = self.kernel, self.workgroup
         for value in self.values:
             made = [
-                nest.e.value_at(value, nest.index_of(value, {**at, **self._channel(start, lanes, c)}), lanes, active) for c in range(self.channels)
+                workgroup.e.value_at(value, workgroup.index_of(value, {**at, **self._channel(start, lanes, c)}), lanes, active)
+                for c in range(self.channels)
             ]
             rows = interleaved(kernel, made)
             if active is None or lanes == 1:
@@ -81,16 +59,16 @@ class Interleaved:
 
     def _write(self, value: SSAValue, at: Coordinates, where: tuple[Operand, int, int], vector: Value, live: Operand | None) -> None:
         """`where`: the first pixel, the number of the vector from there on, its lanes."""
-        nest, (start, j, lanes) = self.nest, where
+        workgroup, (start, j, lanes) = self.workgroup, where
         place = Index(self.kernel.add(self.kernel.mul(start, self.channels), j * lanes), 1 if lanes > 1 else 0)
-        point = {**at, **nest.lane_coordinates(nest.schedule.lane_run[-1], place)}
-        nest.keep(value, nest.index_of(value, point), vector, live, self.destinations.get(value, []))
+        point = {**at, **workgroup.lane_coordinates(workgroup.schedule.lane_run[-1], place)}
+        workgroup.keep(value, workgroup.index_of(value, point), vector, live, self.destinations.get(value, []))
 
     def _channel(self, start: Operand, lanes: int, channel: int) -> Coordinates:
         """Pixels from `start` on, one channel of each."""
-        run = self.nest.schedule.lane_run
-        sizes = tuple(self.nest.axes.extents[axis] for axis in run[:-1])
-        pixels = self.nest.e.frame.split(Index(start, 1 if lanes > 1 else 0), sizes)
+        run = self.workgroup.schedule.lane_run
+        sizes = tuple(self.workgroup.axes.extents[axis] for axis in run[:-1])
+        pixels = self.workgroup.e.frame.split(Index(start, 1 if lanes > 1 else 0), sizes)
         return {**dict(zip(run[:-1], pixels, strict=True)), run[-1]: Index(channel)}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.nests.kernel import NestEmitter
+from fuseline.targets.cpu.families.nests.kernel import emit_nests
 from fuseline.targets.cpu.families.nests.schedule import Schedule, build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.isa.description import Machine
@@ -39,7 +39,7 @@ class LoopNest(Family):
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """The nest of the plan's schedule."""
         assert isinstance(plan, NestPlan)
-        NestEmitter(plan.schedule, kernel).emit()
+        emit_nests(plan.schedule, kernel)
 
 
 EXPORT = LoopNest

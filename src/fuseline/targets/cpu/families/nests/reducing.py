@@ -9,8 +9,10 @@ from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator, narrowed, widened
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.body_point import BodyPoint, narrowed, widened
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.shortcuts import keep_total
 from fuseline.targets.cpu.families.combining import Combiner
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
@@ -20,7 +22,7 @@ UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
 
 
-def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[list[Value]]:
+def reduce_points(e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[list[Value]]:
     """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
     extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
@@ -44,7 +46,7 @@ def reduce_points(e: Evaluator, view: StructuredOp, points: Sequence[Sequence[An
 
 
 def walk(
-    e: Evaluator,
+    e: BodyEmitter,
     loops: Sequence[tuple[int, Operand]],
     taps: Mapping[int, Operand],
     carried: Sequence[Value],
@@ -75,7 +77,7 @@ class LaneReduction:
     """Accumulators of one reduction whose lanes run along a reduction loop: `unroll` vectors per result, and a scalar where the rest of
     the loop is scalar."""
 
-    def __init__(self, e: Evaluator, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop) -> None:
+    def __init__(self, e: BodyEmitter, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop) -> None:
         self.e, self.view, self.lane_loop = e, StructuredOp(op), lane_loop
         self.combiners = [replace(c, rule=keep_total) if c.op in e.shortcuts else c for c in combiners]
         self.scalar = not lane_loop.masked or lane_loop.lanes == 1

@@ -15,10 +15,9 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.nests.grid import grid_of, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
-from fuseline.targets.cpu.families.nests.interleaving import interleaved_channels
 from fuseline.targets.cpu.families.nests.runs import fused_runs
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
-from fuseline.targets.cpu.families.nests.tiling import TILES_PER_WORKGROUP, crossed_run, tile_run
+from fuseline.targets.cpu.families.nests.tiling import TILES_PER_WORKGROUP, crossed_run, interleaved_channels, tile_run
 from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
 from fuseline.targets.cpu.isa.description import Machine
 

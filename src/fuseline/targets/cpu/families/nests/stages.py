@@ -19,7 +19,8 @@ from fuseline.dispatch.result_places import Place, place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add
 from fuseline.ir.rounds import rounds
-from fuseline.targets.cpu.emit.access import dtype_of, static_upper_bound
+from fuseline.targets.cpu.emit.coordinates import static_upper_bound
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.iteration import Axes, Node, is_internal, loose_dimensions
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 

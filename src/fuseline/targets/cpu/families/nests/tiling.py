@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineMap
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.ir.dim import Dim, product, upper_bound
-from fuseline.targets.cpu.emit.access import Index
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
@@ -32,6 +32,9 @@ TILES_PER_WORKGROUP = 4
 
 DEAREST_BODY = 60
 """Bodies of more operations are not written out once per row of a tile."""
+
+MOST_CHANNELS = 4
+"""Each vector written takes a shuffle of two sources per channel but the first."""
 
 
 def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
@@ -73,6 +76,18 @@ def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence
         if _long_enough(staging, run, lanes) and _gathers_along(staging, run, lane_run):
             return run
     return []
+
+
+def interleaved_channels(staging: Staging, lane_run: Sequence[Node], lanes: int) -> int:
+    """The extent of the last axis of `lane_run`, where it is short and something is read along the axis before; else 0."""
+    if len(lane_run) < 2:
+        return 0
+    channels = staging.axes.extents[lane_run[-1]]
+    pixels = upper_bound(product(staging.axes.extents[axis] for axis in lane_run[:-1]))
+    if not isinstance(channels, int) or not 1 < channels <= MOST_CHANNELS or (pixels is not None and pixels < lanes):
+        return 0
+    along = any(axis == lane_run[-2] for op in staging.live for axis, _ in reads_of(staging, op))
+    return channels if along else 0
 
 
 def _gathers_along(staging: Staging, run: Sequence[Node], lane_run: Sequence[Node]) -> bool:

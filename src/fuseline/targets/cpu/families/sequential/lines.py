@@ -14,7 +14,8 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import AnyIndex, Frame, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -54,7 +55,7 @@ def line_loops(root: StructuredOp, extents: Sequence[Dim], walked: int, moving: 
     return tuple(loop for loop in written if loop not in (walked, lane)), lane
 
 
-def walk_lines(kernel: KernelBuilder, frame: Frame, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk) -> None:
+def walk_lines(kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk) -> None:
     """Run the workgroups: `walk` each line of each block, in vectors of elements of `dtype`."""
 
     def workgroup(number: Operand) -> tuple[()]:
@@ -72,7 +73,7 @@ def walk_lines(kernel: KernelBuilder, frame: Frame, plan: LinesPlan, root: Struc
 
 
 def _walk_block(
-    kernel: KernelBuilder, frame: Frame, plan: LinesPlan, lane: int, loops: Sequence[AnyIndex], block: Operand, dtype: str, walk: Walk
+    kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, lane: int, loops: Sequence[AnyIndex], block: Operand, dtype: str, walk: Walk
 ) -> None:
     first = kernel.mul(block, plan.block)
     last = kernel.min(kernel.add(first, plan.block), frame.operand(plan.extents[lane]))

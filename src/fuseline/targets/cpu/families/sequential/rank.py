@@ -17,8 +17,9 @@ from fuseline.analysis.walks import Rank, rank_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, upper_bound
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
@@ -89,8 +90,8 @@ class RankFamily(Family):
 class _RankKernel:
     def __init__(self, plan: RankPlan, kernel: KernelBuilder) -> None:
         self.plan, self.rank, self.kernel = plan, plan.rank, kernel
-        self.evaluator = Evaluator(kernel, plan.view)
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view)
+        self.frame = self.emitter.frame
         self.dtype = dtype_of(plan.rank.root.inputs[0].type)
 
     def emit(self) -> None:
@@ -126,7 +127,7 @@ class _RankKernel:
 
     def _element(self, loops: list[AnyIndex], i: Operand) -> Value:
         root, here = self.rank.root, self.rank.here
-        return self.evaluator.value_at(root.inputs[here], self.evaluator.through(root.maps[here], self._at(loops, i), 1))
+        return self.emitter.value_at(root.inputs[here], self.emitter.through(root.maps[here], self._at(loops, i), 1))
 
     def _at(self, loops: list[AnyIndex], index: Operand) -> list[AnyIndex]:
         return [Index(index) if loop == self.rank.ranked else at for loop, at in enumerate(loops)]

@@ -14,8 +14,10 @@ from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.analysis.walks import Scan, scan_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.body_point import BodyPoint
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
@@ -98,8 +100,8 @@ class ScanFamily(Family):
 class _ScanKernel:
     def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scan, self.kernel = plan, plan.scan, kernel
-        self.evaluator = Evaluator(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
+        self.frame = self.emitter.frame
         self.total: Value | None = None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -115,13 +117,13 @@ class _ScanKernel:
         """All elements along the walked loop, in order."""
         kernel, scan = self.kernel, self.scan
         extent = self.frame.operand(self.plan.extents[scan.form.walked])
-        start = self.evaluator.value_at(scan.root.outputs[0], self.evaluator.through(scan.root.output_maps[0], loops, lanes), lanes, active)
+        start = self.emitter.value_at(scan.root.outputs[0], self.emitter.through(scan.root.output_maps[0], loops, lanes), lanes, active)
 
         def step(i: Operand, total: Value) -> tuple[Value]:
             at = kernel.sub(kernel.sub(extent, 1), i) if scan.form.reverse else i
             here = list(loops)
             here[scan.form.walked] = here[scan.reduced] = Index(at)
-            element = BodyPoint(self.evaluator, scan.root, here, lanes, active).value(scan.form.element)
+            element = BodyPoint(self.emitter, scan.root, here, lanes, active).value(scan.form.element)
             after = scan.combiner.combine(kernel, total, kernel.splat(element, lanes))
             self._store(here, after if scan.form.inclusive else total, active)
             return (after,)
@@ -133,7 +135,7 @@ class _ScanKernel:
         self.total = total
         for path in self.plan.paths:
             index = path.index(self.frame, loops, lanes)
-            path.store(self.frame, index, self.evaluator.value_at(path.value, index, lanes, active), active)
+            path.store(self.frame, index, self.emitter.value_at(path.value, index, lanes, active), active)
 
 
 EXPORT = ScanFamily

@@ -18,8 +18,10 @@ from fuseline.analysis.structured import is_generic, splat_value
 from fuseline.analysis.walks import Scatter, loops_behind, scatter_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.body_point import BodyPoint
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
@@ -94,8 +96,8 @@ class ScatterFamily(Family):
 class _ScatterKernel:
     def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
-        self.evaluator = Evaluator(kernel, plan.view)
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view)
+        self.frame = self.emitter.frame
 
     def emit(self) -> None:
         """Run the workgroups."""
@@ -108,7 +110,7 @@ class _ScatterKernel:
 
         def update(e: Operand) -> None:
             turn = self._at(loops, reduced, e)
-            place = kernel.cast(BodyPoint(self.evaluator, root, turn, 1, None).value(scatter.place), "i64")
+            place = kernel.cast(BodyPoint(self.emitter, root, turn, 1, None).value(scatter.place), "i64")
             inside = kernel.bitand(kernel.compare("ge", place, 0), kernel.compare("lt", place, extent))
 
             def hit() -> tuple[()]:
@@ -126,8 +128,8 @@ class _ScatterKernel:
         root, scattered, kernel = self.scatter.root, self.scatter.scattered, self.kernel
 
         def init(here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
-            at = self.evaluator.through(root.output_maps[0], here, lanes)
-            self._store(here, self.evaluator.value_at(root.outputs[0], at, lanes, active), active)
+            at = self.emitter.through(root.output_maps[0], here, lanes)
+            self._store(here, self.emitter.value_at(root.outputs[0], at, lanes, active), active)
 
         def along(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
             init([Index(starts[0], 1 if lanes > 1 else 0) if i == scattered else at for i, at in enumerate(loops)], lanes, active)
@@ -146,7 +148,7 @@ class _ScatterKernel:
     def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """One update, at the place that `here` names."""
         path, frame, combiner = self.plan.path, self.frame, self.plan.combiner
-        element = BodyPoint(self.evaluator, self.scatter.root, here, lanes, active).value(self.scatter.element)
+        element = BodyPoint(self.emitter, self.scatter.root, here, lanes, active).value(self.scatter.element)
         if combiner is None:
             self._store(here, self.kernel.splat(element, lanes), active)
             return

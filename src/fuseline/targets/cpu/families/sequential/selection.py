@@ -21,8 +21,10 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import AnyIndex, Index, dtype_of
-from fuseline.targets.cpu.emit.evaluator import BodyPoint, Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.body_point import BodyPoint
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
@@ -92,8 +94,8 @@ class _SelectionKernel:
     def __init__(self, plan: SelectionPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel, self.selection = plan, kernel, plan.selection
         self.root = plan.selection.root
-        self.evaluator = Evaluator(kernel, plan.view)
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view)
+        self.frame = self.emitter.frame
         self.masked = max(BITS[plan.dtype], 8) in kernel.machine.masked_bits
         reduced = plan.extents[self.root.reduction[0]]
         bound = d.upper_bound(reduced)
@@ -135,14 +137,14 @@ class _SelectionKernel:
         """The inits of both results."""
         values: list[Value] = []
         for result in (self.selection.kept, self.selection.place):
-            index = self.evaluator.through(self.root.output_maps[result], loops, 1)
-            values.append(self.evaluator.value_at(self.root.outputs[result], index, 1))
+            index = self.emitter.through(self.root.output_maps[result], loops, 1)
+            values.append(self.emitter.value_at(self.root.outputs[result], index, 1))
         return [values[0], self.kernel.cast(values[1], self.place_dtype)]
 
     def _step(self, loops: list[AnyIndex], first: Operand, lanes: int, active: Operand | None, kept: Kept) -> Kept:
         kernel, here = self.kernel, list(loops)
         here[self.root.reduction[0]] = Index(first, 1 if lanes > 1 else 0)
-        body = BodyPoint(self.evaluator, self.root, here, lanes, active, self._accumulators(kept))
+        body = BodyPoint(self.emitter, self.root, here, lanes, active, self._accumulators(kept))
         element = kernel.splat(body.value(self.root.body.args[self.selection.element]), lanes)
         replaces = kernel.splat(body.value(self.selection.replaces), lanes)
         if active is not None and lanes > 1:
@@ -183,17 +185,17 @@ class _SelectionKernel:
         """Whether the body would keep `new` where it has kept `old`."""
         lanes = new[0].type.lanes
         loops: list[AnyIndex] = [Index(0)] * self.root.rank
-        body = BodyPoint(self.evaluator, self.root, loops, lanes, None, self._accumulators(old), inputs={self.selection.element: new[0]})
+        body = BodyPoint(self.emitter, self.root, loops, lanes, None, self._accumulators(old), inputs={self.selection.element: new[0]})
         return self.kernel.splat(body.value(self.selection.replaces), lanes)
 
     def _store(self, loops: list[AnyIndex], value: Value, place: Value) -> None:
         results = self.root.op.results
         wide = self.kernel.cast(place, "i64")
-        self.evaluator.known[results[self.selection.kept]] = lambda index, lanes, active: value
-        self.evaluator.known[results[self.selection.place]] = lambda index, lanes, active: wide
+        self.emitter.known[results[self.selection.kept]] = lambda index, lanes, active: value
+        self.emitter.known[results[self.selection.place]] = lambda index, lanes, active: wide
         for path in self.plan.paths:
             index = path.index(self.frame, loops, 1)
-            path.store(self.frame, index, self.evaluator.value_at(path.value, index, 1), None)
+            path.store(self.frame, index, self.emitter.value_at(path.value, index, 1), None)
 
 
 EXPORT = SelectionFamily

@@ -9,14 +9,12 @@ For ops whose order does not matter. What is carried through the rows of the win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.window.image_reader import ImageReader
+from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
-
-if TYPE_CHECKING:
-    from fuseline.targets.cpu.families.window.kernel import Tile, Window, WindowKernel
 
 Place = tuple[int, ...]
 
@@ -24,22 +22,22 @@ Place = tuple[int, ...]
 class ColumnWindows:
     """The pixels of one tile, column by column."""
 
-    def __init__(self, kernel: WindowKernel, tile: Tile) -> None:
-        self.window_kernel, self.tile, self.kernel = kernel, tile, kernel.kernel
-        found = combiners(kernel.problem.root.op)
+    def __init__(self, image: ImageReader, tile: Tile) -> None:
+        self.image, self.tile, self.kernel = image, tile, image.kernel
+        found = combiners(image.problem.root.op)
         assert found is not None
         self.combiner = found[0]
-        across = kernel.problem.across
+        across = image.problem.across
         self.taps = across.extent if across is not None else 1
         assert isinstance(self.taps, int)
         access = tile.image.access
-        self.windows = [[kernel.place(access, pixel, tap) for tap in range(self.taps)] for pixel in range(tile.pixels)]
+        self.windows = [[image.place(access, pixel, tap) for tap in range(self.taps)] for pixel in range(tile.pixels)]
         users = {place: (pixel, tap) for pixel, window in enumerate(self.windows) for tap, place in enumerate(window)}
         self.users = dict(sorted(users.items()))
 
     def initial(self) -> list[Value]:
         """Columns of which nothing is known yet, for every vector of channels."""
-        identity = self.combiner.identity(self.kernel, self.window_kernel.plan.lanes)
+        identity = self.combiner.identity(self.kernel, self.image.plan.lanes)
         return [identity] * (len(self.users) * len(self.tile.actives))
 
     def row(self, window: Window, columns: Sequence[Value]) -> list[Value]:
@@ -47,7 +45,7 @@ class ColumnWindows:
         out: list[Value] = []
         for v, active in enumerate(self.tile.actives):
             for place, user in self.users.items():
-                element = self.window_kernel.column(self.tile, window, place[0], user, v, active)
+                element = self.image.column(self.tile, window, place[0], user, v, active)
                 out.append(self.combiner.combine(self.kernel, columns[len(out)], element))
         return out
 

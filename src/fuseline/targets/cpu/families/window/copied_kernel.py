@@ -8,8 +8,9 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
-from fuseline.targets.cpu.families.window.kernel import Tile, WindowKernel
+from fuseline.targets.cpu.families.window.kernel import WindowKernel
 from fuseline.targets.cpu.families.window.plan import Image
+from fuseline.targets.cpu.families.window.tile import Tile
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
 
@@ -175,7 +176,7 @@ class CopiedWindowKernel(WindowKernel):
     def _fill(self, row: Operand, begin: int, end: int) -> None:
         """Columns `begin` to `end` of a row."""
         kernel, lanes, pitch = self.kernel, self.plan.lanes, self.copied_plan.pitch
-        value = kernel.const(self.pad, self.problem.dtype, lanes)
+        value = kernel.const(self.reader.pad, self.problem.dtype, lanes)
 
         def body(i: Operand) -> tuple[()]:
             kernel.store(self.copy, kernel.add(row, i), value)

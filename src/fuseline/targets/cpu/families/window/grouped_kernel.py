@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.contraction.staged_results import in_turn, put_aside
 from fuseline.targets.cpu.families.contraction.tile import place
@@ -51,8 +51,8 @@ class GroupedKernel:
 
     def __init__(self, plan: GroupedPlan, kernel: KernelBuilder) -> None:
         self.plan, self.problem, self.kernel = plan, plan.problem, kernel
-        self.evaluator = Evaluator(kernel, plan.view, {self.problem.root.op.results[0]: self._held})
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view, {self.problem.root.op.results[0]: self._held})
+        self.frame = self.emitter.frame
         self.image = kernel.scratch(self.problem.dtype, plan.copied)
         self.filters = kernel.binding(plan.view.tensors.index(self.problem.filter.value), self.problem.dtype, plan.packed.elements)  # pyright: ignore[reportArgumentType]
         self.accumulator: Value | None = None
@@ -254,15 +254,15 @@ class GroupedKernel:
 
     def _start(self, tile: Tile, pixel: int) -> Value:
         root, lanes = self.problem.root, self.plan.lanes
-        index = self.evaluator.through(root.output_maps[0], self._loops(tile, pixel), lanes)
-        return self.evaluator.value_at(root.outputs[0], index, lanes, self._live(tile))
+        index = self.emitter.through(root.output_maps[0], self._loops(tile, pixel), lanes)
+        return self.emitter.value_at(root.outputs[0], index, lanes, self._live(tile))
 
     def _store(self, tile: Tile, pixel: Operand, value: Value) -> None:
         loops = self._loops(tile, pixel)
         self.accumulator = value
         for path in self.plan.paths:
             index = path.index(self.frame, loops, self.plan.lanes)
-            result = self.evaluator.value_at(path.value, index, self.plan.lanes, self._live(tile))
+            result = self.emitter.value_at(path.value, index, self.plan.lanes, self._live(tile))
             path.store(self.frame, index, result, self._live(tile))
 
     def _live(self, tile: Tile) -> int | None:

@@ -23,7 +23,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permut
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
 from fuseline.targets.cpu.families.contraction.access import linear_access
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members

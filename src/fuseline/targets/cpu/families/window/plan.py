@@ -21,7 +21,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access

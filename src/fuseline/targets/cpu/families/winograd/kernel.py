@@ -15,8 +15,8 @@ from functools import reduce
 from math import prod
 
 from fuseline.analysis.structured import splat_value
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import Ahead, ReductionAxis, TileReduction
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.prefetch import asking
@@ -35,14 +35,14 @@ class WinogradKernel:
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel = plan, kernel
         self.root = plan.problem.base.root
-        self.evaluator = Evaluator(kernel, plan.view, {self.root.op.results[0]: self._held})
-        self.frame = self.evaluator.frame
+        self.emitter = BodyEmitter(kernel, plan.view, {self.root.op.results[0]: self._held})
+        self.frame = self.emitter.frame
         self.accumulator: Value | None = None
         blocking = plan.blocking
         self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
         self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
-        self.reader = TileReader(plan, self.evaluator)
+        self.reader = TileReader(plan, self.emitter)
         position = plan.view.tensors.index(plan.problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
         self.filter = kernel.binding(position, "f32", plan.constant_layouts[position].elements)
         self.direct = DirectTile(plan, self.reader, self.filter, self.pixels)
@@ -53,7 +53,7 @@ class WinogradKernel:
         initial = splat_value(self.root.outputs[0])
         if initial == 0:
             return self.accumulator
-        return self.kernel.add(self.accumulator, self.evaluator.value_at(self.root.outputs[0], index, lanes, active))
+        return self.kernel.add(self.accumulator, self.emitter.value_at(self.root.outputs[0], index, lanes, active))
 
     # workgroups ----------------------------------------------------------------------------------------------------------------------
 
@@ -270,5 +270,5 @@ class WinogradKernel:
         self.accumulator = kernel.load(self.pixels, offset, lanes, align=self.align)
         for path in plan.problem.paths:
             index = path.index(self.frame, at, lanes)
-            value = self.evaluator.value_at(path.value, index, lanes, active)
+            value = self.emitter.value_at(path.value, index, lanes, active)
             path.store(self.frame, index, value, active)

@@ -8,7 +8,7 @@ from math import inf, prod
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
-from fuseline.targets.cpu.emit.access import dtype_of
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.choice import direct_cycles, growth, weighed
 from fuseline.targets.cpu.families.winograd.problem import filtering_problem

@@ -13,8 +13,8 @@ from functools import reduce
 from math import prod
 
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.access import AnyIndex, Index
-from fuseline.targets.cpu.emit.evaluator import Evaluator
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
@@ -45,9 +45,9 @@ class Source:
 class TileReader:
     """Fills the patch `[pixel][channel]` with a piece of the channels of a tile."""
 
-    def __init__(self, plan: WinogradPlan, evaluator: Evaluator) -> None:
-        self.plan, self.evaluator = plan, evaluator
-        self.kernel, self.frame = evaluator.kernel, evaluator.frame
+    def __init__(self, plan: WinogradPlan, emitter: BodyEmitter) -> None:
+        self.plan, self.emitter = plan, emitter
+        self.kernel, self.frame = emitter.kernel, emitter.frame
         self.patch = self.kernel.scratch("f32", plan.blocking.points * plan.piece * plan.lanes)
         sizes = [axis.size for axis in plan.blocking.axes]
         self.strides = [prod(sizes[i + 1 :]) * plan.piece * plan.lanes for i in range(len(sizes))]
@@ -159,7 +159,7 @@ class TileReader:
         return kernel.load(self.frame.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active)
 
     def _evaluated(self, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None) -> Value:
-        problem, lanes, evaluator = self.plan.problem, self.plan.lanes, self.evaluator
+        problem, lanes, emitter = self.plan.problem, self.plan.lanes, self.emitter
         loops: list[AnyIndex] = [Index(0)] * problem.base.root.rank
         for loop, value in place.outer.items():
             loops[loop] = Index(value)
@@ -167,4 +167,4 @@ class TileReader:
             loops[axis.pixel] = Index(value)
         loops[problem.channel] = Index(channel, 1 if lanes > 1 else 0)
         operand = problem.base.lhs
-        return evaluator.value_at(operand.value, evaluator.through(operand.map, loops, lanes), lanes, active)
+        return emitter.value_at(operand.value, emitter.through(operand.map, loops, lanes), lanes, active)

@@ -1,4 +1,4 @@
-"""Where tensor elements lie: indices with at most one lane dimension, and buffers for the values of a dispatch.
+"""The buffers of a dispatch: where the elements of its tensors lie, their loads and stores, and its sizes as operands.
 
 All tensors in memory are row-major and contiguous, so an element's place is one linear index; reshapes of a buffer change nothing.
 """
@@ -6,96 +6,22 @@ All tensors in memory are row-major and contiguous, so an element's place is one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from fuseline.dispatch.result_places import Place
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product, upper_bound
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, Split, static_upper_bound, stays_in_run, whole_split
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Loop, MemRef, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 MOST_STRIDE = 4
 """Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an element."""
-
-_FLOATS: dict[type[Attribute], str] = {Float32Type: "f32", Float64Type: "f64", Float16Type: "f16", BFloat16Type: "bf16"}
-
-
-def dtype_of(type_: Attribute) -> str:
-    """The kernel IR's name of an element type (or of a tensor's); raises E0901 for one that no tensor holds."""
-    element = type_.get_element_type() if isinstance(type_, TensorType) else type_
-    if isinstance(element, IndexType):
-        return "i64"
-    if isinstance(element, IntegerType) and element.width.data in (1, 8, 16, 32, 64):
-        return f"i{element.width.data}"
-    name = _FLOATS.get(type(element))
-    if name is None:
-        raise FuselineError("E0901", f"the CPU target has no element type {element}")
-    return name
-
-
-class Index:
-    """A coordinate per lane: `base + stride * lane`, or `vector` (i64 lanes) where it is not affine. Stride 0: the same in every lane."""
-
-    __slots__ = ("base", "stride", "vector")
-
-    def __init__(self, base: Operand, stride: int = 0, vector: Value | None = None) -> None:
-        self.base, self.stride, self.vector = base, stride, vector
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all lanes agree."""
-        return self.stride == 0 and self.vector is None
-
-    @property
-    def key(self) -> Any:
-        """Equal for equal coordinates."""
-        return (self.base, self.stride, self.vector)
-
-
-class Split:
-    """One digit of `whole` written in the mixed radix `sizes`: what a reshape makes of a coordinate, divided only where it must be."""
-
-    __slots__ = ("position", "sizes", "whole")
-
-    def __init__(self, whole: AnyIndex, sizes: tuple[Dim, ...], position: int) -> None:
-        self.whole, self.sizes, self.position = whole, sizes, position
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all lanes agree."""
-        return self.whole.uniform
-
-    @property
-    def key(self) -> Any:
-        """Equal for equal coordinates."""
-        return (self.whole.key, self.sizes, self.position)
-
-
-AnyIndex: TypeAlias = Index | Split
-
-
-def as_index(x: AnyIndex | Operand) -> AnyIndex:
-    """An operand as the coordinate of all lanes."""
-    return x if isinstance(x, Index | Split) else Index(x)
-
-
-def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:
-    """A number that surely divides `operand` (0 is divisible by anything: `limit`)."""
-    if isinstance(operand, int):
-        return gcd(operand, limit)
-    if operand.op == "mul":
-        return gcd(multiple_of(operand.args[0], limit) * multiple_of(operand.args[1], limit), limit)
-    if operand.op in ("add", "sub", "min", "max"):
-        return gcd(multiple_of(operand.args[0], limit), multiple_of(operand.args[1], limit))
-    if operand.op == "index" and isinstance(operand.attr, Loop):
-        return gcd(multiple_of(operand.attr.lo, limit), gcd(operand.attr.step, limit))
-    return 1
 
 
 class TileLoads(Protocol):
@@ -106,7 +32,7 @@ class TileLoads(Protocol):
         ...
 
 
-class Frame:
+class DispatchBuffers:
     """The buffers and sizes of one dispatch as the kernel under construction sees them."""
 
     def __init__(self, kernel: KernelBuilder, view: DispatchView) -> None:
@@ -195,7 +121,7 @@ class Frame:
         index, dims = [index[i] for i in moving], [dims[i] for i in moving]
         at = 0
         while at < len(dims):
-            count = _whole_split(index, dims, at)
+            count = whole_split(index, dims, at)
             if count:
                 split = index[at]
                 assert isinstance(split, Split)
@@ -231,7 +157,7 @@ class Frame:
         size = self.operand(index.sizes[index.position]) if index.position else None
         if whole.uniform:
             return Index(self._digit(whole.base, inner, size))
-        if _stays_in_run(whole, index.sizes[-1], lanes):
+        if stays_in_run(whole, index.sizes[-1], lanes):
             last = index.position == len(index.sizes) - 1
             return Index(self._digit(whole.base, inner, size), 1 if last else 0)
         return Index(0, 0, self._vector_digit(self.vector(whole, lanes), index, inner, size))
@@ -316,35 +242,3 @@ class Frame:
             self.kernel.store(memory, flat.base, value, active=active)
         else:
             self.kernel.scatter(memory, self.vector(flat, lanes), value, active=active)
-
-
-def _stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
-    """Whether consecutive coordinates never cross from one run of the innermost dimension to the next within a vector."""
-    if whole.vector is not None or whole.stride != 1 or not isinstance(innermost, int):
-        return False
-    return innermost % lanes == 0 and multiple_of(whole.base) % lanes == 0
-
-
-def _whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
-    """How many coordinates from `at` on are all the digits of one number in these very sizes; 0 if they are not.
-
-    The first size may differ (a box of a larger tensor): no digit counts in it.
-    """
-    first = index[at]
-    if not isinstance(first, Split) or first.position != 0:
-        return 0
-    count = len(first.sizes)
-    digits = index[at : at + count]
-    same = all(isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits))
-    return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
-
-
-def static_upper_bound(dims: Sequence[Dim]) -> int | None:
-    """The largest number of elements `dims` can mean; None where a size is unbounded."""
-    total = 1
-    for dim in dims:
-        bound = upper_bound(dim)
-        if bound is None:
-            return None
-        total *= bound
-    return total

@@ -1,0 +1,216 @@
+"""Emission of a group of stages: the loops inside a workgroup, and the stages at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.structured import StructuredOp
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.puller import point_key
+from fuseline.targets.cpu.families.combining import combiners
+from fuseline.targets.cpu.families.iteration import Node
+from fuseline.targets.cpu.families.nests.crossed_tiles import CrossedTiles
+from fuseline.targets.cpu.families.nests.groups import Group
+from fuseline.targets.cpu.families.nests.interleaving import Interleaved
+from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.nests.reducing import LaneReduction, reduce_points, walk
+from fuseline.targets.cpu.families.nests.stages import Stage, body_cost, element_types
+from fuseline.targets.cpu.families.nests.tiling import TileRow
+from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
+from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+
+CHEAP_BODY = 8
+"""Bodies of fewer operations are repeated over several vectors, to hide the latency of the accumulating op."""
+
+UNROLL = 4
+
+
+class GroupEmitter:
+    """The loops of one group and what its stages do at each point."""
+
+    def __init__(self, workgroup: Workgroup, group: Group) -> None:
+        self.workgroup, self.group = workgroup, group
+        self.kernel, self.e = workgroup.kernel, workgroup.e
+        types = {t for stage in group.stages for t in element_types(workgroup.staging, stage)}
+        masked = all(max(BITS[t], 8) in self.kernel.machine.masked_bits for t in types)
+        lanes = group.lanes if group.lane_axis is not None or group.lane_reduction is not None else 1
+        self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(), masked=masked)
+        across = self.lane_loop if group.lane_axis is not None else LaneLoop(self.kernel, 1)
+        self.together = {stage: self._lane_reduction(stage, across) for stage in group.together}
+
+    def _unroll(self) -> int:
+        reducing = [stage for stage in self.group.stages if stage.op is not None]
+        inlined = {op for stage in self.group.stages for op in self.workgroup.staging.inlined(stage)}
+        cheap = sum(body_cost(op) for op in inlined) < CHEAP_BODY
+        return UNROLL if reducing and cheap else 1
+
+    def _lane_reduction(self, stage: Stage, lane_loop: LaneLoop) -> LaneReduction:
+        assert stage.op is not None
+        found = combiners(stage.op)
+        assert found is not None
+        return LaneReduction(self.e, stage.op, found, lane_loop)
+
+    def emit(self) -> None:
+        """All loops of the group, then what it hands to later groups."""
+        carried = [value for reduction in self.together.values() for value in reduction.initial()]
+        outer = [axis for axis in self.group.inner if axis != self.group.lane_axis]
+        state = self._nest(outer, dict(self.workgroup.grid), carried)
+        self._finish(list(state))
+        for stage in self.group.stages:
+            self.workgroup.publish(stage)
+
+    def _nest(self, outer: Sequence[Node], at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
+        if outer:
+            lo, hi = self.workgroup.span(outer[0])
+            axis = outer[0]
+
+            def step(i: Operand, *state: Value) -> Sequence[Value]:
+                return self._nest(outer[1:], {**at, **self.workgroup.lane_coordinates(axis, Index(i))}, state)
+
+            return self.kernel.loop(lo, hi, 1, step, carried)
+        if self.group.lane_axis is None:
+            return self._points([at], 1, None, carried)
+        return self._along_lanes(self.group.lane_axis, at, carried)
+
+    def _along_lanes(self, axis: Node, at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
+        lo, hi = self.workgroup.span(axis)
+        if self.workgroup.schedule.crossed:
+            CrossedTiles(self.workgroup, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
+            return carried
+        if self.workgroup.schedule.interleaved:
+            Interleaved(self.workgroup, self.group.stages, self.lane_loop).emit(at, lo, hi)
+            return carried
+
+        def body(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> Sequence[Value]:
+            stride = 1 if lanes > 1 else 0
+            points = [{**at, **self.workgroup.lane_coordinates(axis, Index(start, stride))} for start in starts]
+            if self.workgroup.schedule.tile_run:
+                self._tiles(points[0], lanes, active)
+                return state
+            return self._points(points, lanes, active, state)
+
+        return self.lane_loop.run(lo, hi, body, carried)
+
+    def _tiles(self, at: Coordinates, lanes: int, active: Operand | None) -> None:
+        """All rows of the workgroup's tiles at one place of the lane axis: whole tiles, then single rows."""
+        kernel, (lo, hi) = self.kernel, self.workgroup.tile_span
+
+        def row(t: Operand) -> None:
+            self._points([{**at, **self.workgroup.tile_coordinates(t)}], lanes, active, [])
+
+        def tile(t: Operand) -> None:
+            for number in range(lanes):
+                self.e.frame.tile = TileRow(kernel, t, number, lanes)
+                row(kernel.add(t, number))
+            self.e.frame.tile = None
+
+        whole = lo
+        if lanes > 1 and active is None:
+            whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), lanes), lanes))
+            kernel.loop(lo, whole, lanes, tile)
+        kernel.loop(whole, hi, 1, row)
+
+    # stages at a point -----------------------------------------------------------------------------------------------------------------
+
+    def _points(self, points: Sequence[Coordinates], lanes: int, active: Operand | None, carried: Sequence[Value]) -> Sequence[Value]:
+        state, at = list(carried), 0
+        for stage in self.group.stages:
+            if stage in self.together:
+                width = len(self.together[stage].initial())
+                state[at : at + width] = self._accumulate(stage, points, lanes, active, state[at : at + width])
+                at += width
+            elif stage.op is None:
+                for point in points:
+                    self._element(stage, point, lanes, active)
+            elif self.group.lane_reduction is not None and stage.reduction and combiners(stage.op) is not None:
+                self._reduce_across(stage, points[0])
+            else:
+                self._reduce(stage, points, lanes, active)
+        return state
+
+    def _element(self, stage: Stage, point: Coordinates, lanes: int, active: Operand | None) -> None:
+        (value,) = stage.values
+        index = self.workgroup.index_of(value, point)
+        self._made(stage, value, index, self.e.value_at(value, index, lanes, active), active)
+
+    def _made(self, stage: Stage, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None) -> None:
+        """Keep a value just made, and let the rest of the group (or, where nothing varies inside, of the workgroup) have it at once."""
+        if not self.workgroup.inside(value):
+            self.e.known[value] = lambda *_, r=result: r
+        self.kernel.remember(point_key(value, index, result.type.lanes, active), result)
+        self.workgroup.keep(value, index, result, active, stage.destinations.get(value, []))
+
+    def _loops(self, stage: Stage, point: Coordinates) -> list[AnyIndex]:
+        """The point as loops of the stage's op; reduction loops that the group does not walk are at 0."""
+        assert stage.op is not None
+        view = StructuredOp(stage.op)
+        axes = self.workgroup.axes.of_op(stage.op)
+        loops: list[AnyIndex] = [Index(0)] * view.rank
+        for i, axis in enumerate(axes):
+            if axis is not None and axis in point:
+                loops[i] = point[axis]
+        for expr, axis in zip(view.output_maps[0].results, self.workgroup.axes.of_value(stage.values[0]), strict=True):
+            if isinstance(expr, AffineDimExpr) and axis is not None:
+                loops[expr.position] = point[axis]
+        return loops
+
+    def _reduce(self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None) -> None:
+        assert stage.op is not None
+        loops = [self._loops(stage, point) for point in points]
+        results = reduce_points(self.e, StructuredOp(stage.op), loops, lanes, active)
+        for point, values in zip(points, results, strict=True):
+            for value, result in zip(stage.values, values, strict=True):
+                self._made(stage, value, self.workgroup.index_of(value, point), result, active)
+
+    def _reduce_across(self, stage: Stage, point: Coordinates) -> None:
+        """One point, the lanes along the reduction loop that is contiguous in memory."""
+        assert stage.op is not None
+        reduction = self._lane_reduction(stage, self.lane_loop)
+        view, axes = StructuredOp(stage.op), self.workgroup.axes.of_op(stage.op)
+        extents = [self.e.frame.operand(size) for size in view.loops(self.e.view.shapes)]
+        across = self._across(stage, axes)
+        base = self._loops(stage, point)
+
+        def visit(taps: Any, state: Sequence[Value]) -> Sequence[Value]:
+            def body(starts: list[Operand], lanes: int, active: Operand | None, inner: tuple[Value, ...]) -> Sequence[Value]:
+                stride = 1 if lanes > 1 else 0
+                here = [[self._tap(i, c, taps, across, start, stride) for i, c in enumerate(base)] for start in starts]
+                return reduction.update(inner, here, lanes, active)
+
+            return self.lane_loop.run(0, extents[across], body, tuple(state))
+
+        others = [(loop, extents[loop]) for loop in view.reduction if loop != across]
+        state = walk(self.e, others, {}, reduction.initial(), visit)
+        for value, result in zip(stage.values, reduction.finish(state, base), strict=True):
+            self._made(stage, value, self.workgroup.index_of(value, point), result, None)
+
+    def _across(self, stage: Stage, axes: Sequence[Node | None]) -> int:
+        """The reduction loop for the lanes: the group's choice, or the innermost one of a stage that lacks it."""
+        assert stage.op is not None
+        loops = StructuredOp(stage.op).reduction
+        chosen = [i for i in loops if axes[i] is not None and axes[i] == self.group.lane_reduction]
+        return chosen[0] if chosen else loops[-1]
+
+    def _tap(self, i: int, coordinate: AnyIndex, taps: Any, across: int, start: Operand, stride: int) -> AnyIndex:
+        if i == across:
+            return Index(start, stride)
+        return Index(taps[i]) if i in taps else coordinate
+
+    # reductions over the group's own loops -----------------------------------------------------------------------------------------------
+
+    def _accumulate(self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None, state: Sequence[Value]) -> Sequence[Value]:
+        reduction = self.together[stage]
+        return reduction.update(state, [self._loops(stage, point) for point in points], lanes, active)
+
+    def _finish(self, state: list[Value]) -> None:
+        at = 0
+        for stage, reduction in self.together.items():
+            width = len(reduction.initial())
+            results = reduction.finish(state[at : at + width], self._loops(stage, self.workgroup.grid))
+            at += width
+            for value, result in zip(stage.values, results, strict=True):
+                self._made(stage, value, self.workgroup.index_of(value, self.workgroup.grid), result, None)

@@ -1,0 +1,209 @@
+"""The workgroup of a schedule under construction: its coordinates, its part of the inner axes, and where it keeps values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from fuseline.ir.dim import Dim, floor_div, upper_bound
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, Split
+from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.iteration import Node, is_internal
+from fuseline.targets.cpu.families.nests.groups import Group
+from fuseline.targets.cpu.families.nests.schedule import Schedule
+from fuseline.targets.cpu.families.nests.stages import Destination, Stage
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+
+Coordinates = dict[Node, AnyIndex]
+
+
+@dataclass
+class Storage:
+    """Where a stored value lies for later readers: a scratch buffer over the axes that are walked inside a workgroup."""
+
+    memory: MemRef
+    sizes: list[Dim]
+    kept: list[int]
+
+
+class Workgroup:
+    """One point of the grid of a schedule: its part of every axis, and the memory for what later groups read."""
+
+    def __init__(self, schedule: Schedule, kernel: KernelBuilder) -> None:
+        self.schedule, self.kernel = schedule, kernel
+        self.staging = schedule.staging
+        self.axes = self.staging.axes
+        self.e = BodyEmitter(kernel, self.staging.view)
+        self.bounds: dict[Node, tuple[Operand, Operand]] = {}
+        self.grid: Coordinates = {}
+        self.tile_span: tuple[Operand, Operand] = (0, 1)
+        self.scratch: dict[SSAValue, Storage] = {}
+        self.read_later = _read_later(schedule.groups)
+
+    # where the workgroup is ------------------------------------------------------------------------------------------------------------
+
+    def enter(self, number: Operand) -> None:
+        """Begin workgroup `number`, which knows nothing of another."""
+        self.e.known.clear()
+        self._place(number)
+
+    def _place(self, number: Operand) -> None:
+        """The coordinates of workgroup `number`, and its chunk of the lane axis: in elements, or in groups of those that are interleaved."""
+        kernel, schedule = self.kernel, self.schedule
+        self.grid = {}
+        rest = number
+        if schedule.chunked is not None:
+            rest = self._place_chunk(number)
+        if schedule.tile_run:
+            rest = self._place_tiles(rest)
+        for i, run in reversed(list(enumerate(schedule.runs))):
+            extent = self._run_extent(run)
+            here = rest if i == 0 else kernel.rem(rest, extent)
+            rest = rest if i == 0 else kernel.div(rest, extent)
+            self.grid.update(self._along(run, Index(here)))
+
+    def _place_chunk(self, number: Operand) -> Operand:
+        kernel, schedule = self.kernel, self.schedule
+        assert schedule.chunked is not None
+        together = max(1, schedule.interleaved)
+        extent, chunks = self.e.frame.operand(floor_div(schedule.lane_extent, together)), self.e.frame.operand(schedule.chunks)
+        chunk = schedule.chunk // together
+        if chunks == 1:
+            self.bounds[schedule.chunked] = (0, extent)
+            return number
+        last = not schedule.runs and not schedule.tile_run
+        here = number if last else kernel.rem(number, chunks)
+        lo = kernel.mul(here, chunk)
+        whole = isinstance(extent, int) and extent % chunk == 0
+        end = kernel.add(lo, chunk)
+        self.bounds[schedule.chunked] = (lo, end if whole else kernel.min(end, extent))
+        return number if last else kernel.div(number, chunks)
+
+    def _place_tiles(self, number: Operand) -> Operand:
+        kernel, schedule = self.kernel, self.schedule
+        extent, tiles = self._run_extent(schedule.tile_run), self.e.frame.operand(schedule.tiles)
+        here = kernel.rem(number, tiles) if schedule.runs else number
+        lo = kernel.mul(here, schedule.tile)
+        self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
+        return kernel.div(number, tiles) if schedule.runs else number
+
+    def tile_coordinates(self, at: Operand, stride: int = 0) -> Coordinates:
+        """The coordinates that a step along the tiled run sets; stride 1: lanes run along it."""
+        return self._along(self.schedule.tile_run, Index(at, stride))
+
+    def _run_extent(self, run: Sequence[Node]) -> Operand:
+        return self.e.frame.product([self.axes.extents[axis] for axis in run])
+
+    def _along(self, run: Sequence[Node], whole: AnyIndex) -> Coordinates:
+        """The coordinates of a run's axes at linear index `whole`."""
+        sizes = tuple(self.axes.extents[axis] for axis in run)
+        return dict(zip(run, self.e.frame.split(whole, sizes), strict=True))
+
+    def span(self, axis: Node) -> tuple[Operand, Operand]:
+        """The range of an inner axis in this workgroup."""
+        found = self.bounds.get(axis)
+        return found if found is not None else (0, self.e.frame.operand(self.axes.extents[axis]))
+
+    def lane_coordinates(self, axis: Node, index: Index) -> Coordinates:
+        """The coordinates that a step along the lane axis sets: its whole run's, when it is the chunked one."""
+        return self._along(self.schedule.lane_run, index) if axis == self.schedule.chunked else {axis: index}
+
+    def index_of(self, value: SSAValue, at: Coordinates) -> list[AnyIndex]:
+        """The point `at` as coordinates of `value`."""
+        return [Index(0) if axis is None else at[axis] for axis in self.axes.of_value(value)]
+
+    # where values are kept -------------------------------------------------------------------------------------------------------------
+
+    def inside(self, value: SSAValue) -> list[int]:
+        """The dimensions of `value` that vary within a workgroup."""
+        return [i for i, axis in enumerate(self.axes.of_value(value)) if axis is not None and axis not in self.grid]
+
+    def keep(self, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None, where: Sequence[Destination]) -> None:
+        """Write elements of a stored value to its place in the results, or to scratch if somebody reads it later."""
+        for destination in where:
+            self._write(destination, index, result, active)
+        host = self.staging.hosts.get(value)
+        if host is not None:
+            self._write(host, index, result, active)
+        elif not where and value in self.read_later and self.inside(value):
+            storage = self._storage(value)
+            flat = self.e.frame.linear(self._local(value, index, result.type.lanes), storage.sizes, result.type.lanes)
+            self.e.frame.store(storage.memory, flat, result, active)
+
+    def _write(self, destination: Destination, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+        frame = self.e.frame
+        frame.store(frame.result(destination.position), frame.placed(destination.place, index, value.type.lanes), value, active)
+
+    def _storage(self, value: SSAValue) -> Storage:
+        found = self.scratch.get(value)
+        if found is None:
+            kept = self._kept(value)
+            sizes: list[Dim] = [self._room(value, i) for i in kept]
+            elements = 1
+            for size in sizes:
+                assert isinstance(size, int)
+                elements *= size
+            found = self.scratch[value] = Storage(self.kernel.scratch(dtype_of(value.type), elements), sizes, kept)
+        return found
+
+    def _kept(self, value: SSAValue) -> list[int]:
+        """The dimensions that scratch needs: a chunked run of axes is one dimension, stood for by its first."""
+        axes, run = self.axes.of_value(value), self.schedule.lane_run
+        return [i for i in self.inside(value) if axes[i] not in run[1:]]
+
+    def _in_chunk(self, value: SSAValue, dimension: int) -> bool:
+        run = self.schedule.lane_run
+        return bool(run) and self.axes.of_value(value)[dimension] == run[0]
+
+    def _room(self, value: SSAValue, dimension: int) -> int:
+        if self._in_chunk(value, dimension):
+            return self.schedule.chunk
+        size = upper_bound(self.staging.view.shapes.dims(value)[dimension])
+        assert size is not None
+        return size
+
+    def _local(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
+        """Coordinates within the workgroup's part of `value`."""
+        frame, out = self.e.frame, list[AnyIndex]()
+        for i in self._storage(value).kept:
+            at = index[i]
+            if self._in_chunk(value, i):
+                whole = at.whole if isinstance(at, Split) else at
+                lo = self.bounds[self.schedule.lane_run[-1]][0]
+                at = frame.plus(frame.resolve(whole, lanes), Index(self.kernel.sub(0, lo)), lanes)
+            out.append(at)
+        return out
+
+    def publish(self, stage: Stage) -> None:
+        """Let later stages read what this one stored.
+
+        An argument that is copied into a result is still read from its own buffer: other workgroups write the rest of the copy.
+        """
+        for value in stage.values:
+            if not is_internal(value):
+                continue
+            places = stage.destinations.get(value)
+            where = places[0] if places else self.staging.hosts.get(value)
+            if where is not None:
+                self.e.known[value] = lambda index, lanes, active, d=where: self._read(d, index, lanes, active)
+            elif value in self.scratch:
+                self.e.known[value] = lambda index, lanes, active, v=value: self._read_scratch(v, index, lanes, active)
+
+    def _read(self, destination: Destination, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        frame = self.e.frame
+        return frame.load(frame.result(destination.position), frame.placed(destination.place, index, lanes), lanes, active)
+
+    def _read_scratch(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        storage = self.scratch[value]
+        flat = self.e.frame.linear(self._local(value, index, lanes), storage.sizes, lanes)
+        return self.e.frame.load(storage.memory, flat, lanes, active)
+
+
+def _read_later(groups: Sequence[Group]) -> set[SSAValue]:
+    """Values that a stage of another group than their own reads."""
+    home = {value: group for group in groups for stage in group.stages for value in stage.values}
+    return {value for group in groups for stage in group.stages for value in stage.reads if home.get(value) is not group}

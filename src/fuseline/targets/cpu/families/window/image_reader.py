@@ -1,0 +1,146 @@
+"""The image of a window root: vectors of its columns, pad values where a window leaves it, and the checks that tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fuseline.analysis.operand_access import Bound, LinearAccess
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
+from fuseline.targets.cpu.families.contraction.runtime_rows import interior_of
+from fuseline.targets.cpu.families.window.plan import Image, WindowPlan
+from fuseline.targets.cpu.families.window.tile import Tile, Window
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+
+
+class ImageReader:
+    """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is a page of pad values, where any are read."""
+
+    def __init__(self, plan: WindowPlan, frame: DispatchBuffers, memory: Callable[[Image], MemRef]) -> None:
+        self.plan, self.problem, self.frame, self.kernel, self.memory = plan, plan.problem, frame, frame.kernel, memory
+        padded = [image.access for image in self.problem.images if image.access.bounds]
+        self.pad = padded[0].pad if padded else 0
+        self.page = self.kernel.scratch(self.problem.dtype, plan.width) if padded else None
+
+    def fill_page(self) -> None:
+        """Write the pad values."""
+        if self.page is not None:
+            value = self.kernel.const(self.pad, self.problem.dtype, self.plan.lanes)
+            for v in range(self.plan.vectors):
+                self.kernel.store(self.page, v * self.plan.lanes, value)
+
+    def interior(self, pixel: Axis, tiles: Tiles) -> tuple[Operand, Operand] | None:
+        """The whole tiles that meet no padding along the line; None where that is not known."""
+        across = self.problem.across
+        taps: dict[int, d.Dim] = {across.inner: across.extent} if across is not None else {}
+        found = interior_of([bound for image in self.problem.images for bound in image.access.bounds], pixel.inner, taps, tiles.width)
+        return (found.first, self.kernel.min(self.frame.operand(found.end), tiles.whole)) if found is not None else None
+
+    def clipped(self, tile: Tile, axis: Axis, bounds: Sequence[Bound]) -> tuple[Operand, Operand]:
+        """The iterations of `axis` that lie in the image, where padding may be left out; else all."""
+        kernel = self.kernel
+        lo, hi = 0, self.frame.operand(axis.extent)
+        for bound in bounds if self.problem.skips_padding else ():
+            base, step = self.coordinate(tile, bound, {}, 0), bound.coordinate.terms[axis.inner]
+            assert isinstance(step, int)
+            lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
+            hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(self.frame.operand(bound.size), base), 0), step))
+        return lo, hi
+
+    def place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
+        """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only in the latter)."""
+        problem = self.problem
+        offset = pixel * int_stride(access, problem.pixel) + tap * int_stride(access, problem.across)
+        moves = [(axis, i) for axis, i in ((problem.pixel, pixel), (problem.across, tap)) if axis is not None]
+        bounds = [b for b in access.bounds if self.moves(b)]
+        return (offset, *(sum(i * b.coordinate.terms.get(axis.inner, 0) for axis, i in moves) for b in bounds))  # pyright: ignore
+
+    def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
+        """A vector of an image column, or of pad values outside the image."""
+        kernel = self.kernel
+        address = kernel.address(self.memory(tile.image), kernel.add(window.image, offset))
+        for inside in (*window.rows, *self._column_checks(tile, window, user)):
+            assert self.page is not None
+            address = kernel.select_mem(inside, address, 0, self.page, 0)
+        return kernel.load_at(address, v * self.plan.lanes, self.plan.lanes, active)
+
+    def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:
+        pixel, tap = user
+        across = self.problem.across
+        at = {**window.at, **({across: tap} if across is not None else {})}
+        found: list[Value] = []
+        for bound in tile.image.access.bounds:
+            if not self.moves(bound) or (tile.inside and self._along(bound)):
+                continue
+            low, high = self._crosses(tile, bound, pixel, tap)
+            inside = self._inside(self.coordinate(tile, bound, at, pixel), bound, low, high)
+            found += [inside] if inside is not None else []
+        return found
+
+    def moves(self, bound: Bound) -> bool:
+        """Whether a bound differs between the pixels of a tile, or between the taps of a window row."""
+        across, pixel = self.problem.across, self.problem.pixel
+        return any(axis is not None and axis.inner in bound.coordinate.terms for axis in (across, pixel))
+
+    def _along(self, bound: Bound) -> bool:
+        """Whether a bound moves with the pixels of a tile."""
+        return self.problem.pixel is not None and self.problem.pixel.inner in bound.coordinate.terms
+
+    def axis_of(self, bound: Bound) -> Axis | None:
+        """The reduction axis that a bound moves with; None where there is none."""
+        return next((axis for axis in self.problem.reduction if axis.inner in bound.coordinate.terms), None)
+
+    def rows_inside(self, tile: Tile, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> tuple[Value, ...]:
+        """What tells that the window row at `at` lies inside the image, one check for each of `bounds` that needs any."""
+        found = [self._inside(self.coordinate(tile, bound, at, 0), bound, True, True) for bound in bounds]
+        return tuple(inside for inside in found if inside is not None)
+
+    def _inside(self, coordinate: Operand, bound: Bound, low: bool, high: bool) -> Value | None:
+        kernel, size = self.kernel, self.frame.operand(bound.size)
+        if not low and not high:
+            return None
+        if not low:
+            return kernel.compare("lt", coordinate, size)
+        return kernel.compare("ult", coordinate, size) if high else kernel.compare("ge", coordinate, 0)
+
+    def coordinate(self, tile: Tile, bound: Bound, at: dict[Axis, Operand], pixel: int) -> Operand:
+        """A padded coordinate of a pixel; reduction axes that are not in `at` are at 0."""
+        kernel, problem = self.kernel, self.problem
+        places = {axis.inner: value for axis, value in (*tile.outer.items(), *at.items())}
+        if problem.pixel is not None:
+            places[problem.pixel.inner] = kernel.add(tile.start, pixel)
+        total = self.frame.operand(bound.coordinate.constant)
+        for loop, coefficient in bound.coordinate.loops.items():
+            total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))
+        return total
+
+    def _crosses(self, tile: Tile, bound: Bound, pixel: int, tap: int) -> tuple[bool, bool]:
+        """Whether the column can lie below 0, and at or beyond the size, in any tile that this code serves."""
+        constant, size = bound.coordinate.constant, bound.size
+        if not isinstance(constant, int) or not isinstance(size, int):
+            return True, True
+        low = high = constant
+        for loop, coefficient in bound.coordinate.loops.items():
+            reach = self._reach(tile, loop, pixel, tap)
+            if reach is None or not isinstance(coefficient, int):
+                return True, True
+            ends = (coefficient * reach[0], coefficient * reach[1])
+            low, high = low + min(ends), high + max(ends)
+        return low < 0, high >= size
+
+    def _reach(self, tile: Tile, loop: int, pixel: int, tap: int) -> tuple[int, int] | None:
+        problem = self.problem
+        if problem.pixel is not None and loop == problem.pixel.inner:
+            return None if tile.spread is None else (tile.spread[0] + pixel, tile.spread[1] + pixel)
+        if problem.across is not None and loop == problem.across.inner:
+            return tap, tap
+        extent = problem.extents[loop]
+        return (0, extent - 1) if isinstance(extent, int) else None
+
+
+def int_stride(access: LinearAccess, axis: Axis | None) -> int:
+    stride = access.stride(axis.inner) if axis is not None else 0
+    assert isinstance(stride, int)
+    return stride

@@ -1,0 +1,51 @@
+"""A tile of the pixels of a window root, and where in the window its reduction is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.window.plan import Image, WindowPlan
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the live lanes of its vectors.
+
+    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel meets padding along the
+    line. `stored`: pixels at the beginning that other tiles store (None: none).
+    """
+
+    outer: dict[Axis, Operand]
+    start: Operand
+    pixels: int
+    spread: tuple[int, int] | None
+    image: Image
+    panel: Operand
+    actives: Sequence[Operand | None]
+    inside: bool = False
+    stored: Operand | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where the reduction is, outside the columns: what it adds to image and filter indices, its indices, and the checks to be made."""
+
+    image: Operand
+    filter: Operand
+    at: dict[Axis, Operand]
+    rows: tuple[Value, ...]
+
+
+def channel(frame: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
+    """The first channel of vector `v`, in the whole image."""
+    return frame.kernel.add(frame.operand(tile.image.start), channel_of_part(frame, plan, tile, v))
+
+
+def channel_of_part(frame: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
+    """The first channel of vector `v`, in the tile's part of the image."""
+    kernel = frame.kernel
+    return kernel.add(kernel.mul(tile.panel, plan.width), kernel.mul(v, plan.lanes))

@@ -77,7 +77,7 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     outside = captured(region)
     tensors = [value for value in outside if isinstance(value.type, TensorType)]
     indices = [value for value in outside if isinstance(value.type, IndexType)]
-    scalars = [value for value in outside if value not in tensors and value not in indices]
+    scalars = [value for value in outside if not isinstance(value.type, TensorType | IndexType)]
     if scalars:
         raise FuselineError("E0901", f"a dispatch captures a scalar that is no constant: {scalars[0]}", node=name)
     loops = _loops(region, shapes, name)

@@ -165,3 +165,12 @@ def test_a_declared_size_that_is_wrong_is_no_obstacle():
     proto = model([helper.make_node("ConstantOfShape", ["x"], ["y"])], {"x": ([3], sizes)}, {})
     proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 3, 2]))
     assert fuseline.compile(proto, threads=1).run({"x": sizes})["y"].shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("k", [0, 2, -4, 9])
+@pytest.mark.parametrize("shape", [(5, 7), (0, 3), (6, 1)])
+def test_a_diagonal_of_any_size(shape: tuple[int, int], k: int):
+    """It is computed where it is read, as one too large for a constant is."""
+    x = normal(*shape)
+    program = agree(model([helper.make_node("EyeLike", ["x"], ["y"], k=k)], {"x": (["n", "m"], x)}, {}), {"x": x}, "cpu")
+    assert program.stats["host_ops"] == 0

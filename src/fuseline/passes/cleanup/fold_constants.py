@@ -4,7 +4,8 @@
     %t = transpose %w
 
 A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing that is worked with takes
-more than 64 MiB or what the model's own weights take, so that constants never blow up. Splats are one number from end to end. A weight that is
+more than 64 MiB or what the model's own weights take. All constants together may take 16 Mi elements more than the model's, or twice as many
+(`folds/budget.py`), so that they never blow up. Splats are one number from end to end. A weight that is
 stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight becomes a view of the old
 array and moves no data; a result with one value everywhere becomes a splat.
 """
@@ -34,9 +35,7 @@ from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.ir.splats import one_element, single_value, splat_attribute
-
-FOLDED = "_folded"
-"""How the names of weights end that were computed here."""
+from fuseline.passes.cleanup.folds.budget import ConstantBudget, folded_name, of_the_model
 
 ALWAYS_BYTES = 64 * 1024
 """Results up to this size are always worth storing."""
@@ -55,12 +54,13 @@ _SHAPES_AND_SPLATS = frozenset((tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillO
 class ConstantFolder:
     """Folds the ops of one block in order, so that chains fold in one pass."""
 
-    def __init__(self, ctx: CompilerContext) -> None:
+    def __init__(self, ctx: CompilerContext, budget: ConstantBudget) -> None:
         self.ctx = ctx
+        self.budget = budget
         self.program = Program(ctx.resources)
         self.constant: dict[Operation, bool] = {}
         self.made: set[Operation] = set()
-        self.most_bytes = max(MOST_BYTES, sum(array.nbytes for name, array in ctx.resources.items() if not name.endswith(FOLDED)))
+        self.most_bytes = max(MOST_BYTES, sum(array.nbytes for array in of_the_model(ctx.resources)))
 
     def run(self, block: Block) -> None:
         """Fold what can be folded in `block`."""
@@ -100,7 +100,8 @@ class ConstantFolder:
         if sum(_bytes(result.type) for result in op.results) <= ALWAYS_BYTES:
             return True
         sources = sum(_elements(value.type) for value in set(_inputs(op)) if _is_stored(value))
-        return sum(_elements(result.type) for result in op.results) <= GROWTH * sources
+        elements = sum(_elements(result.type) for result in op.results)
+        return elements <= GROWTH * sources and elements <= self.budget.left
 
     def _fold(self, op: Operation) -> None:
         try:
@@ -108,20 +109,24 @@ class ConstantFolder:
         except FuselineError:
             return  # an access out of bounds: the op stays and fails where the program runs
         emit = Emitter.before(op)
-        stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant").removesuffix(FOLDED) + FOLDED
-        values = [constant_of(emit, array, result.type, self.ctx, stem) for array, result in zip(results, op.results, strict=True)]
+        stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant")
+        values = [constant_of(emit, array, result.type, self.ctx, folded_name(stem)) for array, result in zip(results, op.results, strict=True)]
         carry((op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values])
         for result, value in zip(op.results, values, strict=True):
             replace_uses(result, value)
         sources = [value.op for value in dict.fromkeys(_inputs(op)) if type(value) is OpResult]
         erase(op)
         self.made.update(_owner(value) for value in values)
+        self.budget.left -= sum(_elements(value.type) for value in values if _is_stored(value))
         for source in sources:
             self._forget(source)
 
     def _forget(self, source: Operation) -> None:
-        """Give back a weight that was made on the way, and that nothing reads any more."""
-        if source not in self.made or not is_unused(source):
+        """Give back a weight that nothing reads any more, and its memory where it was made on the way."""
+        if not is_unused(source):
+            return
+        self.budget.left += sum(_elements(value.type) for value in source.results if _is_stored(value))
+        if source not in self.made:
             return
         name = _resource_of(source.results[0])
         if name is not None:
@@ -211,9 +216,10 @@ class FoldConstantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        for function in op.ops:
-            if type(function) is FuncOp and not function.is_declaration:
-                ConstantFolder(ctx).run(body_of(function))
+        bodies = [body_of(function) for function in op.ops if type(function) is FuncOp and not function.is_declaration]
+        budget = ConstantBudget(ctx.resources, (constant for body in bodies for constant in ops_of(body)))
+        for body in bodies:
+            ConstantFolder(ctx, budget).run(body)
 
 
 EXPORT = FoldConstantsPass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, isfinite
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -18,8 +20,8 @@ from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, kno
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, ceil_div, maximum, product, sub
 
-RANGE_LIMIT = 1 << 24
-"""Elements of a range that is a constant; a longer one is counted where it is read."""
+MOST_BYTES = 64 << 20
+"""Of a range or a diagonal that is a constant, as for what `fold-constants` makes; a larger one is computed where it is read."""
 
 
 @onnx_op("Constant")
@@ -71,7 +73,7 @@ def range_of(node: OnnxNode) -> Tensor:
         first, last, step = (t.numbers().reshape(()).item() for t in (start, limit, delta))
         steps = (last - first) / step if step else 0
         count = max(ceil(steps), 0) if isfinite(steps) else 0
-        if count <= RANGE_LIMIT:
+        if count * start.dtype.itemsize <= MOST_BYTES:
             return known(np.arange(first, last, step, dtype=start.dtype))
         return _counted(node, count)
     first, last, step = (_whole(t) for t in (start, limit, delta))
@@ -105,15 +107,21 @@ def eye_like(node: OnnxNode) -> Tensor:
     """Ones on a diagonal."""
     import onnx_ir as ir
 
-    rows, columns = (static_size(dim) for dim in node[0].dims)
+    dims = node[0].dims
     dtype = from_onnx(ir.DataType(node.integer("dtype"))) if node.has("dtype") else node[0].dtype
-    return known(np.eye(rows, columns, node.integer("k"), dtype=dtype))
+    bytes_ = product((*dims, dtype.itemsize))
+    if isinstance(bytes_, int) and bytes_ <= MOST_BYTES:
+        return known(np.eye(static_size(dims[0]), static_size(dims[1]), node.integer("k"), dtype=dtype))
+    return _diagonal(node, dims, dtype)
 
 
-@onnx_op("Dropout")
-def dropout(node: OnnxNode) -> list[Tensor]:
-    """Inference: the input itself, and a mask that keeps everything."""
-    training = node.get(2)
-    if training is not None and bool(training.numbers().any()):
-        raise NoNativeLowering("training", "training_mode is set")
-    return [node[0], broadcast_to(known(np.ones((), bool)), node[0].dims)]
+def _diagonal(node: OnnxNode, dims: Sequence[Dim], dtype: np.dtype[Any]) -> Tensor:
+    """Ones where the column is `k` more than the row."""
+    index = np.dtype(np.int64)
+
+    def body(b: Body) -> SSAValue:
+        row, column = (b.op(arith.IndexCastOp, scalars.loop_index(b, loop), mlir_element(index)) for loop in (0, 1))
+        there = scalars.compare(b, index, "eq", scalars.sub(b, index, column, row), b.constant(node.integer("k"), mlir_element(index)))
+        return scalars.select(b, there, b.constant(1, mlir_element(dtype)), b.constant(0, mlir_element(dtype)))
+
+    return mapped(node, [], dims, dtype, body)

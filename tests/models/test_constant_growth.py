@@ -1,0 +1,154 @@
+"""What follows from small constants may be large: folding stops at its caps, and the program is right on either side of them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, numpy_helper
+
+import fuseline
+from fuseline.frontends.onnx.ops import constants
+from fuseline.passes.cleanup import fold_constants
+from fuseline.passes.cleanup.folds import budget
+from tests.one_node import by_onnxruntime
+from tests.small_models import FLOAT, Builder
+
+Array = NDArray[Any]
+RNG = np.random.default_rng(64)
+MIB = 1 << 20
+
+
+def sizes(b: Builder, *values: int) -> str:
+    return b.constant(np.array(values, np.int64))
+
+
+def scalar(b: Builder, value: int) -> str:
+    return b.constant(np.array(value, np.int64))
+
+
+def row(b: Builder, n: int) -> str:
+    return b.weight(1, n)
+
+
+def expanded(b: Builder, n: int) -> str:
+    return b.node("Expand", row(b, n), sizes(b, n, n))
+
+
+def tiled(b: Builder, n: int) -> str:
+    return b.node("Tile", row(b, n), sizes(b, n, 1))
+
+
+def counted(b: Builder, n: int) -> str:
+    """Of integers, each of which f32 holds."""
+    half = b.node("ConstantOfShape", sizes(b, n * n), value=numpy_helper.from_array(np.array([0.5], np.float32)))
+    count = b.node("Range", scalar(b, 0), scalar(b, n * n), scalar(b, 1))
+    return b.node("Mul", b.node("Cast", b.node("Mod", count, sizes(b, 4099)), to=FLOAT), half)
+
+
+def diagonal(b: Builder, n: int) -> str:
+    return b.node("EyeLike", b.node("ConstantOfShape", sizes(b, n, n)), dtype=FLOAT, k=3)
+
+
+def gathered(b: Builder, n: int) -> str:
+    return b.node("Gather", b.weight(7, n), b.constant(RNG.integers(0, 7, n)))
+
+
+def product(b: Builder, n: int) -> str:
+    return b.node("MatMul", b.weight(n, 2), b.weight(2, n))
+
+
+def widened(b: Builder, n: int) -> str:
+    """Stored in bytes, computed with in floats."""
+    return b.node("DequantizeLinear", b.constant(RNG.integers(-128, 128, (n, n)).astype(np.int8)), b.constant(np.float32(0.02)))
+
+
+def half_again(b: Builder, n: int) -> str:
+    """Each is half as long again as the one before it, which is what one fold may make of what it reads."""
+    y, size = b.weight(n), n
+    while size < n * n:
+        y, size = b.node("Concat", y, b.node("Slice", y, sizes(b, 0), sizes(b, size // 2)), axis=0), size + size // 2
+    return y
+
+
+CONSTANTS: dict[str, Callable[[Builder, int], str]] = {
+    "expand": expanded, "tile": tiled, "range": counted, "diagonal": diagonal,
+    "gather": gathered, "product": product, "widened": widened, "half again": half_again,
+}  # fmt: skip
+
+
+def one_large(name: str, n: int) -> ModelProto:
+    """`n * n` elements of a constant, and the sum of its largest and its smallest."""
+    b = Builder()
+    large = CONSTANTS[name](b, n)
+    ends = b.node("Add", b.node("ReduceMax", large, keepdims=0), b.node("ReduceMin", large, keepdims=0))
+    return b.model({"x": (FLOAT, (3,))}, {b.node("Mul", ends, "x"): (3,)})
+
+
+def many_of_one(n: int, count: int) -> ModelProto:
+    """`count` weights that are computed from one."""
+    b = Builder()
+    weight = b.weight(n, n)
+    parts = [b.node("MatMul", "x", b.node("Add", weight, row(b, n))) for _ in range(count)]
+    return b.model({"x": (FLOAT, (3, n))}, {b.node("Sum", *parts): (3, n)})
+
+
+def constants_of(model: ModelProto, *shape: int) -> int:
+    """Bytes of constants in the artifact, whose program is right."""
+    program, x = fuseline.compile(model, threads=1), RNG.standard_normal(shape).astype(np.float32)
+    (found,) = program.run({"x": x}).values()
+    wanted = np.asarray(by_onnxruntime(model, {"x": x})[0])
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * float(np.abs(wanted).max()))
+    return sum(memoryview(block).nbytes for block in program.session.artifact.constants)
+
+
+@pytest.fixture
+def low_caps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_constants, "MOST_BYTES", MIB // 2)
+    monkeypatch.setattr(constants, "MOST_BYTES", MIB // 2)
+    monkeypatch.setattr(budget, "ALWAYS_ELEMENTS", MIB // 8)
+
+
+@pytest.mark.usefixtures("low_caps")
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_no_constant_is_larger_than_the_cap(name: str) -> None:
+    model = one_large(name, 512)
+    assert constants_of(model, 3) <= model.ByteSize() + MIB // 2 + fold_constants.ALWAYS_BYTES
+
+
+def test_below_the_cap_a_constant_is_folded() -> None:
+    """So that the caps above are what keeps them small."""
+    assert constants_of(many_of_one(100, 10), 3, 100) >= 10 * 4 * 100 * 100
+
+
+@pytest.mark.usefixtures("low_caps")
+def test_constants_that_follow_from_one_are_capped_together() -> None:
+    """Ten of 360 KiB: the weight's own, what may come to it, and the vectors."""
+    model = many_of_one(300, 10)
+    assert constants_of(model, 3, 300) <= model.ByteSize() + 4 * MIB // 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_the_real_cap(name: str) -> None:
+    """100 MB. In memory there may be what is made, the two thirds of it that it is made from, and its copy in the artifact."""
+    model = one_large(name, 5000)
+    fuseline.compile(one_large(name, 50), threads=1)
+    tracemalloc.start()
+    try:
+        fuseline.compile(model, threads=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 2 * model.ByteSize() + 170 * MIB
+    assert constants_of(model, 3) <= model.ByteSize() + 64 * MIB
+
+
+@pytest.mark.slow
+def test_the_real_cap_of_many() -> None:
+    model = many_of_one(1000, 40)
+    assert constants_of(model, 3, 1000) <= model.ByteSize() + 64 * MIB

@@ -81,3 +81,55 @@ func.func @put_in(%x: tensor<4x5x6xf32>, %a: tensor<4x2xf32>, %b: tensor<2x2x3xf
   %r = tensor.insert_slice %b into %x[1, 0, 1] [2, 2, 3] [2, 3, 2] : tensor<2x2x3xf32> into tensor<4x5x6xf32>
   return %p, %q, %r : tensor<4x5x6xf32>, tensor<4x5x6xf32>, tensor<4x5x6xf32>
 }
+
+// -----
+
+// One number everywhere is a fill, whatever the sizes.
+// CHECK-LABEL: func.func @splats
+// CHECK: %[[A:.*]] = tensor.empty() : tensor<2x3xf32>
+// CHECK: linalg.fill ins(%s : f32) outs(%[[A]] : tensor<2x3xf32>)
+// CHECK: %[[B:.*]] = tensor.empty(%n) : tensor<?x3xf32>
+// CHECK: linalg.fill ins(%s : f32) outs(%[[B]] : tensor<?x3xf32>)
+// CHECK-NOT: tensor.splat
+func.func @splats(%s: f32, %n: index) -> (tensor<2x3xf32>, tensor<?x3xf32>) {
+  %a = tensor.splat %s : tensor<2x3xf32>
+  %b = tensor.splat %s[%n] : tensor<?x3xf32>
+  return %a, %b : tensor<2x3xf32>, tensor<?x3xf32>
+}
+
+// -----
+
+// Constants are a constant; numbers are put side by side and take their shape; sizes in a row stay.
+// CHECK-LABEL: func.func @numbers
+// CHECK: arith.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK: tensor.concat dim(0)
+// CHECK-SAME: -> tensor<4xf32>
+// CHECK: tensor.expand_shape %{{.*}} output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
+// CHECK: linalg.fill ins(%t : f32)
+// CHECK: tensor.collapse_shape %{{.*}} [] : tensor<1xf32> into tensor<f32>
+// CHECK: tensor.from_elements %n, %m : tensor<2xindex>
+// CHECK: tensor.from_elements %m, %n : tensor<2xindex>
+// CHECK-NEXT: tensor.expand_shape %{{.*}} output_shape [2, 1] : tensor<2xindex> into tensor<2x1xindex>
+func.func @numbers(%s: f32, %t: f32, %n: index, %m: index) -> (tensor<2xf32>, tensor<2x2xf32>, tensor<f32>, tensor<2xindex>, tensor<2x1xindex>) {
+  %one = arith.constant 1.0 : f32
+  %two = arith.constant 2.0 : f32
+  %a = tensor.from_elements %one, %two : tensor<2xf32>
+  %b = tensor.from_elements %s, %one, %t, %s : tensor<2x2xf32>
+  %c = tensor.from_elements %t : tensor<f32>
+  %d = tensor.from_elements %n, %m : tensor<2xindex>
+  %e = tensor.from_elements %m, %n : tensor<2x1xindex>
+  return %a, %b, %c, %d, %e : tensor<2xf32>, tensor<2x2xf32>, tensor<f32>, tensor<2xindex>, tensor<2x1xindex>
+}
+
+// -----
+
+// One place among several dimensions: all of them must agree.
+// CHECK-LABEL: func.func @replaced_in_two_dimensions
+// CHECK: %[[I:.*]] = arith.cmpi eq, %{{.*}}, %i
+// CHECK: %[[J:.*]] = arith.cmpi eq, %{{.*}}, %j
+// CHECK: %[[H:.*]] = arith.andi %[[I]], %[[J]] : i1
+// CHECK: arith.select %[[H]], %s
+func.func @replaced_in_two_dimensions(%a: tensor<4x5xf32>, %s: f32, %i: index, %j: index) -> tensor<4x5xf32> {
+  %r = tensor.insert %s into %a[%i, %j] : tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}

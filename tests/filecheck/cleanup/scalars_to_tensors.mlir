@@ -112,3 +112,19 @@ func.func @captured_index(%a: tensor<i64>, %x: tensor<4xi64>) -> tensor<6xi64> {
   } : tensor<4xi64> to tensor<6xi64>
   return %p : tensor<6xi64>
 }
+
+// -----
+
+// Arithmetic on sizes is a size: nothing is read on the host for it.
+// CHECK-LABEL: func.func @larger
+// CHECK-NOT: host.index
+// CHECK: tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK: func.return
+func.func @larger(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %m = arith.addi %n, %c1 : index
+  %e = tensor.empty(%m) : tensor<?xf32>
+  return %e : tensor<?xf32>
+}

@@ -13,6 +13,7 @@ from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
+from fuseline.ir.dim import to_name
 from fuseline.ir.text import parse_module
 from tests.unit.targets.cpu.arms.programs import elementwise
 
@@ -205,3 +206,20 @@ def test_a_part_that_is_constant_or_an_argument_is_an_arm_without_members() -> N
     %c = tensor.concat dim(1) %f, %p, %y : (tensor<4x2xf32>, tensor<4x5xf32>, tensor<4x3xf32>) -> tensor<4x10xf32>"""
     arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x3xf32>", body, {"%c": "tensor<4x10xf32>"}))
     assert [(arm.operands, len(arm.members), arm.results[0].offset) for arm in arms] == [((0,), 1, 2), ((1,), 0, 7), ((), 0, 0)]
+
+
+def test_a_size_of_an_arm_may_be_as_small_as_that_of_the_whole() -> None:
+    """`max(n, 1)` stays what it is where `n` may be 0."""
+    name = to_name(d.maximum(d.symbol("n", 0), 1)).replace('"', '\\"')
+    entry = 'fuseline.dims = ["{}", "5"]'
+    arguments = f"%x: tensor<?x5xf32> {{{entry.format(name)}}}, %y: tensor<?x5xf32> {{{entry.format(name)}}}, "
+    arguments += '%n: index {fuseline.name = "n", fuseline.bounds = "0..100"}'
+    sizes = "\n%one = arith.constant 1 : index\n%m = arith.maxsi %n, %one : index\n"
+    body = sizes + elementwise("p", ["x"], "?x5", "%v = math.absf %a0 : f32", sizes="%m")
+    body += elementwise("q", ["y"], "?x5", "%v = arith.negf %a0 : f32", sizes="%m")
+    arms = _arms(_entry(arguments, body, {"%p": "tensor<?x5xf32>", "%q": "tensor<?x5xf32>"}))
+    assert len(arms) == 2
+    for arm in arms:
+        (size,) = DispatchView(arm.entry).shapes.dims(arm.entry.body.block.args[0])[:1]
+        (found,) = d.symbols(size)
+        assert [d.evaluate(size, {found.name: n}) for n in (0, 1, 7)] == [1, 1, 7]

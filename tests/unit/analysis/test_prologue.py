@@ -164,6 +164,11 @@ def test_pooling_reads_a_concat_along_its_channels(axis: int, expected: str | No
     assert (found.pieces == 2) == (expected is not None)
 
 
+def test_pooling_reads_a_slice_where_it_lies():
+    cut = "%s = tensor.extract_slice %a[0, 1, 2, 0] [1, 6, 7, 9] [1, 1, 1, 1] : tensor<1x8x9x9xf32> to tensor<1x6x7x9xf32>"
+    assert judged(cut + pooling("%s", 6, 7, 9), "tensor<1x4x5x9xf32>", "a: tensor<1x8x9x9xf32>") == Prologue("addressed")
+
+
 def test_pooling_reads_no_computed_image():
     double = """
     %me = tensor.empty() : tensor<1x6x7x9xf32>

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects.arith import AddfOp, MaximumfOp
+from xdsl.dialects.linalg.ops import GenericOp
 
-from fuseline.analysis.softmax import SoftmaxFacts, softmax_facts
+from fuseline.analysis.softmax import SoftmaxFacts, reduction_of, softmax_facts
 from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
 from tests.unit.targets.cpu.nests.texts import parse
 
@@ -95,3 +97,14 @@ def test_every_part_belongs_to_the_same_row() -> None:
     assert counts(square("d1", "d0", "d0")) == (0, 0, 0)
     assert counts(square("d0", "d1", "d1")) == (1, 0, 0)
     assert counts(square("d0", "d0", "d1")) == (1, 0, 0)
+
+
+def test_a_reduction_is_its_op_the_step_and_what_is_kept() -> None:
+    sums = generic("%s", [("%x", T)], [("%z", R)], ["d0, d1", "d0"], "pr", "%v = arith.addf %i0, %o0 : f32", [("%v", "f32")])
+    view = parse(function([("x", (4, 6), "f32")], [], "\n".join([fill("z", "0.0", (4,)), sums]), [("%s", R)]))
+    (op,) = [op for op in view.members if isinstance(op, GenericOp)]
+    found = reduction_of(op.results[0], (AddfOp,))
+    assert found is not None
+    assert (found.op, found.combine.name, found.source, found.kept) == (op, "arith.addf", op.inputs[0], (0,))
+    assert reduction_of(op.results[0], (MaximumfOp,)) is None
+    assert reduction_of(op.inputs[0], (AddfOp,)) is None

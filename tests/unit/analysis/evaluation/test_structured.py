@@ -192,3 +192,18 @@ def test_a_running_total_in_every_element_is_refused():
     function = generic(["d0, d1", "d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"], text)
     with pytest.raises(FuselineError, match="E0305.*indexed by a reduction loop"):
         evaluate_function(function, random_arguments(function, 1))
+
+
+@pytest.mark.parametrize("reductions", [(2,), (1, 2)])
+def test_a_sum_of_no_products_is_zero(reductions: tuple[int, ...]) -> None:
+    a, b = np.ones((3, 1, 0), np.float32), np.ones((1, 4, 0), np.float32)
+    got = contraction.sum_of_products(a, b, (3, 4, 0), reductions)
+    assert got.shape == (3, 1 if 1 in reductions else 4, 1) and got.dtype == np.float32
+    assert not got.any()
+
+
+def test_an_output_that_names_some_of_the_summed_loops_is_refused() -> None:
+    """Which of the elements that one place is written with would stay?"""
+    function = generic(["d0, d1, d2", "d0, d1"], "prr", ["tensor<2x3x4xf32>"], ["tensor<2x3xf32>"], "linalg.yield %a0 : f32")
+    with pytest.raises(FuselineError, match="an output is indexed by a reduction loop"):
+        evaluate_function(function, random_arguments(function, 0))

@@ -16,7 +16,14 @@ from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
-from fuseline.passes.cleanup.folds.generics import fold_copy, fold_fill_of_fill, fold_identity_transpose, fold_splat_inputs, fold_unread_fill_init
+from fuseline.passes.cleanup.folds.generics import (
+    fold_copy,
+    fold_fill_of_fill,
+    fold_identity_transpose,
+    fold_repeated_inputs,
+    fold_splat_inputs,
+    fold_unread_fill_init,
+)
 from fuseline.passes.cleanup.folds.reshapes import fold_contentless, fold_inverse, group_sizes, reshape_op
 from fuseline.passes.cleanup.folds.scalars import constant_value, fold_identity, fold_scalar_constants, scalar_folds
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -310,3 +317,22 @@ def test_one_number_everywhere_is_a_scalar_but_in_a_contraction():
     assert isinstance(made, linalg.ops.GenericOp)
     product = made.body.block.first_op
     assert product is not None and constant_value(product.operands[1]) == 2.0
+
+
+@pytest.mark.parametrize(("second", "map_", "expected"), [("%x", "(d0, d1)", True), ("%x", "(d1, d0)", False), ("%y", "(d0, d1)", False)])
+def test_a_tensor_read_twice_alike_is_read_once(second: str, map_: str, expected: bool) -> None:
+    """What reads it changes as well, so that the folds look at it again."""
+    body = f"""%r = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> {map_}>,
+        affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}}
+        ins(%x, {second} : tensor<4x4xf32>, tensor<4x4xf32>) outs(%y : tensor<4x4xf32>) {{
+      ^bb0(%p: f32, %q: f32, %out: f32):
+        %s = arith.subf %p, %q : f32
+        linalg.yield %s : f32
+      }} -> tensor<4x4xf32>"""
+    module, _ = parsed(body, "%x: tensor<4x4xf32>, %y: tensor<4x4xf32>", "tensor<4x4xf32>")
+    (op,) = [op for op in module.walk() if isinstance(op, linalg.ops.GenericOp)]
+    work = Worklist({})
+    assert fold_repeated_inputs(op, work) == expected
+    first = op.body.block.first_op
+    assert first is not None and (first.operands[0] is first.operands[1]) == expected
+    assert not fold_repeated_inputs(op, work)

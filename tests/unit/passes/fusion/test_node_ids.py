@@ -71,6 +71,10 @@ DIFFERENT: dict[str, tuple[Callable[[], Program], Callable[[], Program]]] = {
     "the size": (lambda: _chain(1), lambda: (p := Program((4, 9))).done(p.unary(p.x[0]))),
     "the map": (lambda: (p := Program((8, 8))).done(p.unary(p.x[0])), lambda: (p := Program((8, 8))).done(p.unary(p.x[0], permutation=(1, 0)))),
     "the axis": (lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 0)), lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 1))),
+    "a reshape on the way": (
+        lambda: (p := Program((4, 8), (8, 4))).done(p.unary(p.x[0]), p.unary(p.collapse(p.unary(p.x[1])))),
+        lambda: (p := Program((4, 8), (32,))).done(p.unary(p.x[0]), p.unary(p.unary(p.x[1]))),
+    ),
     "the order of the body's operands": (
         lambda: (p := Program((8, 8), (8,))).done(p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))),
         lambda: (p := Program((8, 8), (8,))).done(p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[1], b.args[0]))),
@@ -81,7 +85,14 @@ DIFFERENT: dict[str, tuple[Callable[[], Program], Callable[[], Program]]] = {
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_what_a_node_is_enters_its_id(what: str):
     one, two = DIFFERENT[what]
-    assert _nodes(one())[0].id != _nodes(two())[0].id
+    assert _nodes(one())[-1].id != _nodes(two())[-1].id
+
+
+def test_a_reshape_before_the_only_op_is_seen():
+    one, two = (Program(shape) for shape in ((4, 8), (32,)))
+    nodes = [_nodes(p.done(p.unary(value)))[0] for p, value in ((one, one.collapse(one.x[0])), (two, two.x[0]))]
+    assert nodes[0].reads[0].regrouped
+    assert nodes[0].id != nodes[1].id
 
 
 def test_the_name_of_a_size_does_not_enter():

@@ -8,11 +8,12 @@ import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
+from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import align, merged
 from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, launch_ns, loses_parallelism, unprofitable, weigh, weigh_reads
-from fuseline.passes.fusion.rule import Merge
+from fuseline.passes.fusion.rule import Merge, builtin_rules
 from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
 
 from .programs import TARGET, Program
@@ -90,8 +91,9 @@ def test_a_refusal_has_the_sum_and_names_the_largest_part():
     refusal = costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=1e9)
     assert refusal is not None
     assert (refusal.code, refusal.at) == ("unprofitable", both.root.name)
-    assert refusal.detail.startswith("the producer would be evaluated again: 1,000,")
     numbers = refusal.numbers
+    more = numbers["predicted_loss_ns"] + COSTS.launch_ns
+    assert refusal.detail == f"the producer would be evaluated again: {more / 1000:,.1f} us more for {COSTS.launch_ns / 1000:,.1f} us saved"
     assert numbers[EVALUATION_NS] == 1e9 and numbers["saved_ns"] == COSTS.launch_ns
     assert numbers["predicted_loss_ns"] == pytest.approx(numbers["streamed_ns"] + numbers["direct_ns"] + 1e9 - COSTS.launch_ns, abs=2)
 
@@ -175,3 +177,13 @@ def test_a_window_of_two_is_not_filtered():
     p = Program((33, 32), (2, 32, 64))
     _, (product, total) = _graph(p.done(p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)))
     assert direct_ns(_merged(product, total), TARGET) == 0
+
+
+def test_the_default_level_has_its_slack():
+    """A partition that names no level weighs what is streamed as one at the level `default`."""
+    p = Program((1024, 64), (64, 256))
+    p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    records = [partition(graph, builtin_rules(), TARGET, *level).decisions for level in ((), ("default",))]
+    assert records[0] == records[1]
+    assert len(records[0]) == 1

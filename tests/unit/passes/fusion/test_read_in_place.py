@@ -55,3 +55,10 @@ def test_a_pad_is_read_inside_any_root():
     p = Program((64, 16), (3, 16))
     decision = _edge(p.done(p.depthwise(p.pad(p.unary(p.x[0]), [1, 0], [1, 0]), p.x[1])), "pad", "depthwise")
     assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
+
+
+def test_what_would_be_evaluated_an_unknown_number_of_times_is_stored():
+    p = Program((512, 64), (64, "n"))
+    decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
+    assert (decision.verdict, decision.code) == ("missed", "recompute")
+    assert decision.detail == "each element would be computed an unknown number of times"

@@ -23,7 +23,7 @@ COPY = "linalg.yield %a0 : f32"
 
 
 def _plan(maps: list[str], kinds: str, ins: Sequence[str], out: str, body: str, *, filled: bool = False) -> UnitPlan | None:
-    function = generic(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>"], body)
+    function = generic(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>" if out else "tensor<f32>"], body)
     op = op_of(function)
     if filled:
         emit = Emitter.before(op)
@@ -53,6 +53,16 @@ def test_a_unit_dimension_that_no_loop_walks_goes():
 def test_a_result_keeps_a_loop_that_inputs_need_not_name():
     plan = _plan(["d0, d1", "d0, d1"], "pp", ["1x1"], "1x1", COPY)
     assert plan == UnitPlan((1,), ("parallel",), (_map(1, None), _map(1, 0)), ((1,), (1,)), (0,), False)
+
+
+def test_a_result_keeps_its_last_loop_only_where_no_other_is_left():
+    plan = _plan(["d0, d1", "d0, d1"], "pp", ["3x1"], "3x1", COPY)
+    assert plan is not None and (plan.loops, plan.axes) == ((0,), ((0,), (0,)))
+
+
+def test_a_sum_of_everything_writes_no_loop():
+    plan = _plan(["d0, d1", ""], "rr", ["3x1"], "", "%s = arith.addf %a1, %a0 : f32\n linalg.yield %s : f32")
+    assert plan is not None and (plan.loops, plan.iterators) == ((0,), ("reduction",))
 
 
 @pytest.mark.parametrize("filled", [False, True])

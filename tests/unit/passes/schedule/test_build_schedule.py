@@ -231,3 +231,33 @@ def test_another_number_of_sizes_than_the_entry_takes_is_refused(schedule_of: Sc
     call = f"%a = flow.dispatch @one::@one_entry(%x, %n, %n) : ({T}, index, index) -> {T}\n"
     with pytest.raises(FuselineError, match="takes 1 sizes, its dispatch passes 2"):
         schedule_of(_main(call, "%a"))
+
+
+def _retyped(main: str, result: str, type_: str) -> str:
+    """`@main` with a result of another type."""
+    return main.replace(f"-> ({T})", f"-> ({type_})").replace(f"{result} : {T}", f"{result} : {type_}")
+
+
+def test_what_a_host_call_returns_is_of_the_type_that_it_declares(schedule_of: ScheduleOf) -> None:
+    """A signless integer does not say whether it has a sign."""
+    wide = "tensor<64xi64>"
+    attributes = 'attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}'
+    declaration = f'func.func private @host.Foo.0({T}) -> ({wide} {{fuseline.dtype = "uint64"}}) {attributes}\n'
+    main = _main(f"%h = func.call @host.Foo.0(%x) : ({T}) -> {wide}\n", "%h")
+    host = next(step for step in schedule_of(declaration + _retyped(main, "%h", wide)).steps if isinstance(step, HostStep))
+    assert [operand.dtype for operand in host.results] == ["uint64"]
+    assert [operand.dtype for operand in host.operands] == ["float32"]
+
+
+def test_sizes_of_another_type_are_refused_with_their_node(schedule_of: ScheduleOf) -> None:
+    row = 'tensor.from_elements %c, %c : tensor<2xi32> loc("shape")'
+    main = _main(f"%c = arith.constant 5 : i32\n%r = {row}\n", "%r")
+    with pytest.raises(FuselineError, match="tensor.from_elements of int32 cannot be scheduled") as error:
+        schedule_of(_retyped(main, "%r", "tensor<2xi32>"))
+    assert (error.value.code, error.value.node) == ("E0305", "shape")
+
+
+def test_arguments_need_not_say_more_than_their_type(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_main(_one("r", "x"), "%r").replace(', fuseline.dims = ["batch"]', ""))
+    (operand,) = schedule.inputs
+    assert (operand.name, operand.dims, operand.dtype) == ("x", (64,), "float32")

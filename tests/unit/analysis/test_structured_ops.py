@@ -1,0 +1,105 @@
+"""What structured ops are: kinds, extents of their loops, and the factors of their products."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.linalg.ops import GenericOp
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, input_count, kind, multiply_add_operands
+from fuseline.ir import dim as d
+from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
+from tests.unit.analysis.generics import generic, op_of, view_of
+
+MATMUL = ["d0, d2", "d2, d1", "d0, d1"]
+PRODUCT = "%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32"
+T = "tensor<4x4xf32>"
+
+
+def _named(dims: tuple[str, str]) -> tuple[ShapeAnalysis, StructuredOp]:
+    """A product whose summed loop is spelled by both operands."""
+    text = f"""func.func @main(%x: tensor<4x?xf32> {{fuseline.dims = ["4", "{dims[0]}"]}}, %w: tensor<{dims[1]}x5xf32> {{fuseline.dims = ["k", "5"]}},
+        %e: tensor<4x5xf32>) -> tensor<4x5xf32> {{
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (l, j)>, affine_map<(i, j, l) -> (i, j)>],
+          iterator_types = ["parallel", "parallel", "reduction"]}}
+          ins(%x, %w : tensor<4x?xf32>, tensor<{dims[1]}x5xf32>) outs(%e : tensor<4x5xf32>) {{
+      ^bb0(%a0: f32, %a1: f32, %a2: f32):
+        {PRODUCT}
+      }} -> tensor<4x5xf32>
+      return %r : tensor<4x5xf32>
+    }}"""
+    module = parse_module(text, new_context())
+    (op,) = [op for op in module.walk() if isinstance(op, GenericOp)]
+    return ShapeAnalysis({}), StructuredOp(op)
+
+
+@pytest.mark.parametrize(("dims", "expected"), [(("n", "8"), 8), (("n", "?"), d.symbol("n"))], ids=["a number behind a name", "names alone"])
+def test_a_summed_loop_is_a_number_where_an_operand_says_so(dims: tuple[str, str], expected: d.Dim) -> None:
+    shapes, view = _named(dims)
+    assert view.loops(shapes) == (4, 5, expected)
+    assert view.loops(shapes) is view.loops(shapes)
+
+
+def test_a_loop_that_no_operand_spells_has_no_extent() -> None:
+    view = view_of(["d0 * 2", "d0"], "p", ["tensor<8xf32>"], ["tensor<4xf32>"], "linalg.yield %a0 : f32")
+    assert view.loops(ShapeAnalysis()) == (4,)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (PRODUCT, (0, 1)),
+        ("%m = arith.mulf %a1, %a0 : f32\n %s = arith.addf %m, %a2 : f32\n linalg.yield %s : f32", (1, 0)),
+        ("%m = arith.mulf %a0, %a0 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", (0, 0)),
+        ("%m = arith.mulf %a0, %a2 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
+        ("%m = arith.mulf %a2, %a2 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
+        ("%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %m, %m : f32\n linalg.yield %s : f32", None),
+        ("%m = arith.mulf %a0, %a1 : f32\n %s = arith.subf %a2, %m : f32\n linalg.yield %s : f32", None),
+        ("%m = arith.divf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
+        ("%n = math.exp %a0 : f32\n %m = arith.mulf %n, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
+        ("%s = arith.addf %a2, %a0 : f32\n linalg.yield %s : f32", None),
+        ("linalg.yield %a0 : f32", None),
+    ],
+)
+def test_the_factors_of_a_product_are_inputs(body: str, expected: tuple[int, int] | None) -> None:
+    op = op_of(generic(MATMUL, "ppr", [T, T], [T], body))
+    assert multiply_add_operands(op) == expected
+    assert (kind(op) is Kind.CONTRACTION) == (expected in ((0, 1), (1, 0)))
+
+
+def test_a_number_from_outside_is_no_factor() -> None:
+    """It is an argument, but of no body."""
+    text = f"""func.func @main(%a: {T}, %e: {T}, %n: f32) -> {T} {{
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (i, j)>],
+          iterator_types = ["parallel", "parallel", "reduction"]}} ins(%a : {T}) outs(%e : {T}) {{
+      ^bb0(%p: f32, %acc: f32):
+        %m = arith.mulf %p, %n : f32
+        %s = arith.addf %acc, %m : f32
+        linalg.yield %s : f32
+      }} -> {T}
+      return %r : {T}
+    }}"""
+    (op,) = [op for op in parse_module(text, new_context()).walk() if isinstance(op, GenericOp)]
+    assert multiply_add_operands(op) is None
+    assert kind(op) is Kind.REDUCTION
+    assert input_count(op) == 1
+
+
+@pytest.mark.parametrize(
+    ("maps", "body", "expected"),
+    [
+        (["d0, d1", "d0, d1"], "linalg.yield %a0 : f32", Kind.COPY),
+        (["d1, d0", "d0, d1"], "linalg.yield %a0 : f32", Kind.TRANSPOSE),
+        (["d0, d1", "d0, d1"], "linalg.yield %a1 : f32", Kind.ELEMENTWISE),
+        (["d0, d1", "d0, d1"], "%s = arith.negf %a0 : f32\n linalg.yield %s : f32", Kind.ELEMENTWISE),
+        (["d0, 0", "d0, d1"], "linalg.yield %a0 : f32", Kind.BROADCAST),
+        (
+            ["d0, d1", "d0, d1"],
+            "%i = linalg.index 0 : index\n %s = tensor.extract %x0[%i, %i] : tensor<4x4xf32>\n linalg.yield %s : f32",
+            Kind.GATHER,
+        ),
+    ],
+)
+def test_kinds_of_ops_that_sum_nothing(maps: list[str], body: str, expected: Kind) -> None:
+    assert kind(op_of(generic(maps, "pp", [T], [T], body))) is expected

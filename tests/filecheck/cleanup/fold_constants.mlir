@@ -102,3 +102,21 @@ func.func @computed() -> (tensor<2xf32>, tensor<3xf32>, tensor<3xf32>) {
   } -> tensor<3xf32>
   return %s, %r, %t : tensor<2xf32>, tensor<3xf32>, tensor<3xf32>
 }
+
+// -----
+
+// A number from outside of the body is known as well; it takes no memory of its own.
+// CHECK-LABEL: func.func @captured_number
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @captured_number() -> tensor<2xf32> {
+  %two = arith.constant 2.0 : f32
+  %a = arith.constant dense<[1.0, 3.0]> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<2xf32>) outs(%e : tensor<2xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = arith.mulf %p, %two : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}

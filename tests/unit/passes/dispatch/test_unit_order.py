@@ -9,7 +9,8 @@ from fuseline.errors import FuselineError
 from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group, joined
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.rule import builtin_rules
 from tests.unit.passes.fusion.programs import TARGET, Program
 

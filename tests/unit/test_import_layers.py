@@ -1,10 +1,14 @@
-"""The import layers of docs/map.md, enforced: every module's imports, read with ast, against the table below."""
+"""The import layers of docs/map.md, enforced: every module's imports, read with ast, against the table below; and no circle among modules.
+
+Every import counts, also one inside a function or for a type checker only.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -108,6 +112,62 @@ def _modules() -> Iterator[tuple[str, Path]]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if name:
             yield name, path
+
+
+def _module_of(name: str, modules: Mapping[str, str]) -> str | None:
+    """The module that an imported name is, or lies in; None for one outside."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def circle(sources: Mapping[str, str]) -> str | None:
+    """A circle of imports among modules, given as dotted name to source text; None where there is none."""
+    found = {name: [_module_of(imported, sources) for imported in _imports(ast.parse(text))] for name, text in sources.items()}
+    graph = TopologicalSorter({name: [module for module in modules if module is not None] for name, modules in found.items()})
+    try:
+        graph.prepare()
+    except CycleError as error:
+        return " is imported by ".join(error.args[1])
+    return None
+
+
+def test_no_module_imports_itself_through_others():
+    sources = {f"fuseline.{name}": path.read_text() for name, path in _modules()}
+    sources["fuseline"] = (SOURCE / "fuseline" / "__init__.py").read_text()
+    assert (found := circle(sources)) is None, found
+
+
+def test_no_import_is_relative():
+    """A relative import would be seen by none of these tests."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, path in _modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert not found, found
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"f.a": "from f.b import B", "f.b": "from f.a import A"},
+        {"f.a": "def work():\n    import f.b", "f.b": "from f import a"},
+        {"f.a": "from f.b import B", "f.b": "if TYPE_CHECKING:\n    from f.c import C", "f.c": "from f.a import A"},
+        {"f": "from f.a import A", "f.a": "from f import B"},
+        {"f.a": "from f.a import A"},
+    ],
+)
+def test_a_circle_is_named(sources: dict[str, str]):
+    found = circle({**sources, "f.beside": "from f.a import A\nimport numpy"})
+    assert found is not None
+    first, *others = found.split(" is imported by ")
+    assert sorted(others) == sorted(sources) and first == others[-1]
+
+
+def test_a_tree_of_imports_is_no_circle():
+    assert circle({"f": "from f.a import A", "f.a": "from f.b import c\nimport numpy", "f.b": "", "f.b.c": "from f.b import B"}) is None
 
 
 def test_every_module_keeps_to_its_layer():

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.host_values import Value
+from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.size_tests import SizeTest, size_test
 
 
@@ -36,20 +37,20 @@ class Assumptions:
         finally:
             self._doubtful -= 1
 
-    def way(self, node: OnnxNode) -> bool | None:
-        """The only way that the `If` can go; None where both may be, or where no requirement on sizes could say so.
+    def way(self, source: ir.Node, scope: Mapping[str, Value], program: Program, label: str) -> bool | None:
+        """The only way that the `If` `source` can go; None where both may be, or where no requirement on sizes could say so.
 
         The program requires then what the way asks of the sizes.
         """
-        test = None if self._doubtful else size_test(node.source.inputs[0], node.scope, node.label)
+        test = None if self._doubtful else size_test(source.inputs[0], scope, label)
         if test is None:
             return None
-        if node.source not in self.ways and not self._settle(node.source, test):
+        if source not in self.ways and not self._settle(source, test):
             return None
-        way = self.ways[node.source]
+        way = self.ways[source]
         requirement = test.holds if way else test.fails
         if requirement is not None:  # None while a way is tried that will not be taken
-            node.program.require(requirement)
+            program.require(requirement)
         return way
 
     def _settle(self, source: ir.Node, test: SizeTest) -> bool:

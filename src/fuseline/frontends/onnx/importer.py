@@ -8,7 +8,6 @@ node ──lowering──> ops        the function in ops/ for this operator and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
@@ -20,25 +19,26 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.assumptions import Assumptions
 from fuseline.frontends.onnx.check_types import check_inputs, check_output
 from fuseline.frontends.onnx.constant_nodes import settled
-from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
+from fuseline.frontends.onnx.dtypes import holds
 from fuseline.frontends.onnx.folding import fold
 from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
-from fuseline.frontends.onnx.host_ops import HELD, HostOps, border_attributes, held_inputs
-from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value, without_sizes
+from fuseline.frontends.onnx.host_ops import HostOps, border_attributes, held_inputs
+from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value
+from fuseline.frontends.onnx.main_arguments import MainArguments, with_dtype
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.node_importer import Frame
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
-from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
+from fuseline.frontends.onnx.sizes import ShapeOption
 from fuseline.frontends.onnx.subgraphs import captured_names
-from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
+from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, known
 from fuseline.frontends.onnx.unreadable import unreadable
-from fuseline.ir.build import Emitter, tensor_type
+from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext, new_context
-from fuseline.ir.dim import Dim, to_name
 from fuseline.ir.provenance import provenance
 
 Scope = dict[str, Value]
@@ -57,16 +57,6 @@ def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str,
     return Importer(loaded, ctx, Assumptions({}, readable)).run(shapes)
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Where nodes are read: their names, the operator sets in force, and attributes that a function was called with."""
-
-    scope: Scope
-    opsets: Mapping[str, int]
-    attributes: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
-    label: str = ""
-
-
 class Importer:
     """One import. `problems` collects everything unsupported, so that it is reported at once; `functions` are those of loops."""
 
@@ -80,8 +70,10 @@ class Importer:
     def run(self, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
         """Import the whole graph."""
         graph = self.loaded.model.graph
-        scope = self._inputs(graph, shapes)
-        frame = _Frame(scope, self.loaded.opsets)
+        self.arguments = MainArguments(self.loaded, self.program, self.ctx)
+        scope = self.arguments.read(graph, shapes)
+        self.problems += self.arguments.problems
+        frame = Frame(scope, self.loaded.opsets)
         self._add_initializers(graph, scope)
         for index, node in enumerate(graph):
             label = node.name or f"{node.op_type}_{index}"
@@ -91,47 +83,6 @@ class Importer:
         return self._module(graph, scope)
 
     # -- borders ---------------------------------------------------------------------------------------------------------------
-
-    def _inputs(self, graph: ir.Graph, shapes: Mapping[str, ShapeOption]) -> Scope:
-        inputs = graph_inputs(graph)
-        sizes = InputSizes(inputs, shapes)
-        self._arguments: list[dict[str, Attribute]] = []
-        scope: Scope = {}
-        for value in inputs:
-            try:
-                scope[str(value.name)] = self._input(value, sizes)
-            except FuselineError as error:
-                self.problems.append(error)
-        self.ctx.symbols.update(sizes.symbols)
-        self.program.assumed = frozenset(sizes.symbols.keys() - shapes.keys())
-        return scope
-
-    def _input(self, value: ir.Value, sizes: InputSizes) -> Value:
-        name = str(value.name)
-        dims = sizes.of(value) if isinstance(value.type, ir.TensorType) else None
-        if value.dtype is None or not holds(value.dtype) or dims is None:
-            return self._held_input(value, dims)
-        dtype = from_onnx(value.dtype)
-        argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
-        self.program.bind_symbols(argument, dims)
-        attributes: dict[str, Attribute] = {"fuseline.name": StringAttr(name)}
-        if any(not isinstance(dim, int) for dim in dims):
-            attributes["fuseline.dims"] = ArrayAttr([StringAttr(to_name(dim)) for dim in dims])
-        self._arguments.append(_with_dtype(attributes, dtype))
-        return Tensor(dtype, dims, value=argument, name=name)
-
-    def _held_input(self, value: ir.Value, dims: tuple[Dim, ...] | None) -> HostValue:
-        """An input that only host operators handle."""
-        name = str(value.name)
-        type_ = self.loaded.types.get(name) or (ir.serde.serialize_type(value.type) if value.type is not None else None)
-        if type_ is None:
-            raise FuselineError("E0105", "the input has no type", node=name, hint="export the model again")
-        if isinstance(value.type, ir.TensorType) and holds(value.dtype):
-            self.ctx.records.notes.append(f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape")
-        argument = self.program.block.insert_arg(HELD, len(self.program.block.args))
-        held = HostValue(without_sizes(type_), dims, value=argument, name=name)
-        self._arguments.append(border_attributes(held, name))
-        return held
 
     def _add_initializers(self, graph: ir.Graph, scope: Scope) -> None:
         for name, value in graph.initializers.items():
@@ -155,7 +106,7 @@ class Importer:
         block = self.program.block
         results = ArrayAttr([DictionaryAttr(_result_attributes(name, value)) for name, value in outputs])
         types = ([argument.type for argument in block.args], [value.type for value in values])
-        arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self._arguments])
+        arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self.arguments.attributes])
         main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
         self._record_eliminated(main)
         return ModuleOp([main, *self.host.declarations, *self.functions])
@@ -169,7 +120,7 @@ class Importer:
 
     # -- nodes -----------------------------------------------------------------------------------------------------------------
 
-    def _node(self, node: ir.Node, frame: _Frame, label: str) -> None:
+    def _node(self, node: ir.Node, frame: Frame, label: str) -> None:
         inputs = [None if value is None else frame.scope.get(str(value.name)) for value in node.inputs]
         missing = [str(v.name) for v, t in zip(node.inputs, inputs, strict=True) if v is not None and v.name and t is None]
         if missing:
@@ -196,7 +147,7 @@ class Importer:
                 frame.scope[str(value.name)] = tensor
 
     def _outputs(
-        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame
+        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame
     ) -> Sequence[Value | None]:
         tensors = [value for value in inputs if not isinstance(value, HostValue)]
         if len(tensors) < len(inputs):
@@ -207,7 +158,7 @@ class Importer:
         view = OnnxNode(self, self.program, node, label, tensors, attributes, version, (label,), scope, opsets, outer)
         return self._lower(view, domain, version, frame)
 
-    def _lower(self, node: OnnxNode, domain: str, version: int, frame: _Frame) -> Sequence[Value | None]:
+    def _lower(self, node: OnnxNode, domain: str, version: int, frame: Frame) -> Sequence[Value | None]:
         local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
         if local is not None:
             return self._call_local(local, node.inputs, node.attributes, node.label)
@@ -225,7 +176,7 @@ class Importer:
                 refusal = error
         return self._fallback(node, domain, version, frame, refusal)
 
-    def _fallback(self, node: OnnxNode, domain: str, version: int, frame: _Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
+    def _fallback(self, node: OnnxNode, domain: str, version: int, frame: Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
         alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
         if not is_foreign(domain):  # of those that are, onnxruntime is asked last
             check_known(alone)
@@ -248,7 +199,7 @@ class Importer:
         return self.host.run(alone, refusal)
 
     def _on_host(
-        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame
+        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame
     ) -> Sequence[Value | None]:
         """The outputs of a node with inputs that only the host can handle."""
         local = self.loaded.model.functions.get((node.domain, node.op_type, node.overload))
@@ -258,7 +209,7 @@ class Importer:
         check_known(alone)
         return self.host.run(alone, held_inputs(alone))
 
-    def _host_node(self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: _Frame) -> HostNode:
+    def _host_node(self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame) -> HostNode:
         captured = {name: frame.scope[name] for name in captured_names(attributes) if name in frame.scope}
         domain, functions = _domain(node), list(self.loaded.model.functions.values())
         return HostNode(node, label, inputs, attributes, domain, frame.opsets, captured, frame.attributes, functions)
@@ -280,7 +231,7 @@ class Importer:
             raise FuselineError("E0105", f"{len(inputs)} inputs for function {function.name}, which has {len(function.inputs)}", node=label)
         scope: Scope = {str(v.name): t for v, t in zip(function.inputs, inputs, strict=False) if t is not None}
         attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
-        frame = _Frame(scope, opsets, {**attributes, **given}, label)
+        frame = Frame(scope, opsets, {**attributes, **given}, label)
         for inner in function:
             self._node(inner, frame, label)
         missing = [str(v.name) for v in function.outputs if str(v.name) not in scope]
@@ -288,19 +239,14 @@ class Importer:
             raise NoNativeLowering("function-body", f"{missing[0]} is not computed")
         return [scope[str(value.name)] for value in function.outputs]
 
-    def inline(self, graph: ir.Graph, node: OnnxNode) -> list[Value]:
-        """The outputs of a subgraph of `node`, translated in place.
-
-        Raises:
-            InvalidSubgraph: a node inside is wrong, whatever the inputs are.
-            NoNativeLowering: something inside is unsupported; the node as a whole may still run on the host.
-        """
-        scope: Scope = dict(node.scope)
+    def inline(self, graph: ir.Graph, around: Frame) -> list[Value]:
+        """The outputs of a subgraph of a node that sees `around`; see `OnnxNode.inline`."""
+        scope: Scope = dict(around.scope)
         self._add_initializers(graph, scope)
-        frame = _Frame(scope, node.opsets or self.loaded.opsets, node.outer, node.label)
+        frame = Frame(scope, around.opsets or self.loaded.opsets, around.attributes, around.label)
         known_problems = len(self.problems)
         for inner in graph:
-            self._node(inner, frame, node.label)
+            self._node(inner, frame, frame.label)
         if len(self.problems) > known_problems:
             first = self.problems[known_problems]
             del self.problems[known_problems:]
@@ -331,11 +277,7 @@ def _domain(node: ir.Node) -> str:
 def _result_attributes(name: str, value: Value) -> dict[str, Attribute]:
     if isinstance(value, HostValue):
         return border_attributes(value, name)
-    return _with_dtype({"fuseline.name": StringAttr(name)}, value.dtype)
-
-
-def _with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:
-    return {**attributes, "fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else attributes
+    return with_dtype({"fuseline.name": StringAttr(name)}, value.dtype)
 
 
 def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.attribute_values import text_of
+from fuseline.frontends.onnx.host_values import Value
+from fuseline.frontends.onnx.node_importer import Frame, NodeImporter
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
-
-if TYPE_CHECKING:
-    from fuseline.frontends.onnx.host_values import Value
-    from fuseline.frontends.onnx.importer import Importer
 
 
 @dataclass(eq=False)
@@ -27,7 +25,7 @@ class OnnxNode:
     """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope` holds
     the values that subgraphs may read by name, `opsets` and `outer` what operator sets and function attributes hold inside them."""
 
-    importer: Importer
+    importer: NodeImporter
     program: Program
     source: ir.Node
     label: str
@@ -35,7 +33,7 @@ class OnnxNode:
     attributes: Mapping[str, ir.Attr]
     opset: int
     provenance: tuple[str, ...] = field(default=())
-    scope: Mapping[str, Value] = field(default_factory=dict[str, "Value"])
+    scope: Mapping[str, Value] = field(default_factory=dict[str, Value])
     opsets: Mapping[str, int] = field(default_factory=dict[str, int])
     outer: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
 
@@ -57,6 +55,19 @@ class OnnxNode:
     def emit(self) -> Emitter:
         """Emits at the end of the program with this node's provenance."""
         return Emitter.at_end(self.program.block, self.provenance)
+
+    def inline(self, graph: ir.Graph) -> list[Value]:
+        """The outputs of a subgraph of the node, translated in place.
+
+        Raises:
+            InvalidSubgraph: a node inside is wrong, whatever the inputs are.
+            NoNativeLowering: something inside is unsupported; the node as a whole may still run on the host.
+        """
+        return self.importer.inline(graph, Frame(dict(self.scope), self.opsets, self.outer, self.label))
+
+    def only_way(self) -> bool | None:
+        """The only way that the node, an `If` over sizes, can go (`assumptions.py`); None where both may be."""
+        return self.importer.assumptions.way(self.source, self.scope, self.program, self.label)
 
     # -- inputs ----------------------------------------------------------------------------------------------------------------
 

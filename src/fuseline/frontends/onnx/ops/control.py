@@ -38,7 +38,7 @@ def branch(node: OnnxNode) -> Sequence[Value]:
         return _merged(node, condition, branches)
     except NoNativeLowering:
         node.program.rollback(mark)
-        way = node.importer.assumptions.way(node)
+        way = node.only_way()
         if way is None:
             raise
     return _taken(node, branches[0 if way else 1])
@@ -47,7 +47,7 @@ def branch(node: OnnxNode) -> Sequence[Value]:
 def _taken(node: OnnxNode, graph: ir.Graph) -> list[Value]:
     """The outputs of a branch that will run: what is wrong in it is wrong with the model."""
     try:
-        return node.importer.inline(graph, node)
+        return node.inline(graph)
     except InvalidSubgraph as error:
         raise error.error from error
 
@@ -81,7 +81,7 @@ def _both(node: OnnxNode, branches: Sequence[ir.Graph]) -> list[list[Tensor]]:
 def _inlined(node: OnnxNode, graph: ir.Graph) -> list[Tensor]:
     """The outputs, which must all be tensors, of a subgraph that may or may not run."""
     with node.importer.assumptions.in_doubt():
-        values = node.importer.inline(graph, node)
+        values = node.inline(graph)
     tensors = [value for value in values if isinstance(value, Tensor)]
     if len(tensors) < len(values):
         raise NoNativeLowering("host-value", describe(values))

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.border import border
 from fuseline.compile_options import CompileOptions as CompileOptions
+from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.rounds import rounds
@@ -135,6 +136,7 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
                 _make_pass(name, options).apply(ctx, module)
                 if options.verify_each:
                     module.verify()
+                    verify_loops(module, ctx)
         _add_seconds(ctx, phase, start)
         if phase == until:
             return

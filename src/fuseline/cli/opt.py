@@ -81,6 +81,7 @@ def run_passes(
 
     Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
     """
+    from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
     from fuseline.passes.fusion.user_rules import with_user_rules
@@ -96,6 +97,7 @@ def run_passes(
             step.apply(ctx, module)
             if verify_each:
                 verify_module(module)
+                verify_loops(module, ctx)
         verify_module(module)
         printed.append("".join(f"// {note}\n" for note in ctx.records.notes) + print_module(module, ctx, locations=locations, generic=generic))
     return "\n// -----\n\n".join(printed)

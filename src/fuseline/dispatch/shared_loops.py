@@ -1,0 +1,171 @@
+"""Which loops of a body's members are one loop, read off the body alone: what `fuseline.loops` says is checked against it.
+
+Two loops are one where a member reads, plainly, what another writes along them; reshapes and views are looked through. A class of such loops can be
+in a grid if every placed member has it, once, in parallel, and nobody reads along it out of step: what a workgroup reads, it has made itself.
+What could be shared and is not is fusion's decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, sources
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, loops_of
+from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, Role, member_loops, members_of
+from fuseline.errors import FuselineError
+from fuseline.ir.dim import Dim
+
+Loop: TypeAlias = tuple[Operation, int]
+Coordinates: TypeAlias = Sequence[Coordinate] | None
+"""Those of a value that is read; None where all of it may be read."""
+
+
+class SharedLoops:
+    """The classes of the loops of `placed` members. `views` are looked through; all of a value may be read through anything else."""
+
+    def __init__(self, placed: Sequence[Operation], views: Iterable[Operation], shapes: ShapeAnalysis) -> None:
+        self.placed, self.shapes = placed, shapes
+        self.extents: dict[Operation, tuple[Dim, ...]] = {op: member_loops(op, shapes) for op in placed}
+        self._views = set(views)
+        self._parent: dict[Loop, Loop] = {}
+        self._reached: dict[Operation, tuple[OpResult, ...]] = {}
+        steps = [step for op in placed for step in self._steps(op)]
+        for written, read in steps:
+            if read is not None:
+                self._parent[self.of(written)] = self.of(read)
+        self.broken = {self.of(written) for written, read in steps if read is None} | set(self._twice())
+
+    def of(self, loop: Loop) -> Loop:
+        """The representative of a loop's class."""
+        while (above := self._parent.get(loop, loop)) != loop:
+            loop = above
+        return loop
+
+    def along(self, op: Operation, class_: Loop) -> list[int]:
+        """The loops of a placed member that are in a class."""
+        return [loop for loop in range(len(self.extents[op])) if self.of((op, loop)) == class_]
+
+    def is_shared(self, class_: Loop) -> bool:
+        """Whether every placed member has the class once, in parallel, and is read along it in step."""
+        return class_ not in self.broken and all(
+            len(loops := self.along(op, class_)) == 1 and iterators(op, self.extents[op])[loops[0]] == "parallel" for op in self.placed
+        )
+
+    def _twice(self) -> Iterator[Loop]:
+        for op in self.placed:
+            found = [self.of((op, loop)) for loop in range(len(self.extents[op]))]
+            yield from (class_ for class_ in found if found.count(class_) > 1)
+
+    def _steps(self, reader: Operation) -> Iterator[tuple[Loop, Loop | None]]:
+        """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that is done in another way."""
+        for value, coordinates in _reads(reader, self.extents[reader], self.shapes):
+            for made, at in self._made(value, coordinates):
+                op = made.op
+                for axis, loop in enumerate(_written(made)):
+                    if loop is not None and self.extents[op][loop] != 1:
+                        step = at[axis] if at is not None else None
+                        same = isinstance(step, AffineDimExpr) and self.extents[reader][step.position] == self.extents[op][loop]
+                        yield (op, loop), (reader, step.position) if same and isinstance(step, AffineDimExpr) else None
+
+    def _made(self, value: SSAValue, coordinates: Coordinates) -> Iterator[tuple[OpResult, Coordinates]]:
+        """The values of placed members that are read where `value` is."""
+        if not isinstance(value, OpResult):
+            return
+        if value.op in self.extents:
+            yield value, coordinates
+            return
+        looked = type(value.op) in RESHAPES or value.op in self._views
+        found = sources(value.op, coordinates, self.shapes, AffineCoordinates()) if looked and coordinates is not None else None
+        if found is not None:
+            yield from (one for source in found for one in self._made(source.value, source.at))
+        else:
+            yield from ((made, None) for made in self._behind(value.op))
+
+    def _behind(self, op: Operation) -> tuple[OpResult, ...]:
+        """The values of placed members that `op`, which is none, depends on."""
+        known = self._reached.get(op)
+        if known is None:
+            read = [value for value in _tensors(op) if isinstance(value, OpResult)]
+            found = [made for value in read for made in ((value,) if value.op in self.extents else self._behind(value.op))]
+            known = self._reached[op] = tuple(dict.fromkeys(found))
+        return known
+
+
+def iterators(op: Operation, extents: Sequence[Dim]) -> Sequence[str]:
+    """`parallel` or `reduction` per loop of a member."""
+    return StructuredOp(op).iterators if is_generic(op) else ("parallel",) * len(extents)
+
+
+def _tensors(op: Operation) -> list[SSAValue]:
+    return [value for value in (*op.operands, *(captured_tensors(op) if op.regions else ())) if isinstance(value.type, TensorType)]
+
+
+def _written(value: OpResult) -> Sequence[int | None]:
+    """The loop that writes each dimension of a member's result."""
+    if is_generic(value.op):
+        return loops_of(StructuredOp(value.op).output_maps[value.index].results)
+    assert isinstance(value.type, TensorType)
+    return range(len(value.type.get_shape()))
+
+
+def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iterator[tuple[SSAValue, Coordinates]]:
+    """What a placed member reads, in coordinates of its loops; an init that the body ignores is not read."""
+    if is_generic(op):
+        structured = StructuredOp(op)
+        for value, map_, argument in zip(structured.operands, structured.maps, structured.body.args, strict=True):
+            if argument.first_use is not None:
+                yield value, map_.results
+        yield from ((value, None) for value in captured_tensors(op))
+        return
+    found = sources(op, [AffineDimExpr(loop) for loop in range(len(extents))], shapes, AffineCoordinates()) if extents else None
+    yield from ((one.value, one.at) for one in found) if found is not None else ((value, None) for value in _tensors(op))
+
+
+# what is claimed ------------------------------------------------------------------------------------------------------------------------
+
+
+def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) -> None:
+    """Raises FuselineError (E0901) where the members of `body` do not share what the loops of the dispatch `node` say they share."""
+    members = members_of(body)
+    for arm, grid in enumerate(loops.grids):
+        numbers = [i for i, member in enumerate(loops.members) if member.arm == arm]
+        placed = [i for i in numbers if loops.members[i].role is Role.PLACED]
+        views = [members[i] for i in numbers if loops.members[i].role is Role.VIEW]
+        shared = SharedLoops([members[i] for i in placed], views, shapes)
+        for position, extent in enumerate(grid):
+            if extent != 1:
+                claimed = [(members[i], loops.members[i].grid_loops.index(position)) for i in placed if position in loops.members[i].grid_loops]
+                _require_grid_loop(shared, claimed, extent, f"grid loop {position} of arm {arm}", node)
+        for one in loops.online:
+            if one.product in placed:
+                _require_online(shared, members, one, node)
+
+
+def _require_grid_loop(shared: SharedLoops, claimed: Sequence[Loop], extent: Dim | None, what: str, node: str) -> None:
+    if len(claimed) != len(shared.placed):
+        raise _disagreement(f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members", node)
+    classes = {shared.of(loop) for loop in claimed}
+    if len(classes) > 1 or not all(map(shared.is_shared, classes)):
+        raise _disagreement(f"{what} is no loop that all members share", node)
+    for op, loop in claimed if extent is not None else ():
+        if shared.extents[op][loop] != extent:
+            raise _disagreement(f"{what} runs to {extent}, a loop of {op.name} to {shared.extents[op][loop]}", node)
+
+
+def _require_online(shared: SharedLoops, members: Sequence[Operation], one: OnlineReduction, node: str) -> None:
+    claimed = {(members[member], loop) for member, loop in one.loops}
+    classes = {shared.of(loop) for loop in claimed}
+    found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.along(op, class_)}
+    reduced = [op for op, loop in found if iterators(op, shared.extents[op])[loop] == "reduction"]
+    if classes & shared.broken or found != claimed or members[one.product] not in reduced:
+        raise _disagreement("the loop of an online reduction is not what the members have along it", node)
+
+
+def _disagreement(message: str, node: str) -> FuselineError:
+    return FuselineError("E0901", f"fusion and the body of the dispatch disagree: {message}", node=node)

@@ -1,0 +1,45 @@
+"""Derive the loops of all dispatches of a program afresh, and compare: what `verify-each` asks beside the rules of the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, from_attribute, require_match
+from fuseline.dispatch.shared_loops import require_shared
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.flow import DispatchRegionOp, ExecutableOp
+
+
+def verify_loops(module: ModuleOp, ctx: CompilerContext) -> None:
+    """Raises FuselineError that names a dispatch whose `fuseline.loops` cannot be those of its body (E0302), or are not shared by it (E0901)."""
+    for node, attribute, body, shapes in _claims(module, ctx):
+        loops = from_attribute(attribute, shapes.symbols, node)
+        require_match(loops, body, shapes, node)
+        require_shared(loops, body, shapes, node)
+
+
+def _claims(module: ModuleOp, ctx: CompilerContext) -> Iterator[tuple[str, Attribute, Block, ShapeAnalysis]]:
+    """Per dispatch that says its loops: its name, what it says, its body, and the sizes in it."""
+    shapes: ShapeAnalysis | None = None
+    for op in module.walk():
+        attribute = op.attributes.get(LOOPS_ATTRIBUTE)
+        if attribute is None:
+            continue
+        if isinstance(op, DispatchRegionOp):
+            shapes = shapes or ShapeAnalysis(ctx.symbols)
+            yield _name(op), attribute, op.body.block, shapes
+        elif isinstance(op, ExecutableOp):
+            entry = next(inner for inner in op.walk() if isinstance(inner, FuncOp))
+            yield op.sym_name.data, attribute, entry.body.block, DispatchView(entry).shapes
+
+
+def _name(region: Operation) -> str:
+    members = region.attributes.get(MEMBERS_ATTRIBUTE)
+    names = [name.data for name in members if isinstance(name, StringAttr)] if isinstance(members, ArrayAttr) else []
+    return names[-1] if names else region.name

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PHASES: dict[str, tuple[str, ...]] = {
     "cleanup": (
         "generalize-named-ops",
+        "require-inserts-inside",
         "generalize-tensor-ops",
         "scalars-to-tensors",
         "require-addressable-sizes",

@@ -14,14 +14,16 @@ from fuseline.ir.dim_order import never_less
 from fuseline.ir.provenance import provenance
 
 
-def require_inside(ctx: CompilerContext, reader: Operation, ends: tuple[Dim | None, Dim | None], size: Dim, loops: Sequence[Dim]) -> None:
+def require_inside(
+    ctx: CompilerContext, reader: Operation, ends: tuple[Dim | None, Dim | None], size: Dim, loops: Sequence[Dim], *, does: str = "reads"
+) -> None:
     """Note what must hold for the places from `ends[0]` to `ends[1]` (None: nothing is asked of that end) to lie in `0..size - 1` wherever `loops`
     run at all. Raises FuselineError (E0107) for what never holds."""
     least, most = ends
     if least is not None:
-        _require(ctx, reader, loops, (least, 0), lambda: f"element {d.to_text(least)}")
+        _require(ctx, reader, loops, (least, 0), lambda: f"it {does} element {d.to_text(least)}")
     if most is not None:
-        _require(ctx, reader, loops, (size, d.add(most, 1)), lambda: f"element {d.to_text(most)} of {d.to_text(size)}")
+        _require(ctx, reader, loops, (size, d.add(most, 1)), lambda: f"it {does} element {d.to_text(most)} of {d.to_text(size)}")
 
 
 def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: Callable[[], str]) -> None:
@@ -35,7 +37,7 @@ def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], size
     node = ", ".join(sorted(provenance(reader))) or reader.name
     high = d.upper_bound(d.sub(left, right))
     if high is not None and high < 0:
-        raise FuselineError("E0107", f"it reads {what()}", node=node)
+        raise FuselineError("E0107", what(), node=node)
     _note(ctx, left, right, node)
 
 
@@ -48,5 +50,13 @@ def require_to_fit(ctx: CompilerContext, reader: Operation, size: Dim, bits: int
 
 
 def _note(ctx: CompilerContext, left: Dim, right: Dim, node: str) -> None:
-    if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
-        ctx.require(SizeRequirement(left, right, node, at_least=True))
+    require_of_symbols(ctx, SizeRequirement(left, right, node, at_least=True))
+
+
+def require_of_symbols(ctx: CompilerContext, requirement: SizeRequirement) -> None:
+    """Note a requirement, which a run can check only where all its sizes have names; raises FuselineError (E0107) naming the node for others."""
+    unknown = sorted({one.name for one in d.symbols(requirement.left) | d.symbols(requirement.right)} - ctx.symbols.keys())
+    if unknown:
+        sizes = f"{d.to_text(requirement.left)} and {d.to_text(requirement.right)}"
+        raise FuselineError("E0107", f"sizes {sizes} must fit, and no run knows {', '.join(unknown)}", node=requirement.node)
+    ctx.require(requirement)

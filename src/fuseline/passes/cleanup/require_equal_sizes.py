@@ -28,6 +28,7 @@ from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import provenance
+from fuseline.passes.cleanup.inside_requirements import require_of_symbols
 
 Pair = tuple[Dim, Dim]
 
@@ -129,8 +130,8 @@ def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None
     low, high = d.lower_bound(difference), d.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
         raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
-    if all(symbol.name in ctx.symbols for symbol in d.symbols(left) | d.symbols(right)):
-        ctx.require(SizeRequirement(left, right, node))
+    if True:
+        require_of_symbols(ctx, SizeRequirement(left, right, node))
 
 
 def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Dim) -> None:
@@ -141,8 +142,8 @@ def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Di
     node = ", ".join(sorted(provenance(op))) or op.name
     if high is not None and high < 0:
         raise FuselineError("E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node)
-    if all(symbol.name in ctx.symbols for symbol in d.symbols(large) | d.symbols(small)):
-        ctx.require(SizeRequirement(large, small, node, at_least=True))
+    if True:
+        require_of_symbols(ctx, SizeRequirement(large, small, node, at_least=True))
 
 
 EXPORT = RequireEqualSizesPass

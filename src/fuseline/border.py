@@ -60,7 +60,7 @@ def coded(problem: Exception, phase: str, *, node: str | None = None) -> Fuselin
     """The coded error for an exception; `node` is named where no op at work says better."""
     if isinstance(problem, FuselineError):
         return _complete(problem, phase)
-    if isinstance(problem, MemoryError):
+    if isinstance(problem, MemoryError) or _is_beyond_memory(problem):
         return OutOfMemoryError("E0405", f"no memory left: {problem}".rstrip(": "), node=node, hint="use smaller sizes", phase=phase)
     if isinstance(problem, ModuleNotFoundError) and problem.name is not None:
         found = _missing_package(problem.name, phase)
@@ -75,6 +75,11 @@ def _complete(error: FuselineError, phase: str) -> FuselineError:
     if error.code == "E0901":
         error.phase, error.hint = error.phase or phase, error.hint or _HINT
     return error
+
+
+def _is_beyond_memory(problem: Exception) -> bool:
+    """Whether NumPy was asked for more than addresses reach, which is a ValueError there (numpy/_core/src/multiarray/ctors.c)."""
+    return isinstance(problem, ValueError) and str(problem).startswith(("array is too big", "Maximum allowed"))
 
 
 def _missing_package(name: str, phase: str) -> FuselineError | None:

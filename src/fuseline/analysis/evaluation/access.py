@@ -112,7 +112,10 @@ def loop_view(array: Array, map_: AffineMap, sizes: Sequence[int]) -> Array:
 
 def _strided(array: Array, forms: Sequence[Linear], sizes: Sequence[int]) -> Array:
     extents = [size if any(form.coefficients[d] for form in forms) else 1 for d, size in enumerate(sizes)]
-    strides = [sum(form.coefficients[d] * stride for form, stride in zip(forms, array.strides, strict=True)) for d in range(len(sizes))]
+    strides = [
+        sum(form.coefficients[d] * stride for form, stride in zip(forms, array.strides, strict=True)) if extent > 1 else 0
+        for d, extent in enumerate(extents)  # a loop of one step goes nowhere, however long the step is
+    ]
     if 0 in extents:
         return np.empty(extents, array.dtype)
     for axis, form in enumerate(forms):

@@ -7,6 +7,7 @@ Operators that sizes seldom meet are lowered like any other; `constant_nodes` ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from fuseline.frontends.onnx import dtypes
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.range_counts import count_of_range
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, Expr
@@ -92,7 +94,7 @@ def _size(node: OnnxNode) -> Tensor | None:
 
 def _constant_of_shape(node: OnnxNode) -> Tensor | None:
     t = node[0]
-    if not t.is_constant or t.array is None or int(np.prod(t.array, dtype=np.int64)) > FOLD_LIMIT:
+    if not t.is_constant or t.array is None or not 0 <= prod(map(int, t.array.reshape(-1))) <= FOLD_LIMIT or (t.array < 0).any():
         return None
     value = np.asarray(fill_value(node))
     return known(np.full(t.array.reshape(-1).tolist(), value, value.dtype)) if dtypes.holds_dtype(value.dtype) else None
@@ -302,11 +304,11 @@ def _range(node: OnnxNode, start: Array, limit: Array, delta: Array) -> Array:
     del node
     if object in (start.dtype, limit.dtype, delta.dtype):
         raise _Unfoldable
-    first, last, step = start.reshape(-1)[0], limit.reshape(-1)[0], delta.reshape(-1)[0]
-    count = max(0, int(np.ceil((float(last) - float(first)) / float(step))))
-    if count > FOLD_LIMIT:
+    first, last, step = (t.reshape(-1)[0].item() for t in (start, limit, delta))
+    count = count_of_range(first, last, step)
+    if count is None or count > FOLD_LIMIT:
         raise _Unfoldable
-    return (first + np.arange(count) * step).astype(start.dtype)
+    return (start.reshape(-1)[0] + np.arange(count) * delta.reshape(-1)[0]).astype(start.dtype)
 
 
 def _expand(node: OnnxNode, x: Array, shape: Array) -> Array:

@@ -144,8 +144,17 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
 
     A tensor of numbers of known rank is a `Tensor`, all else a `HostValue`; neither has a `value` yet.
     """
-    types = output_types(model.proto, node.label) if is_foreign(node.domain) else _inferred(model)
+    types = _inferred_by_onnxruntime(node, model) if is_foreign(node.domain) else _inferred(model)
     return [_output(node, place, type_, model.sizes, program) for place, type_ in zip(node.asked, types, strict=True)]
+
+
+def _inferred_by_onnxruntime(node: HostNode, model: HostModel) -> list[TypeProto]:
+    """The types of a model's outputs; of sizes that it computes from unknown ones onnxruntime says 0, which is no number to rely on."""
+    types = output_types(model.proto, node.label)
+    for dim in (dim for type_ in types for dim in type_.tensor_type.shape.dim):
+        if model.sizes and dim.dim_value == 0:
+            dim.ClearField("dim_value")
+    return types
 
 
 def _inferred(model: HostModel) -> list[TypeProto]:
@@ -186,6 +195,8 @@ def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, D
         found = None
     if (node.domain, node.op_type) == ("", "NonZero") and found is not None and found[0] == 0:
         found = [1, None]  # of a tensor without dimensions, which counts as a line of one
+    if (node.domain, node.op_type) == ("", "STFT") and found is not None and len(found) == 4:
+        found = [*found[:2], None, found[3]]  # it forgets `onesided` where a window and the length of frames are given
     declared = _declared_sizes(node, index)
     if found is None or (None in found and declared is not None and None not in declared and len(declared) == len(found)):
         found = declared

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import numpy_helper
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.contrib import Spelling
 from fuseline.frontends.onnx.dtypes import to_onnx
 from fuseline.frontends.onnx.node import OnnxNode
@@ -62,6 +63,10 @@ class ContribBody(Spelling):
     def refuse(self, reason: str, detail: str) -> Any:
         """Raise NoNativeLowering."""
         raise NoNativeLowering(reason, detail)
+
+    def wrong_size(self, detail: str) -> FuselineError:
+        """The error (E0107) for sizes that do not belong together."""
+        return FuselineError("E0107", detail, node=self.label)
 
     def refuse_inputs(self, *indices: int) -> None:
         """Refuse a call with any of these."""

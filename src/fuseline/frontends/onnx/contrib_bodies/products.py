@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,10 @@ def matmul_of_few_bits(b: ContribBody) -> list[str | None]:
     if bits not in (2, 4, 8) or block < 1 or b.integer("weight_prepacked") or b.input(4):
         b.refuse("unsupported-attribute", f"weights of {bits} bits in blocks of {block}, packed or in another order")
     blocks = -(-inner // block)
-    codes = unpacked(b.tensor(1).numbers().reshape(columns, -1), bits)[:, : blocks * block].reshape(columns, blocks, block)
-    scales = b.tensor(2).numbers().reshape(columns, blocks, 1)
+    if inner < 1 or columns < 1:
+        raise b.wrong_size(f"a weight of {inner} rows and {columns} columns")
+    codes = unpacked(_shaped(b, 1, (columns, blocks * (-(-block * bits // 8)))), bits)[:, : blocks * block].reshape(columns, blocks, block)
+    scales = _shaped(b, 2, (columns, blocks, 1))
     real = (codes.astype(np.float32) - _zero_points(b, bits, columns, blocks)) * scales.astype(np.float32)
     weight = np.ascontiguousarray(real.reshape(columns, -1)[:, :inner].T).astype(b.tensor(0).dtype)
     product = b.op("MatMul", b.input(0), b.array(weight, weight.dtype))
@@ -71,9 +74,18 @@ def _zero_points(b: ContribBody, bits: int, columns: int, blocks: int) -> NDArra
     """[columns, blocks, 1]: as given, a number each or packed like the weights; half of the range by default."""
     if not b.input(3):
         return np.full((columns, blocks, 1), 2 ** (bits - 1), np.float32)
-    given = b.tensor(3).numbers()
-    codes = unpacked(given.reshape(columns, -1), bits)[:, :blocks] if given.dtype == np.uint8 else given
+    if b.tensor(3).dtype != np.uint8:
+        return _shaped(b, 3, (columns, blocks, 1)).astype(np.float32)
+    codes = unpacked(_shaped(b, 3, (columns, -(-blocks * bits // 8))), bits)[:, :blocks]
     return codes.reshape(columns, blocks, 1).astype(np.float32)
+
+
+def _shaped(b: ContribBody, index: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The content of a constant as `shape`; raises FuselineError (E0107) where it has more or fewer elements."""
+    found = b.tensor(index).numbers()
+    if found.size != math.prod(shape):
+        raise b.wrong_size(f"input {index} has {found.size} elements, {math.prod(shape)} are needed")
+    return found.reshape(shape)
 
 
 def unpacked(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:

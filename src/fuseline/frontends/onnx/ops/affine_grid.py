@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ def affine_grid(node: OnnxNode) -> Tensor:
     rank = len(sizes)
     if theta.rank != 3 or theta.dims[1:] != (rank, rank + 1):
         raise FuselineError("E0107", f"maps of shape {theta.dims} for {rank} spatial axes", node=node.label, hint="[batch, rank, rank + 1]")
-    if int(np.prod(sizes)) > MOST_PLACES:
+    if min(sizes, default=0) < 0:
+        raise FuselineError("E0107", f"a grid of {sizes}", node=node.label, hint="sizes are not negative")
+    if prod(sizes) > MOST_PLACES:
         raise NoNativeLowering("large-constant", f"a grid of {sizes}")
     places = known(_places(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name="grid")
     batch, count = theta.dims[0], places.dims[0]

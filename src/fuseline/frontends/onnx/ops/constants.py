@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, mapped
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.range_counts import count_of_range
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, static_size
 from fuseline.ir.build import Body
@@ -71,10 +71,11 @@ def range_of(node: OnnxNode) -> Tensor:
         raise FuselineError("E0107", "a range in steps of 0 has no end", node=node.label, hint="steps are positive or negative")
     if all(t.is_constant for t in (start, limit, delta)):
         first, last, step = (t.numbers().reshape(()).item() for t in (start, limit, delta))
-        steps = (last - first) / step if step else 0
-        count = max(ceil(steps), 0) if isfinite(steps) else 0
+        count = count_of_range(first, last, step)
+        if count is None:
+            raise FuselineError("E0107", f"a range from {first} to {last} in steps of {step} has no end", node=node.label, hint="give finite numbers")
         if count * start.dtype.itemsize <= MOST_BYTES:
-            return known(np.arange(first, last, step, dtype=start.dtype))
+            return known((start.numbers().reshape(()) + np.arange(count) * delta.numbers().reshape(())).astype(start.dtype))
         return _counted(node, count)
     first, last, step = (_whole(t) for t in (start, limit, delta))
     if not isinstance(step, int):

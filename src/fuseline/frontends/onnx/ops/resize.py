@@ -7,6 +7,7 @@ nearest is a view instead: the element repeats. For symbolic sizes the tables ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import cast
 
 import numpy as np
@@ -110,7 +111,8 @@ def _ratio(new: Dim, old: Dim) -> float | None:
 
 def _resized(node: OnnxNode, scales: Sequence[float | None], sizes: list[Dim] | None, how: Resampling) -> Tensor:
     x = node[0]
-    if any(scale is not None and scale <= 0 for scale in scales) and 0 not in x.dims and 0 not in (sizes or ()):
+    filled = 0 not in x.dims and 0 not in (sizes or ())
+    if any(scale is not None and (not isfinite(scale) or (scale <= 0 and filled)) for scale in scales):
         raise FuselineError("E0107", f"scales {list(scales)} are not all positive", node=node.label)
     crop = how.roi or {}
     changed = [a for a, scale in enumerate(scales) if scale != 1.0 or (sizes is not None and sizes[a] != x.dims[a]) or crop.get(a, (0, 1)) != (0, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from fuseline.frontends.onnx.dtypes import is_float
 from fuseline.frontends.onnx.emission import DType, cast, reshape
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.forest_checks import require_among, well_formed
 from fuseline.frontends.onnx.ops.forests import LEAF, MEMBER, MODES, Nodes, places_of, roots_of, with_members_split
 from fuseline.frontends.onnx.ops.ml_scores import classified, finished, plus_row
 from fuseline.frontends.onnx.ops.tree_scores import AGGREGATES, Weights, columns_of, forest_scores
@@ -50,8 +52,8 @@ def tree_ensemble(node: OnnxNode) -> Tensor:
     """The same with a leaf list of its own, in the dtype of the rows."""
     x = _rows(node)
     nodes, weights = _listed_apart(node, x.dtype)
-    aggregate = ("AVERAGE", "SUM", "MIN", "MAX")[node.integer("aggregate_function", 1)]
-    post = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[node.integer("post_transform", 0)]
+    aggregate = _named(node, "aggregate_function", 1, ("AVERAGE", "SUM", "MIN", "MAX"))
+    post = _named(node, "post_transform", 0, ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"))
     scores = finished(node, forest_scores(node, x, nodes, weights, aggregate), post)
     return cast(node, scores, node[0].dtype)
 
@@ -63,6 +65,13 @@ def _rows(node: OnnxNode) -> Tensor:
         raise NoNativeLowering("unsupported-rank", f"rank {x.rank}")
     wide = cast(node, x, FLOAT64 if x.dtype == FLOAT64 else FLOAT32) if not (is_float(x.dtype) and x.dtype.itemsize >= 4) else x
     return reshape(node, wide, (1, x.dims[0])) if x.rank == 1 else wide
+
+
+def _named(node: OnnxNode, attribute: str, default: int, names: Sequence[str]) -> str:
+    number = node.integer(attribute, default)
+    if not 0 <= number < len(names):
+        raise NoNativeLowering("unsupported-mode", f"{attribute} {number}")
+    return names[number]
 
 
 def _aggregate(node: OnnxNode) -> str:
@@ -108,7 +117,7 @@ def _listed(node: OnnxNode, kind: str, targets: int, dtype: DType) -> tuple[Node
     nodes = Nodes(roots_of(trees, passed, failed, leaf), passed, failed, feature, value, mode, missing & ~leaf)
     place = places_of(trees, ids, _integers(node, f"{kind}_treeids"), _integers(node, f"{kind}_nodeids"))
     target, weight = _integers(node, f"{kind}_ids"), _numbers(node, f"{kind}_weights", dtype)
-    return nodes, _checked(Weights(targets, place, target, weight))
+    return well_formed(nodes, node.label), _checked(Weights(targets, place, target, weight))
 
 
 def _listed_apart(node: OnnxNode, dtype: DType) -> tuple[Nodes, Weights]:
@@ -116,7 +125,7 @@ def _listed_apart(node: OnnxNode, dtype: DType) -> tuple[Nodes, Weights]:
     weight = _tensor(node, "leaf_weights").astype(dtype)
     inner, leaves = len(_integers(node, "nodes_featureids")), len(weight)
     missing = _missing(node, inner)
-    sides = [_integers(node, f"nodes_{side}nodeids") + inner * _integers(node, f"nodes_{side}leafs") for side in ("true", "false")]
+    sides = [_children(node, side, inner, leaves) for side in ("true", "false")]
     nothing = np.zeros(leaves, np.int64)
     nodes = Nodes(
         roots=_integers(node, "tree_roots"),
@@ -128,7 +137,15 @@ def _listed_apart(node: OnnxNode, dtype: DType) -> tuple[Nodes, Weights]:
         missing_passes=np.concatenate([missing, nothing.astype(bool)]),
     )
     weights = Weights(node.integer("n_targets", 1), inner + np.arange(leaves), _integers(node, "leaf_targetids"), weight)
-    return with_members_split(nodes, _members(node, dtype)), _checked(weights)
+    return with_members_split(well_formed(nodes, node.label), _members(node, dtype)), _checked(weights)
+
+
+def _children(node: OnnxNode, side: str, inner: int, leaves: int) -> Array:
+    """The places of children among `inner` nodes and the leaves behind them, which are numbered apart."""
+    ids, leaf = _integers(node, f"nodes_{side}nodeids"), _integers(node, f"nodes_{side}leafs") != 0
+    require_among(ids[leaf], leaves, "a leaf", node.label)
+    require_among(ids[~leaf], inner, "a child", node.label)
+    return np.where(leaf, ids + inner, ids)
 
 
 def _tensor(node: OnnxNode, name: str) -> Array:

@@ -118,5 +118,13 @@ def _own_lines(node: ast.stmt) -> range:
     body = getattr(node, "body", None) or getattr(node, "cases", None)
     if not body:
         return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    if isinstance(node, ast.FunctionDef):  # its head runs on import, before any test does: who runs what follows it may notice
+        return range(node.lineno, _first_run(node).lineno + 1)
     first = body[0].pattern.lineno if isinstance(body[0], ast.match_case) else body[0].lineno
     return range(node.lineno, max(first, node.lineno + 1))
+
+
+def _first_run(function: ast.FunctionDef) -> ast.stmt:
+    """The first statement of a function that does something: no docstring, where another one follows."""
+    first, *rest = function.body
+    return rest[0] if rest and isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else first

@@ -128,3 +128,19 @@ func.func @larger(%a: tensor<?xf32>) -> tensor<?xf32> {
   %e = tensor.empty(%m) : tensor<?xf32>
   return %e : tensor<?xf32>
 }
+
+// -----
+
+// A sum of sizes that is a result is made of the sizes, by no kernel.
+// CHECK-LABEL: func.func @next
+// CHECK: %[[M:.*]] = arith.addi
+// CHECK: tensor.from_elements %[[M]] : tensor<1xindex>
+// CHECK-NOT: linalg.generic
+// CHECK: func.return
+func.func @next(%a: tensor<?xf32>) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %m = arith.addi %n, %c1 : index
+  return %m : index
+}

@@ -88,6 +88,7 @@ def test_a_mutants_lines_are_those_of_its_statement(every: list[Mutant]):
     assert _of(every, "return x / y").lines() == {22}
     assert _of(every, "if x <= 0:").lines() == {13}
     assert _of(every, "return 1").lines() == {14}
+    assert _of(every, "def twice(x, by=3):").lines() == {12, 13}  # the head runs on import
     assert all(mutant.lines() == {15, 16, 17, 18} for mutant in every if mutant.added in ("None,", "") and mutant.function == "twice")
 
 

@@ -144,3 +144,14 @@ func.func @next(%a: tensor<?xf32>) -> index {
   %m = arith.addi %n, %c1 : index
   return %m : index
 }
+
+// -----
+
+// A constant that is a result is a tensor constant.
+// CHECK-LABEL: func.func @answer
+// CHECK: %[[C:.*]] = arith.constant dense<4.200000e+01> : tensor<f32>
+// CHECK: func.return %[[C]] : tensor<f32>
+func.func @answer() -> f32 {
+  %c = arith.constant 42.0 : f32
+  return %c : f32
+}

@@ -121,3 +121,15 @@ def test_flattened_coordinates_are_the_row_major_index(parts: list[tuple[Linear,
         for form, size in parts:
             index = index * size + at(form, point)
         assert at(flat, point) == index
+
+
+@given(forms, st.integers(-4, 4), extents)
+def test_a_product_with_a_number(form: Linear, factor: int, extents: tuple[int, int]):
+    for point in product(*map(range, extents)):
+        assert at(form.times(factor), point) == factor * at(form, point)
+    assert form.times(0) == Linear({})
+
+
+def test_a_product_with_a_size():
+    n = d.symbol("n")
+    assert Linear({0: 3}, 5).times(n) == Linear({0: d.mul(n, 3)}, d.mul(n, 5))

@@ -197,3 +197,12 @@ def test_results_are_stored_in_the_type_they_have():
     assert as_type(wide, np.dtype(bool)).tolist() == [False, True, True]
     assert as_type(wide, np.dtype(np.int8)).tolist() == [2, 3, 1]
     assert as_type(np.array([0.5, 0.0]), np.dtype(bool)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["shli", "shrsi", "shrui"])
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_a_shift_by_the_width_or_more_is_zero(kind: str, bits: int) -> None:
+    """MLIR leaves it open; every executor answers 0."""
+    assert binary(f"arith.{kind}", f"i{bits}", -3, bits - 1) != 0
+    for amount in (bits, bits + bits // 16 + 1, -1):
+        assert binary(f"arith.{kind}", f"i{bits}", -3, amount) == 0

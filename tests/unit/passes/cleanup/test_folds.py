@@ -336,3 +336,10 @@ def test_a_tensor_read_twice_alike_is_read_once(second: str, map_: str, expected
     first = op.body.block.first_op
     assert first is not None and (first.operands[0] is first.operands[1]) == expected
     assert not fold_repeated_inputs(op, work)
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f64"])
+def test_numbers_of_every_float_type_are_computed(type_: str) -> None:
+    body = f"%a = arith.constant 1.5 : {type_}\n %b = arith.constant 2.25 : {type_}\n %r = arith.addf %a, %b : {type_}"
+    made = folded(fold_scalar_constants, body, "", type_)
+    assert isinstance(made, Operation) and constant_value(made.results[0]) == 3.75

@@ -73,3 +73,9 @@ def test_places_that_are_never_inside():
     with pytest.raises(FuselineError, match="it reads element 8 of n") as error:
         noted("i + 5", n=d.symbol("n", 0, 8), m=4, k=1)
     assert (error.value.code, error.value.node) == ("E0107", "read")
+
+
+def test_a_place_that_is_no_sum_of_loops_is_refused_with_its_node():
+    with pytest.raises(FuselineError, match="an indexing map uses") as error:
+        noted("i mod (0 - 4)")
+    assert (error.value.code, error.value.node) == ("E0306", "read")

@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.code_size import operations
+from fuseline.passes.fusion.code_size import BORDERED, operations
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 
 from .programs import TARGET, Program
 
@@ -52,3 +56,23 @@ def test_readers_at_one_point_share_an_evaluation(length: int):
         y = p.binary(p.unary(y), p.unary(y))
     (count,) = groups(p.done(y), TARGET)
     assert count <= 3 * 21 * length
+
+
+def test_a_border_along_the_lanes_is_met_twice():
+    """Once in runs of lanes and once lane by lane; lanes that are apart stay apart, so that a second border costs no more evaluations."""
+
+    def count(borders: int) -> int:
+        p = Program((8, 32))
+        y = p.unary(p.x[0])
+        for _ in range(borders):
+            y = p.pad(y, (0, 1), (0, 1))
+        p.done(p.unary(y))
+        graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+        nodes = sorted(graph.nodes, key=lambda node: node.position)
+        group = Group(nodes, tuple(nodes[-1].loops), {nodes[-1]: (0, 1)}, set(nodes[:-1]))
+        return operations(group, limit=1 << 30)
+
+    none, one, two = count(0), count(1), count(2)
+    exp = none // 2
+    assert one == none + BORDERED[Kind.PAD] + exp
+    assert two == one + 2 * BORDERED[Kind.PAD] + exp

@@ -156,3 +156,20 @@ def test_a_path_outside_the_group_is_a_cycle():
     y = p.binary(q, top)
     decision = p.done(y).decisions()["elementwise", "elementwise"]
     assert (decision.verdict, decision.code) == ("missed", "cycle")
+
+
+def test_a_row_that_fits_the_scratch_exactly():
+    p = Program((1536, 384))
+    e = p.unary(p.x[0])
+    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    (need,) = {d.numbers["scratch_bytes"] for d in p.decisions(replace(TARGET, scratch_bytes_limit=1024)).values() if d.code == "scratch"}
+    for limit, groups in ((int(need), 1), (int(need) - 1, 2)):
+        assert len(p.partition(replace(TARGET, scratch_bytes_limit=limit)).groups) == groups
+
+
+def test_a_number_of_roots_that_is_too_large_is_told():
+    p = Program((64, 32), (32, 48), (48, 16))
+    p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
+    refused = [d for d in p.decisions(replace(TARGET, roots_limit=1)).values() if d.code == "roots-limit"]
+    assert refused and all(d.numbers["roots"] >= 1 for d in refused)
+    assert all(d.detail == f"{d.numbers['roots']:g} roots, the target runs 1 in a dispatch" for d in refused)

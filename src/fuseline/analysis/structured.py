@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, TypeGuard, cast
 
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
@@ -260,11 +260,6 @@ def yielded(op: linalg.ops.GenericOp) -> tuple[SSAValue, ...]:
     return operands_of(last) if last is not None else ()
 
 
-def uses_output(op: linalg.ops.GenericOp, index: int = 0) -> bool:
-    """Whether the body reads the init of output `index`."""
-    return body_of(op).args[input_count(op) + index].first_use is not None
-
-
 _NOT_COMPUTED = frozenset((linalg.ops.YieldOp, arith.ConstantOp))
 
 
@@ -399,14 +394,6 @@ def _splat_attribute(op: arith.ConstantOp) -> float | int | None:
     if isinstance(attribute, FloatAttr | IntegerAttr):
         return attribute.value.data
     return one_element(attribute) if isinstance(attribute, DenseIntOrFPElementsAttr) else None
-
-
-def resource_name(value: SSAValue) -> str | None:
-    """The name of the `dense_resource` that `value` is, None where it is anything else."""
-    op = producer_of(value)
-    if type(op) is arith.ConstantOp and isinstance(op.value, DenseResourceAttr):
-        return op.value.resource_handle.data
-    return None
 
 
 def is_constant(value: SSAValue) -> bool:

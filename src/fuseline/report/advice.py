@@ -18,7 +18,6 @@ ADVICE: dict[str, str] = {
     "parallelism": "compile for fewer --threads, or force them together in a plan if the measured time is better (bench --per-dispatch)",
     "recompute": "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial",
     "reshape-between": "reshape elsewhere in the model (before the producer or after the consumer), so that dimensions stay apart",
-    "root-loops": "nothing in the model short of another layout: a parallel loop of the root would have to become serial",
     "roots-limit": "compile for a target that runs more roots in a dispatch, or group fewer of them in a plan",
     "scratch": "bound symbolic sizes tighter (--shape seq=1..128), or compile for a target with more scratch",
     "strided-inner": "put the reduced dimension last in the model (a transpose before it), so that rows are contiguous",

@@ -177,11 +177,6 @@ class Target(ABC):
     description: TargetDescription
     makes_artifacts: ClassVar[bool] = False
 
-    def refuse(self, entry: FuncOp) -> Refusal | None:
-        """Why this target cannot emit the dispatch `entry` (an outlined entry function), or None."""
-        del entry
-        return None
-
     @abstractmethod
     def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
         """Code for each entry function, in order; raises FuselineError naming the dispatch that failed.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import onnx
@@ -39,11 +39,3 @@ def read_onnx(source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext
     loaded = load_model(source)
     ctx.metadata["onnx"] = metadata_of(loaded.model)
     return import_model(loaded, ctx, shapes or {})
-
-
-def model_symbols(source: Any) -> dict[str, tuple[str, ...]]:
-    """The symbolic sizes of a model's inputs: input name to dimension texts (decimal for numbers)."""
-    from fuseline.frontends.onnx.model_file import load_model
-    from fuseline.frontends.onnx.sizes import declared_dims
-
-    return declared_dims(load_model(source))

@@ -8,7 +8,6 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.ir.dim import Dim, symbol
 
 ShapeOption: TypeAlias = int | tuple[int, ...] | list[int]
@@ -18,11 +17,6 @@ ShapeOption: TypeAlias = int | tuple[int, ...] | list[int]
 def graph_inputs(graph: ir.Graph) -> list[ir.Value]:
     """The inputs that a caller feeds (an input with an initializer is a constant)."""
     return [value for value in graph.inputs if value.name not in graph.initializers]
-
-
-def declared_dims(loaded: LoadedModel) -> dict[str, tuple[str, ...]]:
-    """Input name to the sizes the model declares, as text; unnamed unknown ones are called `<input>_<axis>`."""
-    return {str(v.name): tuple(str(d) for d in _declared(v)) for v in graph_inputs(loaded.model.graph) if v.shape is not None}
 
 
 def _declared(value: ir.Value) -> list[int | str]:

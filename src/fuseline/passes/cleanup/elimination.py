@@ -7,7 +7,7 @@ from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, SymbolOpInterface
@@ -54,11 +54,6 @@ def is_pure_call(op: CallOp) -> bool:
 def is_dead(op: Operation) -> bool:
     """Whether `op` may be removed now."""
     return is_unused(op) and is_removable(op) and not _is_symbol(type(op))
-
-
-def is_tensor(op: Operation) -> bool:
-    """Whether `op` makes a tensor."""
-    return any(isinstance(result.type, TensorType) for result in op.results)
 
 
 def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass_name: str) -> None:

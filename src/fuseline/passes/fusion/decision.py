@@ -21,7 +21,6 @@ WHY_NOT_CODES: dict[str, str] = {
     "parallelism": "too few parallel iterations would be left for the target's threads",
     "recompute": "elements of the producer would be computed more than once",
     "reshape-between": "a reshape that regroups dimensions lies between the two",
-    "root-loops": "a parallel loop of the root would have to become serial",
     "roots-limit": "the dispatch would have more roots than the target runs one after the other",
     "scratch": "the fused dispatch needs more scratch than the target allows",
     "strided-inner": "the serial inner loop would not run over contiguous memory",

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module
-from fuseline.passes.cleanup.elimination import is_dead, is_pure, is_removable, is_tensor, record_eliminated
+from fuseline.passes.cleanup.elimination import is_dead, is_pure, is_removable, record_eliminated
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
 
 
@@ -91,7 +91,6 @@ def test_what_is_read_or_has_an_effect_stays():
     _, ops, _ = _module("%a = arith.addi %x, %y : i32\n %b = arith.addi %a, %y : i32\n %e = tensor.empty() : tensor<4xf32>")
     assert [is_dead(op) for op in ops] == [False, True, True, False]
     assert [is_pure(op) for op in ops] == [True, True, True, False]
-    assert [is_tensor(op) for op in ops] == [False, False, True, False]
 
 
 def test_nodes_that_nothing_carries_are_gone_and_the_first_pass_that_says_so_is_named():

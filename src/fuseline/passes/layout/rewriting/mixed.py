@@ -20,13 +20,3 @@ def joined(static: DenseArrayBase[Any] | Sequence[int], dynamic: Sequence[SSAVal
         return [int(number) for number in numbers]
     rest = iter(dynamic)
     return [next(rest) if number == DYNAMIC_INDEX else int(number) for number in numbers]
-
-
-def static_part(items: Mixed) -> list[int]:
-    """The numbers, `DYNAMIC_INDEX` where there is a value."""
-    return [item if isinstance(item, int) else DYNAMIC_INDEX for item in items]
-
-
-def dynamic_part(items: Mixed) -> list[SSAValue]:
-    """The values alone."""
-    return [item for item in items if not isinstance(item, int)]

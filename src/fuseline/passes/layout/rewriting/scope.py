@@ -7,7 +7,7 @@ from functools import cache
 
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
@@ -184,15 +184,6 @@ def sweep(block: Block) -> None:
     for op in reversed(ops_of(block)):
         if is_unused(op) and _is_removable(op):
             erase(op)
-
-
-def emitter_after(value: SSAValue) -> Emitter:
-    """An emitter right after the definition of `value`, with its provenance (none for an argument)."""
-    if type(value) is BlockArgument:
-        assert isinstance(value.owner, Block)
-        return Emitter(InsertPoint.at_start(value.owner))
-    assert type(value) is OpResult
-    return Emitter.after(value.op)
 
 
 class Ledger:

@@ -36,11 +36,6 @@ def emit_scalar_op(kernel: KernelBuilder, op: Operation, operands: Sequence[Valu
     return _rounded(kernel, rule, operands, op.results[0].type)
 
 
-def is_known_op(op: Operation) -> bool:
-    """Whether `emit_scalar_op` takes `op`."""
-    return type(op) in _RULES or type(op) in _CONVERSIONS
-
-
 def _rounded(kernel: KernelBuilder, rule: Rule, operands: Sequence[Value], type_: Attribute) -> Value:
     """f16 and bf16 are computed in f32 and rounded after each op."""
     narrow = [o.type.dtype in ("f16", "bf16") for o in operands]

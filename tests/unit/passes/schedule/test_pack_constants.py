@@ -91,10 +91,11 @@ def test_matrices_times_what_is_not_finite_or_overflows() -> None:
     assert not finite[:3, 0].any() and not finite[1:3, 1].any() and not finite[1, 2] and finite[:, 3:].all()
 
 
-def test_a_matrix_that_does_not_fit_is_refused() -> None:
-    layout = PackedLayout((5, 4), (5, 4), (0, 1), (None, G))
+@pytest.mark.parametrize(("columns", "padded"), [(7, 4), (3, 3)], ids=["columns it does not take", "rows that are too many"])
+def test_a_matrix_that_does_not_fit_is_refused(columns: int, padded: int) -> None:
+    layout = PackedLayout((5, padded), (5, padded), (0, 1), (None, G))
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
-        pack_constants(_schedule([_floats(5, 7)], ["a"]), {"a": _kernel(layout)})
+        pack_constants(_schedule([_floats(5, columns)], ["a"]), {"a": _kernel(layout)})
 
 
 def test_blocks_are_aligned() -> None:

@@ -22,3 +22,5 @@ def test_a_dispatch_says_which_family_took_it(tmp_path: Path) -> None:
     (dispatch,) = program.record.dispatches
     assert dispatch.family and program.stats["families"] == {dispatch.family: 1}
     assert dispatch.workgroups not in ("", "0")
+    assert program.stats["launches"] == 1
+    assert program.stats["bytes_moved"] == 4 * (64 * 32 + 32 * 48 + 64 * 48)

@@ -17,6 +17,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from fuseline.analysis.moves import groups_of, kept_axes
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import from_name, to_name
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operand_of
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
@@ -71,7 +72,7 @@ class ShapeAnalysis:
         if name.isdecimal():
             return int(name)
         if name.startswith("["):
-            return d.from_name(name, self.symbols)
+            return from_name(name, self.symbols)
         return self.symbols.setdefault(name, d.symbol(name))
 
     def fresh(self, stem: str, value: SSAValue, axis: int | None = None) -> Dim:
@@ -83,7 +84,7 @@ class ShapeAnalysis:
 
     def _seen(self, value: SSAValue, sizes: Dims) -> Dims:
         for axis, size in enumerate(sizes):
-            name = d.to_name(size)
+            name = to_name(size)
             if not isinstance(size, int) and not name.startswith("["):
                 self.origins.setdefault(name, (value, axis))
         return sizes

@@ -19,7 +19,8 @@ from fuseline.analysis.shapes import argument_attribute
 from fuseline.dispatch.arms import Component, Output, components, is_size, operands_of
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
-from fuseline.ir.dim import Dim, Symbol, add, mul, product, substitute, symbol, symbols, to_name
+from fuseline.ir.dim import Dim, Symbol, add, mul, product, substitute, symbol, symbols
+from fuseline.ir.dim_json import to_name
 
 
 @dataclass(frozen=True)

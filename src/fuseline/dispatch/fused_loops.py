@@ -24,7 +24,8 @@ from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, from_name, substitute, symbols, to_name
+from fuseline.ir.dim import Dim, substitute, symbols
+from fuseline.ir.dim_json import from_name, to_name
 from fuseline.ir.fast.direct import ops_of
 
 LOOPS_ATTRIBUTE = "fuseline.loops"

@@ -14,16 +14,18 @@ True
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fuseline.ir.polynomial import exact_quotient
 
 LONGEST_KEY = 512
 """A key longer than this is a digest of itself: sizes made of sizes would have keys that double with each step."""
+
+LONGEST_TEXT = 160
+"""Characters of a size that is written out inside of another one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -363,8 +365,8 @@ def symbols(dim: Dim) -> set[Symbol]:
 def _atom_symbols(atom: Atom) -> frozenset[Symbol]:
     if isinstance(atom, Symbol):
         return frozenset((atom,))
-    parts = (atom.numerator, atom.denominator) if isinstance(atom, Quotient) else (atom.lhs, atom.rhs)
-    return frozenset(symbols(parts[0]) | symbols(parts[1]))
+    lhs, rhs = operands(atom)
+    return frozenset(symbols(lhs) | symbols(rhs))
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
@@ -404,69 +406,20 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
 
 
 def to_text(dim: Dim) -> str:
-    """A short readable form, as in tables: `2*n + 1`."""
+    """A short readable form, as in tables: `2*n + 1`. What stands inside of others is `..` where it is long: sizes made of sizes would double."""
     if isinstance(dim, int):
         return str(dim)
     return " + ".join("*".join(([str(c)] if c != 1 or not m else []) + [_atom_text(a) for a in m]) for m, c in dim.terms)
 
 
+@lru_cache(maxsize=1 << 14)
 def _atom_text(atom: Atom) -> str:
     if isinstance(atom, Symbol):
         return atom.name
-    if isinstance(atom, Quotient):
-        return f"(({to_text(atom.numerator)}) // ({to_text(atom.denominator)}))"
-    return f"{atom.kind}({to_text(atom.lhs)}, {to_text(atom.rhs)})"
+    lhs, rhs = (text if len(text := to_text(part)) <= LONGEST_TEXT else ".." for part in operands(atom))
+    return f"(({lhs}) // ({rhs}))" if isinstance(atom, Quotient) else f"{atom.kind}({lhs}, {rhs})"
 
 
-def to_json(dim: Dim) -> Any:
-    """The form the runtime reads: an int, or `["sum", [[coefficient, atom, ...], ...]]`; atoms `"name"`, `["div", a, b]`, `["max"|"min", a, b]`."""
-    if isinstance(dim, int):
-        return dim
-    return ["sum", [[c, *(_atom_json(a) for a in m)] for m, c in dim.terms]]
-
-
-def _atom_json(atom: Atom) -> Any:
-    if isinstance(atom, Symbol):
-        return atom.name
-    if isinstance(atom, Quotient):
-        return ["div", to_json(atom.numerator), to_json(atom.denominator)]
-    return [atom.kind, to_json(atom.lhs), to_json(atom.rhs)]
-
-
-def from_json(data: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:
-    """The size that `to_json` wrote; `symbols` gives the symbols by name (default: unbounded ones).
-
-    >>> from_json(to_json(mul(symbol("n"), 3))) == mul(3, symbol("n"))
-    True
-    """
-    known = symbols or {}
-    if isinstance(data, int):
-        return data
-    if isinstance(data, str):
-        return known.get(data, symbol(data))
-    if data[0] == "sum":
-        total: Dim = 0
-        for coefficient, *atoms in data[1]:
-            term: Dim = coefficient
-            for atom in atoms:
-                term = mul(term, from_json(atom, known))
-            total = add(total, term)
-        return total
-    operation = {"div": floor_div, "max": maximum, "min": minimum}[data[0]]
-    return operation(from_json(data[1], known), from_json(data[2], known))
-
-
-def to_name(dim: Dim) -> str:
-    """The entry of a `fuseline.dims` attribute: decimal text, a symbol's name, or the JSON of an expression."""
-    if isinstance(dim, int):
-        return str(dim)
-    if len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1 and isinstance(dim.terms[0][0][0], Symbol):
-        return dim.terms[0][0][0].name
-    return json.dumps(to_json(dim), separators=(",", ":"))
-
-
-def from_name(name: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
-    """The size that `to_name` wrote."""
-    if name.startswith("["):
-        return from_json(json.loads(name), symbols)
-    return int(name) if name.isdecimal() else (symbols or {}).get(name, symbol(name))
+def operands(atom: Quotient | Extreme) -> tuple[Dim, Dim]:
+    """The two sizes that an atom is made of."""
+    return (atom.numerator, atom.denominator) if isinstance(atom, Quotient) else (atom.lhs, atom.rhs)

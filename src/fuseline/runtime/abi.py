@@ -23,7 +23,7 @@ Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset`
 
 from __future__ import annotations
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """Version of the artifact file and of every layout in this module."""
 
 ALIGNMENT = 64

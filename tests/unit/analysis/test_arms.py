@@ -13,7 +13,7 @@ from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
-from fuseline.ir.dim import to_name
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.text import parse_module
 from tests.unit.targets.cpu.arms.programs import elementwise
 

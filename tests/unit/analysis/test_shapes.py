@@ -9,6 +9,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.text import parse_module
 
 MAIN = """func.func @main(%n: index {{fuseline.name = "n"}}, %m: index {{fuseline.name = "m"}}, %t: tensor<?x4xf32> {{fuseline.dims = ["p", "4"]}},
@@ -59,4 +60,4 @@ def test_what_nobody_knows_is_one_size_with_its_origin(body: str) -> None:
     shapes, (first, second) = _index(body)
     assert first == second
     assert not isinstance(first, int)
-    assert list(shapes.origins) == [d.to_name(first)] or d.to_name(first) in shapes.origins
+    assert list(shapes.origins) == [to_name(first)] or to_name(first) in shapes.origins

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from fuseline.runtime.artifact import artifact_bytes
 
 SIZES = ((8, 12), (7, 5), (13, 1), (2, 30))
 
@@ -93,3 +94,17 @@ def test_only_one_axis_is_unknown():
 def test_what_has_no_table_runs_on_the_host(scales: tuple[float, float] | None, attributes: dict[str, Any]):
     record = fuseline.compile(model(scales, **attributes), target="null").record
     assert [host.reason.split(":")[0] for host in record.host_ops] == ["symbolic-resize"]
+
+
+def test_sizes_of_sizes_of_sizes():
+    """Each size has the one before it twice: what a compile takes must not double with each level."""
+    nodes = [helper.make_node("Resize", [f"y{i}", "", "s"], [f"y{i + 1}"], mode="nearest") for i in range(22)]
+    x = helper.make_tensor_value_info("y0", TensorProto.FLOAT, (1, 1, "h", 3))
+    scales = numpy_helper.from_array(np.array([1, 1, 1.2, 1], np.float32), "s")
+    graph = helper.make_graph(nodes, "g", [x], [onnx.ValueInfoProto(name="y22")], [scales])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    feeds = {"y0": np.random.default_rng(22).standard_normal((1, 1, 7, 3)).astype(np.float32)}
+    program = fuseline.compile(proto, threads=1)
+    assert len(artifact_bytes(program.session.artifact)) < 1 << 20 and program.stats["host_ops"] == 0
+    (found,) = program.run(feeds).values()
+    np.testing.assert_array_equal(found, ort.InferenceSession(proto.SerializeToString()).run(None, feeds)[0])

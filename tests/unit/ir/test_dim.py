@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fuseline.ir import dim as d
+from fuseline.ir.dim_json import from_json, to_json
 
 N, M = d.symbol("n"), d.symbol("m")
 OPERATIONS: dict[str, tuple[Callable[[d.Dim, d.Dim], d.Dim], Callable[[int, int], int]]] = {
@@ -53,7 +54,7 @@ def test_any_expression_keeps_its_value_and_bounds(seed: int):
         assert d.evaluate(found.size, VALUES) == found.value
         assert low is None or low <= found.value
         assert high is None or found.value <= high
-        assert d.from_json(d.to_json(found.size)) == found.size
+        assert from_json(to_json(found.size)) == found.size
 
 
 def test_chains_of_divisions_are_one():

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import from_name
+from fuseline.ir.dim_json import from_name
 
 _TEXTS = ("fuseline.name", "fuseline.dtype", "fuseline.type")
 

@@ -25,7 +25,7 @@ from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import to_name
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import HostType
 from fuseline.report.records import HostOpRecord
 

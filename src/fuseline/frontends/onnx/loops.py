@@ -25,7 +25,8 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Emitter, tensor_type
-from fuseline.ir.dim import Dim, Symbol, lower_bound, symbol, symbols, to_name
+from fuseline.ir.dim import Dim, Symbol, lower_bound, symbol, symbols
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.fast import attributes
 
 DType = np.dtype[Any]

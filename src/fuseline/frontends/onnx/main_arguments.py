@@ -19,7 +19,8 @@ from fuseline.frontends.onnx.sizes import InputSizes, ShapeOption, graph_inputs
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.build import tensor_type
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, to_name
+from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import to_name
 
 
 class MainArguments:

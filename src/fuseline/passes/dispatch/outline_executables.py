@@ -23,7 +23,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir import flow
 from fuseline.ir.build import Emitter, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_name
+from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create_flow import create_dispatch, create_executable
 from fuseline.ir.fast.direct import append, body_of, erase, insert_before, last_of, move_ops, operands_of, ops_of, replace_uses

@@ -121,7 +121,9 @@ class _SymbolNames:
             return str(dim)
         for found in sorted(symbols(dim), key=lambda known: (known.lo, known.hi or 0, known.name)):
             self.seen.setdefault(found, symbol(f"s{len(self.seen)}_{found.lo}_{found.hi}", found.lo, found.hi))
-        return to_text(substitute(dim, {known.name: new for known, new in self.seen.items()}))
+        renamed = substitute(dim, {known.name: new for known, new in self.seen.items()})
+        text = to_text(renamed)
+        return f"{text} {renamed!r}" if ".." in text else text  # a text that leaves out parts says too little
 
 
 def _code(op: Operation, texts: _Texts) -> Iterable[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.ir import dim as d
+from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import requirements_from_json
@@ -40,9 +40,9 @@ class InterpreterTarget(Target):
             inputs=boundary_specs(schedule.inputs),
             outputs=boundary_specs(schedule.outputs),
             steps=host_calls(schedule),
-            arena_bytes=size_from_json(d.to_json(schedule.arena_bytes)),
+            arena_bytes=size_from_json(to_json(schedule.arena_bytes)),
             symbols=dict(schedule.symbols),
-            requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),
+            requirements=requirements_from_json((to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements),
         )
         entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
         return InterpretedProgram(schedule, entries, program, records, metadata)

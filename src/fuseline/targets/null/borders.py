@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import Boundary, HostStep, Schedule
 from fuseline.runtime.program import HostCall, TensorSpec
 from fuseline.runtime.sizes import Size, size_from_json
@@ -13,7 +13,7 @@ from fuseline.runtime.sizes import Size, size_from_json
 
 def runtime_sizes(dims: Iterable[Dim]) -> tuple[Size, ...]:
     """Sizes as the runtime has them."""
-    return tuple(size_from_json(d.to_json(dim)) for dim in dims)
+    return tuple(size_from_json(to_json(dim)) for dim in dims)
 
 
 def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:

@@ -14,6 +14,7 @@ from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
+from fuseline.ir.dim_json import to_name
 from fuseline.ir.text import parse_module
 from fuseline.passes.layout.rewriting.loops import MAX_LOOPS, can_collapse, can_expand, collapse_loops, expand_loops
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -111,7 +112,7 @@ def test_a_body_knows_where_it_is_after_loops_are_split(name: str) -> None:
 @pytest.mark.parametrize("inner_is_unknown", [False, True])
 def test_sizes_of_the_run_are_split(inner_is_unknown: bool) -> None:
     n = d.symbol("n")
-    text = _rows(d.to_name(d.mul(n, 2)).replace('"', '\\"'))
+    text = _rows(to_name(d.mul(n, 2)).replace('"', '\\"'))
     text = text.replace("%x: tensor<?x4xf32>", '%z: tensor<?xf32> {fuseline.dims = ["n"]}, %x: tensor<?x4xf32>')
     parts = [2, n] if inner_is_unknown else [n, 2]
     scope, function, op = _scope(text, n=n)

@@ -9,6 +9,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import (
     Boundary,
     CopyStep,
@@ -71,7 +72,7 @@ def assemble(
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
         symbols=dict(schedule.symbols),
-        requirements=requirements_from_json((d.to_json(left), d.to_json(right), *rest) for left, right, *rest in schedule.requirements),
+        requirements=requirements_from_json((to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements),
         serial_below_ns=round(machine.costs.serial_below_ns),
         split_above_ns=round(machine.costs.split_above_ns),
         input_alignment=INPUT_ALIGNMENT,
@@ -244,7 +245,7 @@ def _spec(boundary: Boundary) -> p.TensorSpec:
 
 
 def _size(dim: Dim) -> Size:
-    return size_from_json(d.to_json(dim))
+    return size_from_json(to_json(dim))
 
 
 def _check_sizes(schedule: Schedule) -> None:

@@ -10,6 +10,7 @@ from fuseline.dispatch.result_places import place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, Symbol
+from fuseline.ir.dim_json import to_json
 from fuseline.runtime.abi import ALIGNMENT
 from fuseline.runtime.signatures import COUNT, Buffer, Signature, SizeBounds
 from fuseline.runtime.sizes import Size, size_from_json
@@ -24,8 +25,8 @@ _COPIED = d.symbol("bytes", 0)
 BUILT_IN: Mapping[str, Signature] = {
     COPY_SYMBOL: Signature(
         (SizeBounds("bytes"),),
-        (Buffer(size_from_json(d.to_json(_COPIED))), Buffer(size_from_json(d.to_json(_COPIED)), written=True)),
-        size_from_json(d.to_json(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES))),
+        (Buffer(size_from_json(to_json(_COPIED))), Buffer(size_from_json(to_json(_COPIED)), written=True)),
+        size_from_json(to_json(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES))),
     ),
     SIZES_SYMBOL: Signature(None, (Buffer(_BYTES_OF_SIZES, written=True),), _COUNTED),
 }
@@ -69,4 +70,4 @@ def _bounds(name: str, size: Dim) -> SizeBounds:
 
 
 def _size(dim: Dim) -> Size:
-    return size_from_json(d.to_json(dim))
+    return size_from_json(to_json(dim))

@@ -21,7 +21,8 @@ from fuseline.analysis.structured import StructuredOp, captured, is_generic, spl
 from fuseline.dispatch.arms import is_size, operands_of
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE
 from fuseline.ir.build import Emitter, element_of, tensor_type
-from fuseline.ir.dim import Dim, Symbol, to_name
+from fuseline.ir.dim import Dim, Symbol
+from fuseline.ir.dim_json import to_name
 from fuseline.targets.cpu.families.blocked.structure import starts_empty
 from fuseline.targets.cpu.families.blocked.tiles import Box, Tile, Tiling
 

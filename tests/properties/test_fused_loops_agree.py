@@ -18,6 +18,7 @@ from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.pipeline import prepare, run_phases
 from fuseline.targets import create_target
+from fuseline.targets.cpu.families.blocked.structure import structure_of
 from fuseline.targets.cpu.families.iteration import Axes
 from tests.properties.random_models import RandomModel
 from tests.small_models import SMALL_MODELS
@@ -54,6 +55,20 @@ def _check_axes(view: DispatchView, loops: FusedLoops) -> None:
             assert extent == 1 or len(found) == 1, (view.entry.sym_name.data, arm, position)
 
 
+def _check_grid(view: DispatchView, loops: FusedLoops) -> None:
+    """The grid that the family of blocks finds in a dispatch of one arm has all that fusion gave it, units aside. It may have more: where fusion gave
+    up a loop because a member has none of it, code generation may evaluate that member in place."""
+    structure, members = structure_of(view), members_of(view.entry.body.block)
+    if len(loops.grids) == 1 and structure.placed:
+        given = {
+            structure.axes.of_op(op)[loop]
+            for op, member in zip(members, loops.members, strict=True)
+            for loop, position in enumerate(member.grid_loops)
+            if position is not None and loops.grids[0][position] != 1 and op in structure.placed and is_generic(op)
+        }
+        assert given <= set(structure.grid), view.entry.sym_name.data
+
+
 @pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
 @pytest.mark.parametrize("name", SMALL_MODELS)
 def test_small_models(name: str, fusion: str):
@@ -61,6 +76,7 @@ def test_small_models(name: str, fusion: str):
     assert found
     for view, loops in found:
         _check_axes(view, loops)
+        _check_grid(view, loops)
 
 
 @settings(max_examples=25, deadline=None)
@@ -68,3 +84,4 @@ def test_small_models(name: str, fusion: str):
 def test_random_models(steps: list[tuple[int, int, int]], seed: int):
     for view, loops in _dispatches(_verified(RandomModel(seed).build(steps))):
         _check_axes(view, loops)
+        _check_grid(view, loops)

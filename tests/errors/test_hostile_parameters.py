@@ -98,6 +98,17 @@ def test_parameters_that_make_no_sense(name: str, given: str):
     agrees(model, feeds_of(case.inputs, held))
 
 
+@pytest.mark.parametrize("op_type", ["DequantizeLinear", "QuantizeLinear"])
+@pytest.mark.parametrize(("scales", "block"), [((4, 1), 3), ((1, 2), 3), ((4, 2), -3), ((4, 2), 0)])
+def test_scales_for_other_blocks_than_there_are(op_type: str, scales: tuple[int, ...], block: int):
+    x = floats(4, 6) if op_type == "QuantizeLinear" else np.random.default_rng().integers(0, 9, (4, 6)).astype(np.uint8)
+    inputs = [x, abs(floats(*scales)) + 1]
+    model = one_node(op_type, inputs, {"axis": 1, "block_size": block}, opset=21)
+    for target in ("cpu", "interpreter"):
+        found = answer(lambda target=target: list(fuseline.compile(model, target=target).run(feeds_of(inputs)).values()))
+        assert isinstance(found, str) and found != "E0901"
+
+
 BLOCKS: dict[str, Any] = {"K": 32, "N": 6, "bits": 4, "block_size": 16}
 
 

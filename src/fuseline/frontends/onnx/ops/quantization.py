@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import from_onnx, is_float, is_half, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reshape
@@ -48,9 +49,14 @@ def _loops(x: Tensor, parameter: Tensor, axis: int) -> list[int | None]:
 def _in_blocks(node: OnnxNode, x: Tensor, block: int) -> tuple[Tensor, int]:
     """`x` with its quantised axis as (blocks, elements of a block), and that axis; parameters follow the blocks."""
     axis = normal_axis(node.integer("axis", 1), x.rank)
-    if static_size(x.dims[axis]) % block:
+    if block < 1 or static_size(x.dims[axis]) % block:
         raise NoNativeLowering("blocked-quantization", f"{x.dims[axis]} elements in blocks of {block}")
-    return reshape(node, x, (*x.dims[:axis], static_size(x.dims[axis]) // block, block, *x.dims[axis + 1 :])), axis
+    blocks = (*x.dims[:axis], static_size(x.dims[axis]) // block, *x.dims[axis + 1 :])
+    for parameter in (node[1], node.get(2)):
+        for size, wanted in zip(parameter.dims if parameter is not None else (), blocks, strict=False):
+            if isinstance(size, int) and isinstance(wanted, int) and size != wanted:
+                raise FuselineError("E0107", f"a parameter of size {size} for {wanted} blocks or elements", node=node.label)
+    return reshape(node, x, (*blocks[: axis + 1], block, *x.dims[axis + 1 :])), axis
 
 
 @onnx_op("QuantizeLinear")

@@ -261,13 +261,13 @@ func.func @up_through_a_pad(%x: tensor<2x3x5xf32>) -> tensor<4x8x8xf32> {
 
 // -----
 
-// Up through a collapse, whose groups change places with what is in them, to the inverse transpose.
-// CHECK-LABEL: func.func @up_through_a_collapse
+// Through a collapse, whose groups change places with what is in them, to the inverse transpose.
+// CHECK-LABEL: func.func @through_a_collapse
 // CHECK-NOT: linalg.transpose
 // CHECK: tensor.collapse_shape %x {{.*}} : tensor<2x3x5xf32> into tensor<6x5xf32>
 // CHECK-NOT: linalg.transpose
 // CHECK: return
-func.func @up_through_a_collapse(%x: tensor<2x3x5xf32>) -> tensor<6x5xf32> {
+func.func @through_a_collapse(%x: tensor<2x3x5xf32>) -> tensor<6x5xf32> {
   %e = tensor.empty() : tensor<5x2x3xf32>
   %t = linalg.transpose ins(%x : tensor<2x3x5xf32>) outs(%e : tensor<5x2x3xf32>) permutation = [2, 0, 1]
   %c = tensor.collapse_shape %t [[0], [1, 2]] : tensor<5x2x3xf32> into tensor<5x6xf32>

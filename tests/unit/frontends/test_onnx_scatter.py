@@ -203,3 +203,17 @@ def test_the_last_update_of_each_place_stays_in_every_type(dtype: str):
     for (found,) in native(model, feeds_of([data, at, updates])):
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_booleans_are_combined_and_do_not_wrap_around(reduction: str, target: str):
+    """A sum is true where any of them is; every place is written twice or more."""
+    rng = np.random.default_rng(16)
+    inputs = [rng.integers(0, 2, (3, 5)).astype(bool), rng.integers(0, 3, (9, 5)), rng.integers(0, 2, (9, 5)).astype(bool)]
+    model = one_node("ScatterElements", inputs, {"axis": 0, "reduction": reduction})
+    wanted = inputs[0].copy()
+    combine = {"add": np.logical_or, "mul": np.logical_and, "max": np.logical_or, "min": np.logical_and}[reduction]
+    combine.at(wanted, (inputs[1], np.arange(5)[None]), inputs[2])
+    (found,) = fuseline.compile(model, threads=1, target=target).run(feeds_of(inputs)).values()
+    np.testing.assert_array_equal(found, wanted)

@@ -29,8 +29,14 @@ from fuseline.ir.dim import Dim
 
 Scalar = Callable[[Body, np.dtype[Any], SSAValue, SSAValue], SSAValue]
 
+
+def _added(b: Body, dtype: np.dtype[Any], x: SSAValue, y: SSAValue) -> SSAValue:
+    """The sum; of booleans whether either is true, where a sum of one bit would wrap around."""
+    return b.op(arith.OrIOp, x, y) if dtype.kind == "b" else s.add(b, dtype, x, y)
+
+
 REDUCTIONS: dict[str, tuple[Callable[[np.dtype[Any]], float | int], Scalar]] = {
-    "add": (lambda dtype: 0, s.add),
+    "add": (lambda dtype: 0, _added),
     "mul": (lambda dtype: 1, s.mul),
     "max": (lowest, s.maximum),
     "min": (highest, s.minimum),

@@ -100,9 +100,6 @@ def test_depth_is_the_longest_way_from_the_inputs():
 @pytest.mark.parametrize("sums", [False, True])
 def test_sums_over_one_space_are_no_arms(sums: bool):
     """They walk rows of their own; only what is elementwise throughout is joined for its space."""
-    p = Program((512, 256), (512, 128))
-    make = p.row_sum if sums else p.unary
-    p.done(make(p.x[0]), make(p.x[1] if sums else p.unary(p.x[0])))
     q = Program((512, 256), (512, 256))
     q.done(*(q.row_sum(x) if sums else q.unary(x) for x in q.x))
     assert len(_groups(q)) == (2 if sums else 1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.context import Context
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import linalg, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -44,15 +44,16 @@ class RequireEqualSizesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every op; nothing changes."""
-        if not isinstance(ctx, CompilerContext) or not ctx.symbols:
+        if not isinstance(ctx, CompilerContext):
             return
         shapes = ShapeAnalysis(ctx.symbols)
         for function in op.body.block.ops:
             for inner in function.walk() if isinstance(function, FuncOp) else ():
                 for left, right in _pairs(inner, shapes):
                     _require(ctx, inner, left, right)
-                for large, small in _bounds(inner, shapes):
-                    _require_at_least(ctx, inner, large, small)
+                for pair in _bounds(inner, shapes):
+                    for large, small in _at_ends(inner, pair, shapes):
+                        _require_at_least(ctx, inner, large, small)
 
 
 def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
@@ -88,6 +89,34 @@ def _bounds(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
         yield from ((amount, 0) for amount in amounts if not isinstance(amount, int))  # a number below 0 crops
     elif isinstance(op, tensor.EmptyOp):
         yield from ((size, 0) for size in shapes.dims(op.tensor))
+
+
+def _at_ends(op: Operation, pair: Pair, shapes: ShapeAnalysis) -> Sequence[Pair]:
+    """The pair in that iteration of each counted loop around `op` in which it is the tightest (in the first and the last where that is not known):
+    what is linear in a counter holds in between as well."""
+    pairs, loop = [pair], op.parent_op()
+    while loop is not None and not isinstance(loop, FuncOp):
+        if isinstance(loop, scf.ForOp):
+            (counter,) = d.symbols(shapes.index(loop.body.block.args[0]))
+            first, last = shapes.index(loop.lb), d.sub(shapes.index(loop.ub), 1)
+            pairs = [one for two in pairs for one in _tightest(two, counter.name, first, last)]
+        loop = loop.parent_op()
+    return pairs
+
+
+def _tightest(pair: Pair, counter: str, first: Dim, last: Dim) -> Sequence[Pair]:
+    if not any(symbol.name == counter for side in pair for symbol in d.symbols(side)):
+        return [pair]
+
+    def at(value: Dim) -> Pair:
+        return d.substitute(pair[0], {counter: value}), d.substitute(pair[1], {counter: value})
+
+    (large, small), (later, lesser) = at(first), at(d.add(first, 1))
+    slope = d.sub(d.sub(later, lesser), d.sub(large, small))
+    low, high = d.lower_bound(slope), d.upper_bound(slope)
+    if low is not None and low >= 0:
+        return [at(first)]
+    return [at(last)] if high is not None and high <= 0 else [at(first), at(last)]
 
 
 def _slice_bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Sequence[Dim], shapes: ShapeAnalysis) -> Iterator[Pair]:
@@ -130,8 +159,7 @@ def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None
     low, high = d.lower_bound(difference), d.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
         raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
-    if True:
-        require_of_symbols(ctx, SizeRequirement(left, right, node))
+    require_of_symbols(ctx, SizeRequirement(left, right, node))
 
 
 def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Dim) -> None:
@@ -142,8 +170,7 @@ def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Di
     node = ", ".join(sorted(provenance(op))) or op.name
     if high is not None and high < 0:
         raise FuselineError("E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node)
-    if True:
-        require_of_symbols(ctx, SizeRequirement(large, small, node, at_least=True))
+    require_of_symbols(ctx, SizeRequirement(large, small, node, at_least=True))
 
 
 EXPORT = RequireEqualSizesPass

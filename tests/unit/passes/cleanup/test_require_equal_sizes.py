@@ -116,3 +116,22 @@ LONG = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<
 @pytest.mark.parametrize(("text", "left", "right"), [(COLLAPSE, d.mul(N, 4), 24), (LONG, d.add(N, M), 10)], ids=["collapsed", "joined"])
 def test_a_result_is_as_large_as_its_type_says(text: str, left: d.Dim, right: d.Dim):
     assert [(item.left, item.right) for item in noted(text).requirements.values()] == [(left, right)]
+
+
+@pytest.mark.parametrize(("offset", "size", "ok"), [(0, 5, True), (1, 4, True), (2, 4, False), (5, 0, True), (6, 0, False)])
+def test_programs_without_symbols_are_looked_at_as_well(offset: int, size: int, ok: bool):
+    """A part that does not fit is refused when it is compiled, not met by a kernel."""
+    text = f"""func.func @main(%x: tensor<{size}xf32>, %y: tensor<5xf32>) -> tensor<5xf32> {{
+      %r = tensor.insert_slice %x into %y[{offset}] [{size}] [1] : tensor<{size}xf32> into tensor<5xf32> loc("part")
+      return %r : tensor<5xf32>
+    }}"""
+    ctx = new_context()
+    module = parse_module(text, ctx)
+    step = make_pass("require-equal-sizes")
+    if ok:
+        step.apply(ctx, module)
+        assert not ctx.requirements
+        return
+    with pytest.raises(FuselineError, match="at least") as caught:
+        step.apply(ctx, module)
+    assert (caught.value.code, caught.value.node) == ("E0107", "part")

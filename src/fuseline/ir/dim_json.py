@@ -87,17 +87,21 @@ class _Reading:
         self.shared: list[Dim] = []
 
     def size(self, data: Any) -> Dim:
-        """An int, a sum, shared atoms and a sum of them, or an atom by itself."""
+        """An int, a sum, shared atoms and a sum of them, or an atom by itself. Raises ValueError for anything else."""
         if isinstance(data, int):
             return data
-        if data[0] == "let":
+        if data[:1] == ["let"] and len(data) == 3 and isinstance(data[1], list):
             for atom in data[1]:
                 self.shared.append(self._atom(atom))
-        return self._sum(data[-1]) if data[0] in ("let", "sum") else self._atom(data)
+        elif data[:1] == ["let"] or (data[:1] == ["sum"] and len(data) != 2):
+            raise ValueError(f"not a size: {data!r}")
+        return self._sum(data[-1]) if data[:1] in (["let"], ["sum"]) else self._atom(data)
 
     def _sum(self, terms: Sequence[Any]) -> Dim:
         total: Dim = 0
         for coefficient, *atoms in terms:
+            if type(coefficient) is not int:
+                raise ValueError(f"not a coefficient: {coefficient!r}")
             term: Dim = coefficient
             for atom in atoms:
                 term = mul(term, self._atom(atom))
@@ -106,6 +110,8 @@ class _Reading:
 
     def _atom(self, data: Any) -> Dim:
         if isinstance(data, int):
+            if not 0 <= data < len(self.shared):
+                raise ValueError(f"no atom has the number {data}")
             return self.shared[data]
         if isinstance(data, str):
             return self.symbols.get(data, symbol(data))

@@ -126,3 +126,12 @@ def _diagonal(node: OnnxNode, dims: Sequence[Dim], dtype: np.dtype[Any]) -> Tens
         return scalars.select(b, there, b.constant(1, mlir_element(dtype)), b.constant(0, mlir_element(dtype)))
 
     return mapped(node, [], dims, dtype, body)
+
+
+@onnx_op("Dropout")
+def dropout(node: OnnxNode) -> list[Tensor]:
+    """Inference: the input itself, and a mask that keeps everything."""
+    training = node.get(2)
+    if training is not None and bool(training.numbers().any()):
+        raise NoNativeLowering("training", "training_mode is set")
+    return [node[0], broadcast_to(known(np.ones((), bool)), node[0].dims)]

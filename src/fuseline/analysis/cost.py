@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
-from fuseline.analysis.walks import Rank, Scatter, scan_of, walk_of
+from fuseline.analysis.walks import Rank, Scatter, scalars_behind, scan_of, walk_of
 from fuseline.ir.dim import Dim, mul, product, upper_bound
 
 TRANSCENDENTAL_OPS = 10
@@ -51,13 +51,8 @@ def _without(extents: Sequence[Dim], loop: int) -> Dim:
 
 def _weight_behind(view: StructuredOp, value: SSAValue) -> int:
     """The operations of the body that make `value`."""
-    found, pending = set[Operation](), [value]
-    while pending:
-        op = pending.pop().owner
-        if isinstance(op, Operation) and op.parent_block() is view.body and op not in found:
-            found.add(op)
-            pending += op.operands
-    return sum(_weight(op) for op in found)
+    makers = {scalar.owner for scalar in scalars_behind(view, value)}
+    return sum(_weight(op) for op in makers if isinstance(op, Operation) and op.parent_block() is view.body)
 
 
 def operations(op: Operation) -> int:

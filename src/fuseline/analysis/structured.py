@@ -52,6 +52,10 @@ class Kind(Enum):
     __hash__ = object.__hash__
 
 
+FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
+"""Kinds that cost nothing: cloned into every dispatch that uses them, and members of none."""
+
+
 @by_identity
 def maps_in(attribute: Attribute) -> tuple[AffineMap, ...]:
     """The map of every operand in the `indexing_maps` of a structured op."""

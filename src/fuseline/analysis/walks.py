@@ -99,20 +99,27 @@ def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool,
     return (loops[0], *_ORDERS[predicate])
 
 
-def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
-    """The loops that a scalar of the body varies with. Each scalar is looked at once: bodies may use one again and again."""
-    found, seen, pending = set[int](), set[SSAValue](), [value]
+def scalars_behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
+    """`value` and every scalar that it is made of, as far as the body goes. Each is looked at once: bodies may use one again and again."""
+    found, pending = set[SSAValue](), [value]
     while pending:
         current = pending.pop()
-        if current in seen:
+        if current in found:
             continue
-        seen.add(current)
-        if isinstance(current, BlockArgument):
-            found |= set(used_dims(view.maps[current.index])) if current.owner is view.body else set()
-        elif isinstance(current, OpResult) and current.op.parent_block() is view.body:
-            if isinstance(current.op, linalg.ops.IndexOp):
-                found.add(current.op.dim.value.data)
+        found.add(current)
+        if isinstance(current, OpResult) and current.op.parent_block() is view.body:
             pending += current.op.operands
+    return found
+
+
+def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
+    """The loops that a scalar of the body varies with."""
+    found = set[int]()
+    for scalar in scalars_behind(view, value):
+        if isinstance(scalar, BlockArgument):
+            found |= set(used_dims(view.maps[scalar.index])) if scalar.owner is view.body else set()
+        elif isinstance(scalar.owner, linalg.ops.IndexOp) and scalar.owner.parent_block() is view.body:
+            found.add(scalar.owner.dim.value.data)
     return frozenset(found)
 
 
@@ -225,7 +232,7 @@ def selection_of(view: StructuredOp) -> Selection | None:
         if not isinstance(value, arith.SelectOp) or not isinstance(where, arith.SelectOp) or value.cond is not where.cond:
             continue
         held = value.rhs is running[kept] and where.rhs is running[place] and _loop(where.lhs) == view.reduction[0]
-        if held and _is_input(view, value.lhs) and not _uses(view, value.cond, running[place]) and not _counts(view, value.cond):
+        if held and _is_input(view, value.lhs) and running[place] not in scalars_behind(view, value.cond) and not _counts(view, value.cond):
             assert isinstance(value.lhs, BlockArgument)
             return Selection(view, value.lhs.index, value.cond, kept, place)
     return None
@@ -235,25 +242,8 @@ def _is_input(view: StructuredOp, value: SSAValue) -> bool:
     return isinstance(value, BlockArgument) and value.owner is view.body and value.index < len(view.inputs)
 
 
-def _uses(view: StructuredOp, value: SSAValue, other: SSAValue) -> bool:
-    """Whether a scalar of the body depends on `other`."""
-    return other in _behind(view, value)
-
-
 def _counts(view: StructuredOp, value: SSAValue) -> bool:
     """Whether a scalar of the body depends on where in the loops it is, or on an element of another input."""
-    behind = _behind(view, value)
+    behind = scalars_behind(view, value)
     others = sum(isinstance(v, BlockArgument) and v.owner is view.body and v.index < len(view.inputs) for v in behind)
     return others > 1 or any(isinstance(v.owner, linalg.ops.IndexOp) for v in behind)
-
-
-def _behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
-    found, pending = set[SSAValue](), [value]
-    while pending:
-        current = pending.pop()
-        if current in found:
-            continue
-        found.add(current)
-        if isinstance(current, OpResult) and current.op.parent_block() is view.body:
-            pending += current.op.operands
-    return found

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, substitute, symbols
 from fuseline.ir.dim_json import from_name, to_name
@@ -40,7 +40,6 @@ UNNAMED = "?"
 Extent: TypeAlias = Dim | None
 """How far a grid loop runs; None where the program has no name for it (it follows from data)."""
 
-_FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
 _OVER_RESULT = (Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.TRANSPOSE, Kind.BROADCAST)
 
 
@@ -187,7 +186,7 @@ def _typed(attribute: Attribute, wanted: type[Any]) -> Any:
 
 def members_of(body: Block) -> list[Operation]:
     """The ops of a region's or entry's body that do something, in order: nothing free, no reshapes, not the return."""
-    return [op for op in ops_of(body) if op.results and type(op) not in RESHAPES and kind(op) not in _FREE]
+    return [op for op in ops_of(body) if op.results and type(op) not in RESHAPES and kind(op) not in FREE]
 
 
 def member_loops(op: Operation, shapes: ShapeAnalysis) -> tuple[Dim, ...]:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.ir.dim import Dim, symbol
 
 ROOT_ATTRIBUTE = "fuseline.root"
@@ -24,8 +24,6 @@ BOUNDS_ATTRIBUTE = "fuseline.bounds"
 """On an index argument: what the size can be, `lo..hi` or `lo..`."""
 
 _COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
-_FREE = (Kind.EMPTY, Kind.SCALAR, Kind.CONSTANT, Kind.FILL)
-
 
 @dataclass(frozen=True)
 class DispatchView:
@@ -77,7 +75,7 @@ class DispatchView:
     @cached_property
     def members(self) -> tuple[Operation, ...]:
         """The ops that do something, in order: no empties, fills, constants, index arithmetic or the return."""
-        return tuple(op for op in self.entry.body.block.ops if not isinstance(op, func.ReturnOp | arith.ConstantOp) and kind(op) not in _FREE)
+        return tuple(op for op in self.entry.body.block.ops if not isinstance(op, func.ReturnOp | arith.ConstantOp) and kind(op) not in FREE)
 
     @cached_property
     def root(self) -> Operation | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from fuseline.errors import FuselineError
@@ -12,6 +14,12 @@ from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
 from fuseline.ir.provenance import provenance
+
+
+def operations(module: ModuleOp) -> Iterator[Operation]:
+    """Every op inside the module's functions, nested ones included."""
+    for function in module.body.block.ops:
+        yield from function.walk() if isinstance(function, FuncOp) else ()
 
 
 def require_inside(

@@ -28,7 +28,7 @@ from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import provenance
-from fuseline.passes.cleanup.inside_requirements import require_of_symbols
+from fuseline.passes.cleanup.inside_requirements import operations, require_of_symbols
 
 Pair = tuple[Dim, Dim]
 
@@ -47,13 +47,12 @@ class RequireEqualSizesPass(ModulePass):
         if not isinstance(ctx, CompilerContext):
             return
         shapes = ShapeAnalysis(ctx.symbols)
-        for function in op.body.block.ops:
-            for inner in function.walk() if isinstance(function, FuncOp) else ():
-                for left, right in _pairs(inner, shapes):
-                    _require(ctx, inner, left, right)
-                for pair in _bounds(inner, shapes):
-                    for large, small in _at_ends(inner, pair, shapes):
-                        _require_at_least(ctx, inner, large, small)
+        for inner in operations(op):
+            for left, right in _pairs(inner, shapes):
+                _require(ctx, inner, left, right)
+            for pair in _bounds(inner, shapes):
+                for large, small in _at_ends(inner, pair, shapes):
+                    _require_at_least(ctx, inner, large, small)
 
 
 def _pairs(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
-from fuseline.passes.cleanup.inside_requirements import require_inside
+from fuseline.passes.cleanup.inside_requirements import operations, require_inside
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,9 @@ class RequireInsertsInsidePass(ModulePass):
         if not isinstance(ctx, CompilerContext):
             return
         shapes = ShapeAnalysis(ctx.symbols)
-        for function in op.body.block.ops:
-            for inner in function.walk() if isinstance(function, FuncOp) else ():
-                if isinstance(inner, tensor.InsertOp):
-                    _look_at(ctx, inner, shapes)
+        for inner in operations(op):
+            if isinstance(inner, tensor.InsertOp):
+                _look_at(ctx, inner, shapes)
 
 
 def _look_at(ctx: CompilerContext, op: tensor.InsertOp, shapes: ShapeAnalysis) -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
@@ -26,7 +25,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.provenance import provenance
-from fuseline.passes.cleanup.inside_requirements import require_inside
+from fuseline.passes.cleanup.inside_requirements import operations, require_inside
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,9 @@ class RequireMapsInsidePass(ModulePass):
         if not isinstance(ctx, CompilerContext):
             return
         shapes = ShapeAnalysis(ctx.symbols)
-        for function in op.body.block.ops:
-            for inner in function.walk() if isinstance(function, FuncOp) else ():
-                if is_generic(inner):
-                    _look_at(ctx, StructuredOp(inner), shapes)
+        for inner in operations(op):
+            if is_generic(inner):
+                _look_at(ctx, StructuredOp(inner), shapes)
 
 
 def _look_at(ctx: CompilerContext, view: StructuredOp, shapes: ShapeAnalysis) -> None:

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.scalar_ranges import ScalarRanges
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.context import CompilerContext
-from fuseline.passes.cleanup.inside_requirements import require_inside, require_to_fit
+from fuseline.passes.cleanup.inside_requirements import operations, require_inside, require_to_fit
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,9 @@ class RequireReadablePlacesPass(ModulePass):
         if not isinstance(ctx, CompilerContext):
             return
         shapes = ShapeAnalysis(ctx.symbols)
-        for function in op.body.block.ops:
-            for inner in function.walk() if isinstance(function, FuncOp) else ():
-                if isinstance(inner, tensor.ExtractOp) and isinstance(generic := inner.parent_op(), linalg.ops.GenericOp):
-                    _check(ctx, shapes, StructuredOp(generic), inner)
+        for inner in operations(op):
+            if isinstance(inner, tensor.ExtractOp) and isinstance(generic := inner.parent_op(), linalg.ops.GenericOp):
+                _check(ctx, shapes, StructuredOp(generic), inner)
 
 
 def _check(ctx: CompilerContext, shapes: ShapeAnalysis, view: StructuredOp, read: tensor.ExtractOp) -> None:

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, captured, dims_of, kind
+from fuseline.analysis.structured import FREE, Kind, captured, dims_of, kind
 from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
@@ -23,9 +23,6 @@ from fuseline.ir.fast.identity import by_identity
 from fuseline.passes.fusion.node import Node, Read, node_of, operand_reads
 from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.prologues import Prologues
-
-FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
-"""Cloned into every dispatch that uses them."""
 
 
 class FusionGraph:

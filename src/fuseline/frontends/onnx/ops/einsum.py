@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -11,6 +12,7 @@ from fuseline.frontends.onnx.broadcasting import broadcast_dim, equal_dim
 from fuseline.frontends.onnx.emission import contract, reduce
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
 from fuseline.ir.build import Body
@@ -29,14 +31,17 @@ def einsum(node: OnnxNode) -> Tensor:
             sizes[letter] = broadcast_dim(sizes.get(letter, 1), size)
     order = list(output) + sorted(set("".join(terms)) - set(output))
     loops = [sizes[letter] for letter in order]
-    places = [
-        [order.index(letter) if sizes[letter] == t.dims[i] else None for i, letter in enumerate(term)]
-        for term, t in zip(terms, operands, strict=True)
-    ]
+    operands = [spread(node, t, [sizes[letter] for letter in term]) for term, t in zip(terms, operands, strict=True)]
+    places = [_loops_of(t, term, sizes, order) for term, t in zip(terms, operands, strict=True)]
     if len(terms) == 2:
         lhs, rhs = operands
         return contract(node, (lhs, places[0]), (rhs, places[1]), loops, list(range(len(output))), lhs.dtype)
     return _single(node, operands[0], places[0], loops, len(output))
+
+
+def _loops_of(t: Tensor, term: str, sizes: Mapping[str, Dim], order: Sequence[str]) -> list[int | None]:
+    """The loop that each axis of `t` follows, None where its size 1 repeats."""
+    return [None if size == 1 and sizes[letter] != 1 else order.index(letter) for letter, size in zip(term, t.dims, strict=True)]
 
 
 def _diagonal(node: OnnxNode, term: str, t: Tensor) -> Tensor:

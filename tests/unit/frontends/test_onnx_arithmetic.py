@@ -91,3 +91,35 @@ def test_sizes_less_a_number_are_divided_towards_zero(op_type: str, divisor: int
     for size in range(1, 20):
         (found,) = program.run({"x": np.ones(size, np.float32)}).values()
         assert int(found[0]) == (int((size - 7) / divisor) if op_type == "Div" else (size - 7) % divisor)
+
+
+WHOLE = {
+    "ReduceMean": lambda x: np.trunc(x.sum() / x.size),
+    "ReduceL2": lambda x: np.trunc(np.sqrt((x * x).sum())),
+    "ReduceLogSum": lambda x: np.trunc(np.log(x.sum())),
+    "ReduceLogSumExp": lambda x: np.trunc(x.max() + np.log(np.exp(x - x.max()).sum())),
+}
+
+
+@pytest.mark.parametrize("sizes", [[7], ["n"]])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("op_type", WHOLE)
+def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(op_type: str, dtype: Any, sizes: list[int | str]):
+    top = 2**31 if dtype == np.int32 or op_type == "ReduceMean" else 2**52
+    x = np.random.default_rng().integers(top // 4, top // 3, 7).astype(dtype)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    given, answer = helper.make_tensor_value_info("x", element, sizes), helper.make_tensor_value_info("y", element, [1])
+    graph = helper.make_graph([helper.make_node(op_type, ["x"], ["y"], axes=[0])], "g", [given], [answer])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    for target in ("cpu", "interpreter"):
+        found = fuseline.compile(model, threads=1, target=target).run({"x": x})["y"]
+        np.testing.assert_array_equal(found, [WHOLE[op_type](x.astype(np.float64))])
+        assert found.dtype == dtype
+
+
+def test_a_norm_over_no_axes_is_the_magnitude():
+    x = np.array([-70000, 3, 2**30], np.int32)
+    given, answer = (helper.make_tensor_value_info(name, onnx.TensorProto.INT32, [3]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("ReduceL2", ["x"], ["y"], noop_with_empty_axes=1)], "g", [given], [answer])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    np.testing.assert_array_equal(fuseline.compile(model, threads=1).run({"x": x})["y"], [70000, 3, 2**30])

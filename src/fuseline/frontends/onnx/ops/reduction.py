@@ -44,9 +44,9 @@ def _magnitude(b: Body, x: SSAValue, dtype: DType) -> SSAValue:
     return b.op(math.AbsFOp if is_float(dtype) else math.AbsIOp, x)
 
 
-def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = _plain) -> Tensor:
-    """The sum of `prologue(x)` over `axes` in the accumulator's type, without the reduced dimensions."""
-    wide = accumulator(x.dtype)
+def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = _plain, *, dtype: DType | None = None) -> Tensor:
+    """The sum of `prologue(x)` over `axes` in `dtype` (default: the accumulator's type), without the reduced dimensions."""
+    wide = accumulator(x.dtype) if dtype is None else dtype
 
     def body(b: Body, p: SSAValue, acc: SSAValue) -> SSAValue:
         return scalars.add(b, wide, acc, prologue(b, scalars.convert(b, p, x.dtype, wide), wide))
@@ -55,8 +55,9 @@ def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = 
 
 
 def mean_of(node: OnnxNode, x: Tensor, axes: Sequence[int], *, keep: bool) -> Tensor:
-    """The mean over `axes`."""
-    small = cast(node, count_divided(node, sum_of(node, x, axes), [x.dims[axis] for axis in axes]), x.dtype)
+    """The mean over `axes`. A sum of integers is kept in 64 bits: it may leave the type that the mean is in."""
+    total = sum_of(node, x, axes, dtype=INDEX_DTYPE if x.dtype.kind in "iu" and x.dtype.itemsize < 8 else None)
+    small = cast(node, count_divided(node, total, [x.dims[axis] for axis in axes]), x.dtype)
     return with_units(small, axes, x.rank) if keep else small
 
 
@@ -70,12 +71,16 @@ def _summing(op_type: str, prologue: Prologue, epilogue: Any = None) -> None:
     def lower(node: OnnxNode) -> Tensor:
         x = node[0]
         axes = _axes(node, x.rank)
+        wide = None if epilogue is None else _summed_in(x.dtype)
         if axes is None:
-            return _pointwise(node, x, prologue, epilogue)
-        total = sum_of(node, x, axes, prologue)
-        if epilogue is not None:
-            total = _float_unary(node, total, epilogue)
-        return _finish(node, total, x, axes)
+            return _pointwise(node, x, prologue, epilogue, wide or x.dtype)
+        total = sum_of(node, x, axes, prologue, dtype=wide)
+        return _finish(node, total if epilogue is None else _float_unary(node, total, epilogue), x, axes)
+
+
+def _summed_in(dtype: DType) -> DType:
+    """Where the sum is that a float function is applied to: of integers in f64 as in onnxruntime, for it may leave the type that the result is in."""
+    return accumulator(dtype) if is_float(dtype) else np.dtype(np.float64)
 
 
 def _float_unary(node: OnnxNode, t: Tensor, kind: Any) -> Tensor:
@@ -83,12 +88,12 @@ def _float_unary(node: OnnxNode, t: Tensor, kind: Any) -> Tensor:
     return elementwise(node, [t], t.dtype, lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, t.dtype, inner)), inner, t.dtype))
 
 
-def _pointwise(node: OnnxNode, x: Tensor, prologue: Prologue, epilogue: Any) -> Tensor:
-    """A reduction over no axes still applies its function to every element."""
+def _pointwise(node: OnnxNode, x: Tensor, prologue: Prologue, epilogue: Any, wide: DType) -> Tensor:
+    """A reduction over no axes still applies its function to every element, in `wide`."""
     if prologue is _plain and epilogue is None:
         return x
-    out = elementwise(node, [x], x.dtype, lambda b, p: prologue(b, p, x.dtype))
-    return out if epilogue is None else _float_unary(node, out, epilogue)
+    out = elementwise(node, [x], wide, lambda b, p: prologue(b, scalars.convert(b, p, x.dtype, wide), wide))
+    return cast(node, out if epilogue is None else _float_unary(node, out, epilogue), x.dtype)
 
 
 for _name, _prologue, _epilogue in (
@@ -130,7 +135,7 @@ for _name, _start, _scalar in (
 @onnx_op("ReduceLogSumExp")
 def reduce_log_sum_exp(node: OnnxNode) -> Tensor:
     """`log(sum(e**x))`, shifted by the maximum."""
-    x = cast(node, node[0], node[0].dtype if node[0].dtype == np.float64 else FLOAT32)
+    x = cast(node, node[0], FLOAT32 if is_half(node[0].dtype) else _summed_in(node[0].dtype))
     axes = _axes(node, x.rank)
     if axes is None:
         return node[0]

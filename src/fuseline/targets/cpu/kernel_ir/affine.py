@@ -27,6 +27,10 @@ class Affine:
                 terms.pop(atom, None)
         return Affine(self.constant + factor * other.constant, terms)
 
+    def times(self, factor: int) -> Affine:
+        """`factor * self`."""
+        return Affine().plus(self, factor)
+
     def without(self, atom: Value) -> Affine:
         """The form with one term dropped."""
         return Affine(self.constant, {a: c for a, c in self.terms.items() if a is not atom})

@@ -57,7 +57,7 @@ class IndexBounds:
 
     def not_negative(self, form: Affine) -> bool:
         """Whether `0 <= form`."""
-        return self.at_most(Affine().plus(form, -1), 0)
+        return self.at_most(form.times(-1), 0)
 
     # forms ---------------------------------------------------------------------------------------------------------------------------
 
@@ -70,13 +70,23 @@ class IndexBounds:
         key = (operand, self.lane if operand.type.lanes > 1 else 0)
         found = self.forms.get(key)
         if found is None:
-            found = self.forms[key] = self._form(operand)
+            found = self.forms[key] = self._form_everywhere(operand)
         return found
+
+    def _form_everywhere(self, value: Value) -> Affine:
+        """The form of a value, whatever branch asks for it: by no condition. What may not fit its type, and so wrap, is a term of its own."""
+        facts, self.facts = self.facts, []
+        form, limit = self._form(value), 2 ** (BITS[value.type.dtype] - 1)
+        fits = value in form.terms or value.type.dtype == "i64" or (self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit))
+        self.facts = facts
+        return form if fits else Affine(0, {value: 1})
 
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
             return Affine(int(value.attr[self.lane] if isinstance(value.attr, tuple) else value.attr))
-        if value.op == "splat" or (value.op == "cast" and self._keeps_number(value)):
+        if value.op == "splat" or (value.op == "cast" and value.attr in ("sext", "trunc")):
+            return self.form(value.args[0])
+        if value.op == "cast" and value.attr == "zext" and self.not_negative(self.form(value.args[0])):
             return self.form(value.args[0])
         if value.op in ("add", "sub"):
             a, b = (self.form(arg) for arg in value.args)
@@ -85,24 +95,13 @@ class IndexBounds:
             a, b = (self.form(arg) for arg in value.args)
             a, b = (a, b) if not b.terms else (b, a)
             if not b.terms:
-                return Affine().plus(a, b.constant) if b.constant else Affine()
+                return a.times(b.constant)
         fold = _FOLDS.get(value.op)
         if fold is not None:
             a, b = (self.form(arg) for arg in value.args)
-            if not a.terms and not b.terms and (b.constant > 0 or value.op in ("min", "max")):
+            if not a.terms and not b.terms and ((a.constant >= 0 and b.constant > 0) or value.op in ("min", "max")):
                 return Affine(fold(a.constant, b.constant))
         return Affine(0, {value: 1})
-
-    def _keeps_number(self, cast: Value) -> bool:
-        """Whether a conversion changes no number that it may meet; no condition helps, since forms hold everywhere."""
-        if cast.attr not in ("zext", "trunc"):
-            return cast.attr == "sext"
-        number = self.form(cast.args[0])
-        most, least = self.upper(number), self.upper(Affine().plus(number, -1))
-        if cast.attr == "zext":
-            return least is not None and least <= 0
-        limit = 2 ** (BITS[cast.type.dtype] - 1)
-        return most is not None and most < limit and least is not None and least <= limit
 
     # bounds --------------------------------------------------------------------------------------------------------------------------
 
@@ -127,7 +126,7 @@ class IndexBounds:
             yield [rest.plus(bound, coefficient) for bound in bounds]
         if atom.op == "udiv" and coefficient > 0:  # c * floor(x / d) <= (c / d) * x
             divisor = self.form(atom.args[1])
-            if not divisor.terms and divisor.constant > 0 and coefficient % divisor.constant == 0:
+            if not divisor.terms and divisor.constant > 0 and coefficient % divisor.constant == 0 and self._dividable(atom):
                 yield [rest.plus(self.form(atom.args[0]), coefficient // divisor.constant)]
 
     def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
@@ -174,33 +173,38 @@ class IndexBounds:
         return hi.plus(Affine(loop.step if whole else 1), -1)
 
     def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
-        """Nothing negative is divided, by the builder's contract; what data or a program brings there is a large number instead."""
-        if not above:
+        """What may be negative is divided as the large number of the same bits: the quotient may be any, while a rest is below its divisor."""
+        divisor, dividable = self.form(atom.args[1]), self._dividable(atom)
+        known = not divisor.terms and divisor.constant > 0
+        if not above and (dividable or (known and atom.op == "urem")):
             yield [Affine(0)]
+        if not above or not known:
             return
-        divisor, operand = self.form(atom.args[1]), self.form(atom.args[0])
-        if divisor.terms or divisor.constant <= 0:
-            return
-        least = self._upper_here(Affine().plus(operand, -1))
-        whole = self._upper_here(operand) if least is not None and least <= 0 else None
+        whole = self._upper_before(atom, self.form(atom.args[0])) if dividable else None
         if atom.op == "urem":
-            yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, max(whole, 0)))]
+            yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, whole))]
         elif whole is not None:
             yield [Affine(whole // divisor.constant)]
+
+    def _dividable(self, division: Value) -> bool:
+        """Whether what is divided is not negative."""
+        least = self._upper_before(division, self.form(division.args[0]).times(-1))
+        return least is not None and least <= 0
 
     def _signed_rest(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         """A rest is nearer to 0 than what divides, on either side."""
         divisor = self.form(atom.args[1])
-        ends = self.upper(divisor), self.upper(Affine().plus(divisor, -1))
+        ends = self.upper(divisor), self.upper(divisor.times(-1))
         if ends[0] is not None and ends[1] is not None:
             most = max(abs(ends[0]), abs(ends[1])) - 1
             yield [Affine(most if above else -most)]
 
-    def _upper_here(self, form: Affine) -> int | None:
-        """`upper`, or what one of the conditions in force gives."""
+    def _upper_before(self, atom: Value, form: Affine) -> int | None:
+        """`upper` of what `atom` is made of, or what one of the conditions in force gives; one on later values might lead back to the atom."""
         found = [self.upper(form)]
         for smaller, larger in self.facts:
-            found += [self.upper(form.plus(smaller, -f).plus(larger, f)) for f in factors(form, smaller, larger)]
+            if all(value.number < atom.number for side in (smaller, larger) for value in side.terms):
+                found += [self.upper(form.plus(smaller, -f).plus(larger, f)) for f in factors(form, smaller, larger)]
         return min((bound for bound in found if bound is not None), default=None)
 
     def at_most(self, form: Affine, limit: int) -> bool:

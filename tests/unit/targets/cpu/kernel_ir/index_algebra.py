@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
-from fuseline.targets.cpu.kernel_ir.types import Value
+from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 
 AVX2 = machine("avx2")
 SIZES = (11, 0, 3)
@@ -27,6 +27,12 @@ _SIGNED: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+def wrapped(number: int, dtype: str) -> int:
+    """What is left of `number` in an integer of that type."""
+    half = 2 ** (BITS[dtype] - 1)
+    return (number + half) % (2 * half) - half
+
+
 class Numbers:
     """What the builder's index arithmetic means, on ints."""
 
@@ -35,12 +41,24 @@ class Numbers:
     mul, bitand = staticmethod(operator.mul), staticmethod(operator.and_)
 
     def div(self, a: int, b: int) -> int:
-        assert a >= 0 < b, "the builder's contract"
-        return a // b
+        """Of the same bits as numbers that are never negative."""
+        return wrapped(a % 2**64 // (b % 2**64), "i64")
 
     def rem(self, a: int, b: int) -> int:
-        assert a >= 0 < b, "the builder's contract"
-        return a % b
+        """As `div`."""
+        return wrapped(a % 2**64 % (b % 2**64), "i64")
+
+    def narrow(self, a: int, dtype: str) -> int:
+        """`a` in fewer bits, and back."""
+        return wrapped(a, dtype)
+
+    def narrow_sum(self, a: int, b: int, dtype: str) -> int:
+        """The sum in fewer bits."""
+        return wrapped(a + b, dtype)
+
+    def unsigned(self, a: int, dtype: str) -> int:
+        """The lowest bits."""
+        return a % 2 ** BITS[dtype]
 
     def select(self, condition: bool, a: int, b: int) -> int:
         return a if condition else b
@@ -58,10 +76,19 @@ class Numbers:
 
 
 class Builder(KernelBuilder):
-    """A kernel builder with a name for the conjunction of conditions."""
+    """A kernel builder with names for the conjunction of conditions and for arithmetic in fewer bits."""
 
     def both(self, a: Value, b: Value) -> Value:
         return self.bitand(a, b)
+
+    def narrow(self, a: Any, dtype: str) -> Any:
+        return self.cast(self.cast(self.as_value(a), dtype), "i64")
+
+    def narrow_sum(self, a: Any, b: Any, dtype: str) -> Any:
+        return self.cast(self.add(*(self.cast(self.as_value(part), dtype) for part in (a, b))), "i64")
+
+    def unsigned(self, a: Any, dtype: str) -> Any:
+        return self.cast(self.cast(self.as_value(a), dtype), "i64", unsigned=True)
 
 
 class Nest(NamedTuple):

@@ -44,4 +44,57 @@ def test_it_is_no_greater(name: str):
 
 
 def test_what_may_be_negative_is_a_large_number_when_it_is_divided():
-    assert problems(lambda k, i, e: k.div(i, 2), 1 << 40) == 1
+    """And twice that is any number, since it does not fit."""
+    assert problems(lambda k, i, e: k.div(i, 2), 1 << 40) > 0
+    assert problems(lambda k, i, e: k.mul(k.div(i, 2), 2), 1 << 40) > 0
+    assert problems(lambda k, i, e: k.min(k.mul(k.div(i, 2), 2), 9), 10) == 1
+    assert problems(lambda k, i, e: k.min(k.div(e, k.select(k.compare("gt", i, 0), 1, 2)), 9), 10) == 1
+
+
+def test_a_condition_on_a_quotient_tells_its_range():
+    """A condition may name the very quotient that it helps to bound."""
+
+    def count(extent: int) -> int:
+        k = KernelBuilder("kernel", AVX2)
+        memory = k.binding(0, "f32", extent)
+
+        def body(i: Any) -> None:
+            half = k.div(i, 2)
+            k.when(k.compare("le", i, half), lambda: k.when(k.compare("lt", half, 3), lambda: (k.load(memory, half), ())[1]))
+
+        k.loop(0, 40, 1, body)
+        return len(check_bounds(k.finish()))
+
+    assert (count(3), count(2)) == (0, 1)
+
+
+def test_a_number_fits_its_type_by_itself_and_not_by_a_condition():
+    """What is known of a value in one branch is forgotten behind it."""
+    k = KernelBuilder("kernel", AVX2)
+    memory = k.binding(0, "f32", 10)
+
+    def body(i: Any) -> None:
+        rest = k.cast(k.cast(k.div(i, 2), "i32"), "i64")
+        k.when(k.compare("ge", i, 0), lambda: (k.load(memory, k.min(rest, 9)), ())[1])
+        k.load(memory, k.min(rest, 9))
+
+    k.loop(-3, 20, 1, body)
+    assert [problem.detail[-12:] for problem in check_bounds(k.finish())][-1:] == ["not negative"]
+
+
+NARROW: dict[str, tuple[Callable[[KernelBuilder, Any], Any], int]] = {
+    "a sum that fits": (lambda k, i: k.add(i, i), 127),
+    "a sum that may not fit": (lambda k, i: k.add(i, k.const(65, "i8")), -1),
+    "a product that may not fit": (lambda k, i: k.mul(i, k.const(3, "i8")), -1),
+    "a difference that fits": (lambda k, i: k.sub(k.const(63, "i8"), i), 64),
+    "a number of another sign": (lambda k, i: k.const(200, "i8"), -1),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_arithmetic_in_fewer_bits_wraps(name: str):
+    place, extent = NARROW[name]
+    k = KernelBuilder("kernel", AVX2)
+    memory = k.binding(0, "f32", abs(extent) if extent > 0 else 1 << 40)
+    k.loop(0, 64, 1, lambda i: (k.load(memory, k.cast(place(k, k.cast(i, "i8")), "i64")), None)[1])
+    assert bool(check_bounds(k.finish())) is (extent < 0)

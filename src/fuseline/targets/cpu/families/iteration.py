@@ -2,7 +2,7 @@
 
 An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made inside the dispatch;
 arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its coordinate is 0. Where reads would make two
-dimensions of one value the same axis (`x + transpose(x)`), they join nothing either.
+dimensions of one value the same axis (`x + transpose(x)`), they join nothing either. What is evaluated where it is read joins last, where it can.
 """
 
 from __future__ import annotations
@@ -44,8 +44,19 @@ class Axes:
             roots = {node: self._root(node) for link in read for node in link}
             self._parent.clear()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
+        self._join_read_in_place()
         for links in sibling_links(view, self.ops):
             self.join(links)
+
+    def _join_read_in_place(self) -> None:
+        """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or one value after the other."""
+        rest: dict[SSAValue, list[tuple[Node, Node]]] = {}
+        for op in self.ops:
+            for link in _read_links(self.view, op, lambda value: is_internal(value) and not self._joins(value)):
+                rest.setdefault(link[0][0], []).append(link)
+        if rest and not self.join(link for links in rest.values() for link in links):
+            for links in rest.values():
+                self.join(links)
 
     def join(self, links: Iterable[tuple[Node, Node]]) -> bool:
         """Join, where that makes no two dimensions of a value one axis; whether it was done."""

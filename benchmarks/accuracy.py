@@ -1,8 +1,10 @@
-"""Rounding errors end to end against the same model in float64, beside onnxruntime's: `python -m benchmarks.accuracy [--json] MODEL.onnx ...`.
+"""Rounding errors end to end against the same model in float64, beside onnxruntime's: `python -m benchmarks.accuracy
+[--json] MODEL.onnx ...`.
 
-Each model runs on the interpreter with every float32 widened to float64, then as `--numerics strict` and `default` and in onnxruntime, all on
-the same inputs. Errors are relative to the largest magnitude of an output (`max`) and in the root mean square (`rms`), the worst output of each.
-Limits: strict at most 4 times onnxruntime's error; default at most 16 times strict's RMS per layer (docs/numerics.md) and 1e-4 end to end.
+Each model runs on the interpreter with every float32 widened to float64, then as `--numerics strict` and `default` and
+in onnxruntime, all on the same inputs. Errors are relative to the largest magnitude of an output (`max`) and in the
+root mean square (`rms`), the worst output of each. Limits: strict at most 4 times onnxruntime's error; default at most
+16 times strict's RMS per layer (docs/numerics.md) and 1e-4 end to end.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ def errors(found: Arrays, exact: Arrays) -> dict[str, float]:
             continue
         difference = np.abs(found[name].astype(np.float64) - expected)
         scale = float(np.abs(expected).max(initial=0.0)) or 1.0
-        measured = {"max": float(difference.max(initial=0.0)) / scale, "rms": float(np.sqrt((difference**2).mean())) / scale}
+        measured = {
+            "max": float(difference.max(initial=0.0)) / scale,
+            "rms": float(np.sqrt((difference**2).mean())) / scale,
+        }
         worst = {key: max(value, measured[key]) for key, value in worst.items()}
     return worst
 
@@ -52,9 +57,14 @@ def accuracy(path: Path) -> dict[str, Any]:
     feeds = generate(described.inputs, hints=hints_of(model))
     exact = exact_outputs(model, feeds)
     sides = {mode: fuseline.compile(path, numerics=mode).run(feeds) for mode in MODES}
-    found = {side: errors(outputs, exact) for side, outputs in {**sides, "onnxruntime": OnnxRuntime(path, 1).run(feeds)}.items()}
+    found = {
+        side: errors(outputs, exact)
+        for side, outputs in {**sides, "onnxruntime": OnnxRuntime(path, 1).run(feeds)}.items()
+    }
     peer = found["onnxruntime"]
-    ratios = {mode: {key: found[mode][key] / peer[key] if peer[key] else float("nan") for key in peer} for mode in MODES}
+    ratios = {
+        mode: {key: found[mode][key] / peer[key] if peer[key] else float("nan") for key in peer} for mode in MODES
+    }
     return {"model": path.stem, "errors": found, "ratios": ratios}
 
 
@@ -65,7 +75,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not options.json:
-        print(f"{'model':32} {'strict':>9} {'default':>9} {'ort':>9}  {'strict/ort':>10} {'default/ort':>11}   (rms; ratio of rms, of max)")
+        print(
+            f"{'model':32} {'strict':>9} {'default':>9} {'ort':>9}  {'strict/ort':>10} {'default/ort':>11}   (rms; "
+            f"ratio of rms, of max)"
+        )
     for path in options.models:
         row = accuracy(path)
         print(json.dumps(row) if options.json else line(row), flush=True)

@@ -1,11 +1,12 @@
-"""Two checkouts of fuseline on the same models, interleaved in one run: time after / time before, for a change that should cost nothing.
+"""Two checkouts of fuseline on the same models, interleaved in one run: time after / time before, for a change that
+should cost nothing.
 
     git worktree add ../before COMMIT
     python benchmarks/before_after.py --before ../before [--threads 1] [--rounds 15] MODEL.onnx ...
 
-Each checkout has a process of its own per model, which compiles it and then waits; the processes run in turn, never together, and the order turns
-every round. Ratios are medians over rounds of paired medians. Exit code 1 where the geometric mean is above 1.00 (within what such a run can tell),
-or a model is above `--limit`.
+Each checkout has a process of its own per model, which compiles it and then waits; the processes run in turn, never
+together, and the order turns every round. Ratios are medians over rounds of paired medians. Exit code 1 where the
+geometric mean is above 1.00 (within what such a run can tell), or a model is above `--limit`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,16 @@ def serve(model: Path, threads: int) -> None:
     program = fuseline.compile(model, threads=threads)
     seconds = time.process_time() - start
     feeds = generate(program.inputs, hints=hints_of(onnx.load(str(model), load_external_data=False)))
-    print(json.dumps({"seconds": _median(lambda: program.run(feeds), 3), "compile": seconds, "dispatches": program.stats["dispatches"]}), flush=True)
+    print(
+        json.dumps(
+            {
+                "seconds": _median(lambda: program.run(feeds), 3),
+                "compile": seconds,
+                "dispatches": program.stats["dispatches"],
+            }
+        ),
+        flush=True,
+    )
     for line in sys.stdin:
         print(json.dumps(_median(lambda: program.run(feeds), int(line))), flush=True)
 
@@ -58,7 +68,9 @@ class Contender:
     def __init__(self, checkout: Path, model: Path, threads: int) -> None:
         environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
         command = [sys.executable, __file__, "--serve", str(model), "--threads", str(threads)]
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.facts: dict[str, Any] = self._answer()
 
     def seconds(self, count: int) -> float:
@@ -120,11 +132,15 @@ def main() -> int:
         parser.error("give --before CHECKOUT and models")
     rows: list[dict[str, Any]] = []
     for model in options.models:
-        rows.append(compare(model, options.before, options.after, options.threads, options.rounds, options.round_seconds))
+        rows.append(
+            compare(model, options.before, options.after, options.threads, options.rounds, options.round_seconds)
+        )
         if not options.json:
             print(line(rows[-1]), flush=True)
     mean = float(np.exp(np.mean([np.log(row["ratio"]) for row in rows])))
-    print(json.dumps({"models": rows, "geometric_mean": mean}) if options.json else f"{'geometric mean':<32} {mean:>7.3f}")
+    print(
+        json.dumps({"models": rows, "geometric_mean": mean}) if options.json else f"{'geometric mean':<32} {mean:>7.3f}"
+    )
     return int(mean > GEOMETRIC_LIMIT or any(row["ratio"] > options.limit for row in rows))
 
 
@@ -132,7 +148,10 @@ def line(row: dict[str, Any]) -> str:
     """One line of the table: ratio, times, compile ratio, dispatches before and after."""
     before, after = (1e3 * value for value in row["seconds"])
     dispatches = " -> ".join(map(str, row["dispatches"]))
-    return f"{row['model']:<32} {row['ratio']:>7.3f} {before:>10.3f} ms {after:>10.3f} ms  compile {row['compile_ratio']:.2f}  {dispatches}"
+    return (
+        f"{row['model']:<32} {row['ratio']:>7.3f} {before:>10.3f} ms {after:>10.3f} ms  compile "
+        f"{row['compile_ratio']:.2f}  {dispatches}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Models of any length for measuring the compiler: transformer blocks and convolution blocks, with small seeded weights."""
+"""Models of any length for measuring the compiler: transformer blocks and convolution blocks, with small seeded
+weights."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ BLOCKS: dict[str, tuple[Callable[[_Writer, str], str], tuple[int, ...]]] = {
 
 
 def generated_model(kind: str, nodes: int) -> onnx.ModelProto:
-    """A model of `kind` (`transformer`, `convolution`, or `mixed`: half of each side by side) with at least `nodes` nodes."""
+    """A model of `kind` (`transformer`, `convolution`, or `mixed`: half of each side by side) with at least `nodes`
+    nodes."""
     w = _Writer()
     kinds = list(BLOCKS) if kind == "mixed" else [kind]
     ends: list[tuple[str, tuple[int, ...]]] = []

@@ -1,4 +1,5 @@
-"""Further layers that `benchmarks.layers` times, by group: signals and volumes, activations inside a network, and blocks of several nodes."""
+"""Further layers that `benchmarks.layers` times, by group: signals and volumes, activations inside a network, and
+blocks of several nodes."""
 
 from __future__ import annotations
 
@@ -29,15 +30,21 @@ def _transposed(channels: int, window: Sequence[int], stride: int, pad: int) -> 
 
     def build(w: LayerWriter, x: str) -> str:
         inputs = int(w.weights[-1].dims[0])  # those that the frame's convolution makes: its bias was written last
-        filter_ = w.weight(w.random(inputs, channels, *window, scale=(inputs * np.prod(window) / stride ** len(window)) ** -0.5))
+        filter_ = w.weight(
+            w.random(inputs, channels, *window, scale=(inputs * np.prod(window) / stride ** len(window)) ** -0.5)
+        )
         rank = len(window)
-        attributes: dict[str, Any] = {"kernel_shape": list(window), "strides": [stride] * rank, "pads": [pad] * 2 * rank}
+        attributes: dict[str, Any] = {
+            "kernel_shape": list(window),
+            "strides": [stride] * rank,
+            "pads": [pad] * 2 * rank,
+        }
         return w.node("ConvTranspose", x, filter_, w.weight(w.random(channels)), **attributes)
 
     return build
 
 
-# activations ---------------------------------------------------------------------------------------------------------------------------
+# activations ----------------------------------------------------------------------------------------------------------
 
 
 def _prelu(channels: int) -> Build:
@@ -57,13 +64,15 @@ def _mish(w: LayerWriter, x: str) -> str:
     return w.node("Mul", x, w.node("Tanh", w.node("Softplus", x)))
 
 
-# norms ---------------------------------------------------------------------------------------------------------------------------------
+# norms ----------------------------------------------------------------------------------------------------------------
 
 
 def _batch_norm(channels: int) -> Build:
     def build(w: LayerWriter, x: str) -> str:
         scale, bias, mean = (w.weight(w.random(channels)) for _ in range(3))
-        return w.node("Relu", w.node("BatchNormalization", x, scale, bias, mean, w.weight(np.abs(w.random(channels)) + 1)))
+        return w.node(
+            "Relu", w.node("BatchNormalization", x, scale, bias, mean, w.weight(np.abs(w.random(channels)) + 1))
+        )
 
     return build
 
@@ -81,7 +90,9 @@ def _group_norm(channels: int, groups: int, size: int) -> Build:
 
     def build(w: LayerWriter, x: str) -> str:
         flat = w.node("Reshape", x, _ints(w, 0, groups, -1))
-        y = w.node("InstanceNormalization", flat, w.weight(np.ones(groups, np.float32)), w.weight(np.zeros(groups, np.float32)))
+        y = w.node(
+            "InstanceNormalization", flat, w.weight(np.ones(groups, np.float32)), w.weight(np.zeros(groups, np.float32))
+        )
         y = w.node("Reshape", y, _ints(w, 1, channels, size, size))
         return w.node("Add", w.node("Mul", y, w.weight(w.random(channels, 1, 1))), w.weight(w.random(channels, 1, 1)))
 
@@ -109,7 +120,7 @@ def _unit_length(axis: int) -> Build:
     return build
 
 
-# blocks --------------------------------------------------------------------------------------------------------------------------------
+# blocks ---------------------------------------------------------------------------------------------------------------
 
 
 def _excitation(channels: int, squeezed: int) -> Build:
@@ -124,7 +135,12 @@ def _excitation(channels: int, squeezed: int) -> Build:
 
 def _spatial_attention(w: LayerWriter, x: str) -> str:
     """The mean and the maximum over the channels, and a window over both (Woo et al. 2018)."""
-    both = w.node("Concat", w.node("ReduceMean", x, _ints(w, 1), keepdims=1), w.node("ReduceMax", x, _ints(w, 1), keepdims=1), axis=1)
+    both = w.node(
+        "Concat",
+        w.node("ReduceMean", x, _ints(w, 1), keepdims=1),
+        w.node("ReduceMax", x, _ints(w, 1), keepdims=1),
+        axis=1,
+    )
     return w.node("Mul", x, w.node("Sigmoid", w.convolution(both, (1, 2, 7, 7), pads=[3] * 4)))
 
 
@@ -140,7 +156,9 @@ def _focus(w: LayerWriter, x: str) -> str:
     """Every second pixel of every second line, four times, beside each other."""
     starts = [(0, 0), (1, 0), (0, 1), (1, 1)]
     end = _ints(w, 1 << 30, 1 << 30)
-    return w.node("Concat", *(w.node("Slice", x, _ints(w, *s), end, _ints(w, 2, 3), _ints(w, 2, 2)) for s in starts), axis=1)
+    return w.node(
+        "Concat", *(w.node("Slice", x, _ints(w, *s), end, _ints(w, 2, 3), _ints(w, 2, 2)) for s in starts), axis=1
+    )
 
 
 def _reflected(channels: int, window: int) -> Build:
@@ -171,7 +189,9 @@ def _beside(channels: int, others: int, outputs: int, window: int) -> Build:
 
     def build(w: LayerWriter, x: str) -> str:
         other = w.node("Relu", w.convolution(x, (others, channels, 1, 1)))
-        return w.convolution(w.node("Concat", x, other, axis=1), (outputs, channels + others, window, window), pads=[window // 2] * 4)
+        return w.convolution(
+            w.node("Concat", x, other, axis=1), (outputs, channels + others, window, window), pads=[window // 2] * 4
+        )
 
     return build
 
@@ -201,7 +221,7 @@ def _residual(w: LayerWriter, x: str) -> str:
     return w.node("Relu", w.node("Add", x, w.node("Sigmoid", x)))
 
 
-# rows, masks, products -----------------------------------------------------------------------------------------------------------------
+# rows, masks, products ------------------------------------------------------------------------------------------------
 
 
 def _masked_softmax(w: LayerWriter, x: str, mask: str) -> str:

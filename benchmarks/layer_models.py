@@ -18,7 +18,8 @@ FRAME = 16
 
 @dataclass(frozen=True)
 class Layer:
-    """A model of one layer (in a frame or alone), its feeds, and the operations the layer needs. `nodes`: the names of the layer's own nodes."""
+    """A model of one layer (in a frame or alone), its feeds, and the operations the layer needs. `nodes`: the names of
+    the layer's own nodes."""
 
     name: str
     model: onnx.ModelProto
@@ -62,7 +63,8 @@ class LayerWriter:
         return self.node("Conv", x, w, self.weight(self.random(shape[0])), kernel_shape=list(shape[2:]), **attributes)
 
     def framed_input(self, shape: Sequence[int]) -> str:
-        """An image that convolutions have made, as inside a network: the first takes the layout of the model's input."""
+        """An image that convolutions have made, as inside a network: the first takes the layout of the model's
+        input."""
         rank = len(shape) - 2
         x = self.input(self.random(shape[0], FRAME, *shape[2:]))
         return self._framed(self._framed(x, FRAME, FRAME, [3] * rank), shape[1], FRAME, [1] * rank)
@@ -78,8 +80,13 @@ class LayerWriter:
 
     def layer(self, name: str, outputs: Sequence[str], flops: int = 0) -> Layer:
         """The model whose results are `outputs`."""
-        inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), list(a.shape)) for n, a in self.feeds.items()]
-        graph = helper.make_graph(self.nodes, "layer", inputs, [onnx.ValueInfoProto(name=o) for o in outputs], self.weights)
+        inputs = [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), list(a.shape))
+            for n, a in self.feeds.items()
+        ]
+        graph = helper.make_graph(
+            self.nodes, "layer", inputs, [onnx.ValueInfoProto(name=o) for o in outputs], self.weights
+        )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
         model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         nodes = frozenset(n.name for n in self.nodes if n.output[0] not in self.framed)
@@ -90,7 +97,13 @@ Make = Callable[[], Layer]
 
 
 def convolution(
-    shape: Sequence[int], channels: int, window: Sequence[int], stride: int = 1, group: int = 1, dilation: int = 1, pad: int = -1
+    shape: Sequence[int],
+    channels: int,
+    window: Sequence[int],
+    stride: int = 1,
+    group: int = 1,
+    dilation: int = 1,
+    pad: int = -1,
 ) -> Make:
     """A convolution with bias and relu inside a network; `shape` is the image's, batch and channels first."""
 
@@ -99,7 +112,9 @@ def convolution(
         pads = [dilation * (k // 2) if pad < 0 else pad for k in window] * 2
         attributes = {"strides": [stride] * rank, "pads": pads, "group": group, "dilations": [dilation] * rank}
         y = w.node("Relu", w.convolution(w.framed_input(shape), (channels, shape[1] // group, *window), **attributes))
-        out = [(n + 2 * p - dilation * (k - 1) - 1) // stride + 1 for n, p, k in zip(shape[2:], pads, window, strict=False)]
+        out = [
+            (n + 2 * p - dilation * (k - 1) - 1) // stride + 1 for n, p, k in zip(shape[2:], pads, window, strict=False)
+        ]
         flops = 2 * shape[0] * int(np.prod(out)) * channels * shape[1] // group * int(np.prod(window))
         kind = "depthwise" if group == shape[1] == channels else f"conv g{group}" if group > 1 else "conv"
         sizes = f"{'x'.join(map(str, shape[1:]))}->{channels} {'x'.join(map(str, window))}/{stride}"
@@ -120,13 +135,26 @@ def transposed(channels: int, size: int, outputs: int, window: int, stride: int,
     def make() -> Layer:
         w = LayerWriter()
         x = w.framed_input((1, channels, size, size))
-        filter_ = w.weight(w.random(channels, outputs // group, window, window, scale=(channels * window * window / stride**2) ** -0.5))
+        filter_ = w.weight(
+            w.random(channels, outputs // group, window, window, scale=(channels * window * window / stride**2) ** -0.5)
+        )
         y = w.node(
-            "ConvTranspose", x, filter_, w.weight(w.random(outputs)), kernel_shape=[window] * 2, strides=[stride] * 2, pads=[pad] * 4, group=group
+            "ConvTranspose",
+            x,
+            filter_,
+            w.weight(w.random(outputs)),
+            kernel_shape=[window] * 2,
+            strides=[stride] * 2,
+            pads=[pad] * 4,
+            group=group,
         )
         y = w.node("Relu", y)
         flops = 2 * size * size * channels * outputs // group * window * window
-        return w.layer(f"convT {channels}x{size}x{size}->{outputs} {window}x{window}/{stride}", [w.framed_output(y, outputs)], flops)
+        return w.layer(
+            f"convT {channels}x{size}x{size}->{outputs} {window}x{window}/{stride}",
+            [w.framed_output(y, outputs)],
+            flops,
+        )
 
     return make
 
@@ -137,7 +165,9 @@ def framed(name: str, shape: Sequence[int], build: Callable[[LayerWriter, str], 
     def make() -> Layer:
         w = LayerWriter()
         y = build(w, w.framed_input(shape))
-        return w.layer(f"{name} {'x'.join(map(str, shape[1:]))}", [w.framed_output(y, channels or shape[1], len(shape) - 2)])
+        return w.layer(
+            f"{name} {'x'.join(map(str, shape[1:]))}", [w.framed_output(y, channels or shape[1], len(shape) - 2)]
+        )
 
     return make
 
@@ -156,4 +186,8 @@ def alone(name: str, shapes: Sequence[Sequence[int]], build: Callable[..., str |
 
 def unary(kind: str, *shape: int, **attributes: Any) -> Make:
     """One node with one input, by itself."""
-    return alone(" ".join([kind, *(f"{k}={v}".replace(" ", "") for k, v in attributes.items())]), [shape], lambda w, x: w.node(kind, x, **attributes))
+    return alone(
+        " ".join([kind, *(f"{k}={v}".replace(" ", "") for k, v in attributes.items())]),
+        [shape],
+        lambda w, x: w.node(kind, x, **attributes),
+    )

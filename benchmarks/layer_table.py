@@ -77,7 +77,9 @@ def _linear(m: int, n: int, k: int) -> Make:
 
 def _gemm(m: int, n: int, k: int, a: int, b: int) -> Make:
     shapes = [(k, m) if a else (m, k), (n, k) if b else (k, n)]
-    return alone(f"gemm transA={a} transB={b}", shapes, lambda w, x, y: w.node("Gemm", x, y, transA=a, transB=b), 2 * m * n * k)
+    return alone(
+        f"gemm transA={a} transB={b}", shapes, lambda w, x, y: w.node("Gemm", x, y, transA=a, transB=b), 2 * m * n * k
+    )
 
 
 def _split(w: LayerWriter, x: str) -> list[str]:
@@ -149,7 +151,11 @@ GROUPS: dict[str, list[Make]] = {
         framed("MaxPool 5/1", (1, 256, 13, 13), _unary("MaxPool", kernel_shape=[5, 5], pads=[2] * 4)),
         framed("MaxPool 2 dilated", (1, 64, 57, 57), _unary("MaxPool", kernel_shape=[2, 2], dilations=[3, 3])),
         framed("AveragePool 3/1", (1, 192, 35, 35), _unary("AveragePool", kernel_shape=[3, 3], pads=[1] * 4)),
-        framed("AveragePool 3/1 padded", (1, 192, 35, 35), _unary("AveragePool", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1)),
+        framed(
+            "AveragePool 3/1 padded",
+            (1, 192, 35, 35),
+            _unary("AveragePool", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1),
+        ),
         framed("AveragePool 2/2", (1, 128, 56, 56), _unary("AveragePool", kernel_shape=[2, 2], strides=[2, 2])),
         framed("LpPool 3/2", (1, 64, 57, 57), _unary("LpPool", kernel_shape=[3, 3], strides=[2, 2])),
         framed("GlobalMaxPool", (1, 320, 13, 13), _unary("GlobalMaxPool")),
@@ -186,9 +192,15 @@ GROUPS: dict[str, list[Make]] = {
         alone("split 1", [(1, 96, 40, 40)], _split),
         alone("tile", [(1, 64, 31, 31)], _tile(1, 2, 1, 3)),
         alone("expand", [(64, 1, 257)], _expand(64, 33, 257)),
-        alone("pad reflect", [(1, 32, 64, 64)], lambda w, x: w.node("Pad", x, _ints(w, 0, 0, 3, 3, 0, 0, 3, 3), mode="reflect")),
         alone(
-            "slice steps", [(1, 64, 128, 128)], lambda w, x: w.node("Slice", x, _ints(w, 0, 0), _ints(w, 128, 128), _ints(w, 2, 3), _ints(w, 2, 2))
+            "pad reflect",
+            [(1, 32, 64, 64)],
+            lambda w, x: w.node("Pad", x, _ints(w, 0, 0, 3, 3, 0, 0, 3, 3), mode="reflect"),
+        ),
+        alone(
+            "slice steps",
+            [(1, 64, 128, 128)],
+            lambda w, x: w.node("Slice", x, _ints(w, 0, 0), _ints(w, 128, 128), _ints(w, 2, 3), _ints(w, 2, 2)),
         ),
     ],
     "rows": [
@@ -225,7 +237,9 @@ GROUPS: dict[str, list[Make]] = {
         unary("Exp", 1, 64, 63, 65),
         alone("Log", [(1, 64, 63, 65)], lambda w, x: w.node("Log", w.node("Abs", x))),
         unary("Sin", 1, 64, 63, 65),
-        alone("pow 2.5", [(64, 4095)], lambda w, x: w.node("Pow", w.node("Abs", x), w.weight(np.array(2.5, np.float32)))),
+        alone(
+            "pow 2.5", [(64, 4095)], lambda w, x: w.node("Pow", w.node("Abs", x), w.weight(np.array(2.5, np.float32)))
+        ),
         alone("add broadcast", [(1, 96, 28, 28), (1, 96, 1, 1)], lambda w, x, y: w.node("Add", x, y)),
         alone("where", [(64, 4095), (64, 4095)], lambda w, x, y: w.node("Where", w.node("Greater", x, y), x, y)),
         alone("cast i32", [(64, 4095)], lambda w, x: w.node("Cast", x, to=6)),

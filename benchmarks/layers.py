@@ -1,8 +1,9 @@
-"""Single layers against onnxruntime and the machine's peak, worst first: `python -m benchmarks.layers [group ...] [--seconds 0.1] [--json]`.
+"""Single layers against onnxruntime and the machine's peak, worst first: `python -m benchmarks.layers [group ...]
+[--seconds 0.1] [--json]`.
 
-One thread. A layer of images stands between two convolutions, as in a network, so that its image lies as the compiler wants it; then the time is
-that of the dispatches that hold the layer, and onnxruntime's that of the same nodes, by its profiler. Any other layer is a whole model, and its
-time that of a run.
+One thread. A layer of images stands between two convolutions, as in a network, so that its image lies as the compiler
+wants it; then the time is that of the dispatches that hold the layer, and onnxruntime's that of the same nodes, by its
+profiler. Any other layer is a whole model, and its time that of a run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ REPEATS = 16
 
 @dataclass(frozen=True)
 class Row:
-    """Seconds of a layer, ours and theirs; the rates are ours. `error`: the largest difference over the largest magnitude."""
+    """Seconds of a layer, ours and theirs; the rates are ours. `error`: the largest difference over the largest
+    magnitude."""
 
     layer: str
     seconds: float
@@ -87,7 +89,9 @@ def measure(layer: Layer, seconds: float) -> Row:
     ours, theirs = _times(layer, artifact, own, (session, peer), seconds)
     moved = [int(str(n)) for d in own for n in (d.bytes_read, d.bytes_written)]
     families = [f"{d.family}{'' if len(d.members) < 2 else f'+{len(d.members) - 1}'}" for d in own]
-    return Row(layer.name, ours, theirs, ours / theirs, layer.flops / ours / 1e9, sum(moved) / ours / 1e9, error, families)
+    return Row(
+        layer.name, ours, theirs, ours / theirs, layer.flops / ours / 1e9, sum(moved) / ours / 1e9, error, families
+    )
 
 
 def _peer(layer: Layer, profile: str = "") -> Any:
@@ -101,7 +105,10 @@ def _peer(layer: Layer, profile: str = "") -> Any:
 
 def _error(found: Mapping[str, Array] | list[Array], expected: list[Array]) -> float:
     values = found.values() if isinstance(found, Mapping) else found
-    return max(float(np.abs(np.asarray(a, np.float64) - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(values, expected, strict=True))
+    return max(
+        float(np.abs(np.asarray(a, np.float64) - b).max() / max(np.abs(b).max(), 1e-30))
+        for a, b in zip(values, expected, strict=True)
+    )
 
 
 def _is_framed(layer: Layer) -> bool:
@@ -117,7 +124,9 @@ def _nodes(dispatch: DispatchRecord) -> set[str]:
     return {node for member in dispatch.members for node in member.nodes}
 
 
-def _times(layer: Layer, artifact: Artifact, own: list[DispatchRecord], sessions: tuple[Any, Any], seconds: float) -> tuple[float, float]:
+def _times(
+    layer: Layer, artifact: Artifact, own: list[DispatchRecord], sessions: tuple[Any, Any], seconds: float
+) -> tuple[float, float]:
     if not _is_framed(layer):
         ours, theirs = best([lambda: sessions[0].run(layer.feeds), lambda: sessions[1].run(None, layer.feeds)], seconds)
         return ours, theirs

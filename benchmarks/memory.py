@@ -1,7 +1,9 @@
-"""Peak memory of a process that loads and runs a model, beside onnxruntime's: `python -m benchmarks.memory MODEL.onnx ...`.
+"""Peak memory of a process that loads and runs a model, beside onnxruntime's: `python -m benchmarks.memory MODEL.onnx
+...`.
 
-Each side runs in a process of its own: import, load, two runs on the same generated inputs. The peak is the resident set's high-water mark, and
-`anonymous` what is left of it without pages of mapped files, which the system may take back at any time.
+Each side runs in a process of its own: import, load, two runs on the same generated inputs. The peak is the resident
+set's high-water mark, and `anonymous` what is left of it without pages of mapped files, which the system may take back
+at any time.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ session.run(None, feeds); session.run(None, feeds)
 
 
 def measured(script: str, model: Path, feeds: Path) -> dict[str, int]:
-    """KiB of a fresh process that runs `script` on a model and saved inputs: the peak, and what of it is anonymous at the end."""
-    done = subprocess.run([sys.executable, "-c", script + PEAK, str(model), str(feeds)], check=True, capture_output=True, text=True)
+    """KiB of a fresh process that runs `script` on a model and saved inputs: the peak, and what of it is anonymous at
+    the end."""
+    done = subprocess.run(
+        [sys.executable, "-c", script + PEAK, str(model), str(feeds)], check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -55,7 +60,11 @@ def compare(model: Path, folder: Path) -> Mapping[str, Any]:
     program.save(artifact)
     inputs = generate(program.inputs, hints=hints_of(onnx.load(model, load_external_data=False)))
     np.savez(feeds, **inputs)  # pyright: ignore[reportArgumentType]
-    return {"model": model.stem, "fuseline": measured(OURS, artifact, feeds), "onnxruntime": measured(PEER, model, feeds)}
+    return {
+        "model": model.stem,
+        "fuseline": measured(OURS, artifact, feeds),
+        "onnxruntime": measured(PEER, model, feeds),
+    }
 
 
 def main() -> None:
@@ -66,7 +75,11 @@ def main() -> None:
             found = compare(Path(name), Path(folder))
         ours, peer = found["fuseline"], found["onnxruntime"]
         cells = (ours["peak"], ours["anonymous"], peer["peak"], peer["anonymous"])
-        print(f"{found['model']:32} " + " ".join(f"{cell / 1024:8.1f}" for cell in cells) + f" {ours['peak'] / peer['peak']:6.2f}")
+        print(
+            f"{found['model']:32} "
+            + " ".join(f"{cell / 1024:8.1f}" for cell in cells)
+            + f" {ours['peak'] / peer['peak']:6.2f}"
+        )
 
 
 if __name__ == "__main__":

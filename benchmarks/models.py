@@ -2,8 +2,9 @@
 
     python benchmarks/models.py [--threads 1,2] [--rounds N] MODEL.onnx ...
 
-Without models: the light topologies of the onnx wheel with seeded weights. Each model runs in its own process, all contenders of one model
-interleaved in that process. Quote the ratios, never the times: they are paired within one run, the machine is not the same tomorrow.
+Without models: the light topologies of the onnx wheel with seeded weights. Each model runs in its own process, all
+contenders of one model interleaved in that process. Quote the ratios, never the times: they are paired within one run,
+the machine is not the same tomorrow.
 """
 
 from __future__ import annotations
@@ -34,7 +35,20 @@ def seeded_topologies(folder: Path) -> list[Path]:
 
 def measure(model: Path, threads: str, rounds: int, peers: str) -> list[dict[str, Any]]:
     """The results of `fuseline bench --json` for one model; one row with the error where it failed."""
-    command = [sys.executable, "-m", "fuseline", "bench", str(model), "--vs", peers, "--threads", threads, "--rounds", str(rounds), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "fuseline",
+        "bench",
+        str(model),
+        "--vs",
+        peers,
+        "--threads",
+        threads,
+        "--rounds",
+        str(rounds),
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     document = json.loads(done.stdout)
     if "error" in document:
@@ -49,7 +63,10 @@ def line(model: Path, row: dict[str, Any]) -> str:
     medians = " ".join(f"{1e3 * value:>10.3f}" for value in row["median_seconds"].values())
     ratio = row["ratios"][row["best_peer"]]
     error = max(row["relative_error"].values())
-    return f"{model.stem:<32} {row['threads']:>7} {medians} {ratio['value']:>7.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}] {error:>9.1e}"
+    return (
+        f"{model.stem:<32} {row['threads']:>7} {medians} {ratio['value']:>7.3f} [{ratio['low']:.3f}, "
+        f"{ratio['high']:.3f}] {error:>9.1e}"
+    )
 
 
 def main() -> None:
@@ -60,7 +77,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--vs", default="onnxruntime,openvino")
     arguments = parser.parse_args()
-    print(f"{'model':<32} threads   fuseline {' '.join(f'{name:>10}' for name in arguments.vs.split(','))} ms   ratio to the best [95 %]    error")
+    print(
+        f"{'model':<32} threads   fuseline {' '.join(f'{name:>10}' for name in arguments.vs.split(','))} ms   ratio "
+        f"to the best [95 %]    error"
+    )
     ratios: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for model in arguments.models or seeded_topologies(Path(folder)):
@@ -69,7 +89,10 @@ def main() -> None:
                 if "error" not in row:
                     ratios.setdefault(row["threads"], []).append(row["ratio_best_peer"])
     for threads, values in ratios.items():
-        print(f"geometric mean at {threads} threads over {len(values)} models: {math.exp(sum(map(math.log, values)) / len(values)):.3f}")
+        print(
+            f"geometric mean at {threads} threads over {len(values)} models: "
+            f"{math.exp(sum(map(math.log, values)) / len(values)):.3f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""How long a compile takes, by the size of the model: `python -m benchmarks.scaling [--ops 500,1000,2500,5000] [--kinds mixed] [--target cpu]`.
+"""How long a compile takes, by the size of the model: `python -m benchmarks.scaling [--ops 500,1000,2500,5000] [--kinds
+mixed] [--target cpu]`.
 
-Prints, for every size, seconds in all and microseconds per op of each phase; in a compile that grows linearly the latter stay as they are. Kernels
-are compiled anew, without the cache, unless `--cache` is given.
+Prints, for every size, seconds in all and microseconds per op of each phase; in a compile that grows linearly the
+latter stay as they are. Kernels are compiled anew, without the cache, unless `--cache` is given.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ LIMIT_SECONDS = 15.0
 
 
 def measure(model: onnx.ModelProto, target: str, threads: int) -> tuple[float, float, CompileRecord]:
-    """Seconds of one compile, processor seconds of this process in it (kernels compile in others where there are many), and its record."""
+    """Seconds of one compile, processor seconds of this process in it (kernels compile in others where there are many),
+    and its record."""
     start, cpu = time.perf_counter(), time.process_time()
     program = compile_program(model, CompileOptions(target=target, threads=threads))
     return time.perf_counter() - start, time.process_time() - cpu, decode(program.records)
@@ -30,7 +32,9 @@ def measure(model: onnx.ModelProto, target: str, threads: int) -> tuple[float, f
 
 def _row(ops: int, seconds: float, cpu: float, record: CompileRecord, phases: list[str]) -> str:
     per_op = [f"{record.phase_seconds.get(phase, 0.0) / ops * 1e6:>9.0f}" for phase in phases]
-    return f"{ops:>6} {seconds:>7.2f} {cpu:>7.2f} {seconds / ops * 1e6:>8.0f} {len(record.dispatches):>6} " + "".join(per_op)
+    return f"{ops:>6} {seconds:>7.2f} {cpu:>7.2f} {seconds / ops * 1e6:>8.0f} {len(record.dispatches):>6} " + "".join(
+        per_op
+    )
 
 
 def curve(kind: str, sizes: list[int], target: str, threads: int) -> float:

@@ -1,7 +1,9 @@
-"""Every register tile that fits against the one that is chosen: `python -m benchmarks.tile_sweep [--seconds 0.02] [--only text]`.
+"""Every register tile that fits against the one that is chosen: `python -m benchmarks.tile_sweep [--seconds 0.02]
+[--only text]`.
 
-One thread, GFLOP/s of the chosen tile, of the best one, and their ratio; the two are timed again side by side before they are compared. The
-layers are none of a model's: sizes that leave rests in rows, columns and steps. Exits with 1 where a choice is below `--least` of the best.
+One thread, GFLOP/s of the chosen tile, of the best one, and their ratio; the two are timed again side by side before
+they are compared. The layers are none of a model's: sizes that leave rests in rows, columns and steps. Exits with 1
+where a choice is below `--least` of the best.
 """
 
 from __future__ import annotations
@@ -36,11 +38,16 @@ MOST_PIXELS, MOST_WINDOW_VECTORS = 12, 4
 Chosen = tuple[Any, Plan]
 
 LAYERS: list[Callable[[], Case]] = [
-    lambda: matmul(37, 250, 333), lambda: matmul(100, 100, 100), lambda: matmul(500, 72, 90), lambda: matmul(1000, 24, 48),
-    lambda: matmul(3, 777, 500), lambda: matmul(1, 700, 900), lambda: matmul(11, 36, 1200), lambda: product(75, 130, 64),
-    lambda: convolution(19, 40, 56, 1), lambda: convolution(75, 12, 20, 1), lambda: convolution(23, 36, 50, 3), lambda: convolution(13, 80, 100, 3),
-    lambda: convolution(9, 160, 96, 3, 2), lambda: convolution(80, 3, 24, 3, 2, first=True), lambda: convolution(62, 3, 40, 5, 2),
-    lambda: convolution(31, 18, 30, 5), lambda: depthwise(75, 40), lambda: depthwise(38, 88, 2), lambda: depthwise(19, 200, 1, 5),
+    lambda: matmul(37, 250, 333), lambda: matmul(100, 100, 100), lambda: matmul(500, 72, 90),
+    lambda: matmul(1000, 24, 48),
+    lambda: matmul(3, 777, 500), lambda: matmul(1, 700, 900), lambda: matmul(11, 36, 1200),
+    lambda: product(75, 130, 64),
+    lambda: convolution(19, 40, 56, 1), lambda: convolution(75, 12, 20, 1), lambda: convolution(23, 36, 50, 3),
+    lambda: convolution(13, 80, 100, 3),
+    lambda: convolution(9, 160, 96, 3, 2), lambda: convolution(80, 3, 24, 3, 2, first=True),
+    lambda: convolution(62, 3, 40, 5, 2),
+    lambda: convolution(31, 18, 30, 5), lambda: depthwise(75, 40), lambda: depthwise(38, 88, 2),
+    lambda: depthwise(19, 200, 1, 5),
     lambda: depthwise(37, 72, 2, 5), lambda: depthwise(10, 500), lambda: depthwise(29, 56, 1, 7),
     lambda: grouped(29, 18, 4, 4), lambda: grouped(19, 16, 8, 8, 2), lambda: grouped(15, 32, 16, 16),
 ]  # fmt: skip
@@ -51,7 +58,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.02, help="time per tile")
     parser.add_argument("--only", default="", help="layers whose name contains this")
-    parser.add_argument("--least", type=float, default=0.85, help="of the best, below which a choice counts as a failure")
+    parser.add_argument(
+        "--least", type=float, default=0.85, help="of the best, below which a choice counts as a failure"
+    )
     options = parser.parse_args()
     print(f"{'layer':32} {'chosen':>9} {'GFLOP/s':>8} {'best':>9} {'GFLOP/s':>8} {'ratio':>6}  of")
     worst = 1.0
@@ -74,7 +83,10 @@ def _line(case: Case, isa: Machine, seconds: float) -> float:
     ratio = min(1.0, theirs / ours)
     tiles = [str(c.plan.notes["tile"]) for c in (chosen, first)]
     rates = [case.flops / t / 1e9 for t in (ours, theirs)]
-    print(f"{case.name:32} {tiles[0]:>9} {rates[0]:8.1f} {tiles[1]:>9} {rates[1]:8.1f} {ratio:6.2f}  {len(others)}", flush=True)
+    print(
+        f"{case.name:32} {tiles[0]:>9} {rates[0]:8.1f} {tiles[1]:>9} {rates[1]:8.1f} {ratio:6.2f}  {len(others)}",
+        flush=True,
+    )
     return ratio
 
 

@@ -1,4 +1,5 @@
-"""What all tests share: hypothesis without deadlines (machines are shared and noisy), the same examples in every CI run, onnxruntime hidden."""
+"""What all tests share: hypothesis without deadlines (machines are shared and noisy), the same examples in every CI
+run, onnxruntime hidden."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 @pytest.fixture
 def hide_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Call it, and until the test ends onnxruntime cannot be imported. No host operator that was made ready before is kept, nor, afterwards, one
-    that was made meanwhile."""
+    """Call it, and until the test ends onnxruntime cannot be imported. No host operator that was made ready before is
+    kept, nor, afterwards, one that was made meanwhile."""
     from fuseline.interop import onnx_host
 
     def hide() -> None:

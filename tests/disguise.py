@@ -8,8 +8,8 @@ from onnx import numpy_helper
 
 
 def disguised(model: onnx.ModelProto, seed: int, *, retrained: bool = True) -> onnx.ModelProto:
-    """A copy of `model` (without subgraphs) whose nodes come in another topological order, with new names for nodes, values, weights and symbols;
-    `retrained` also changes the values of its large floating-point weights."""
+    """A copy of `model` (without subgraphs) whose nodes come in another topological order, with new names for nodes,
+    values, weights and symbols; `retrained` also changes the values of its large floating-point weights."""
     rng = np.random.default_rng(seed)
     out = onnx.ModelProto()
     out.CopyFrom(model)

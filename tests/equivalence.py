@@ -1,4 +1,5 @@
-"""Whether passes keep what programs compute: the same functions on the same random inputs, before and after, on the interpreter."""
+"""Whether passes keep what programs compute: the same functions on the same random inputs, before and after, on the
+interpreter."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ DYNAMIC_SIZE = 6
 """What an unknown size is in a test run, where no name says that two are equal."""
 
 TOLERANCE = 1e-5
-"""Of the largest magnitude of a result: f32 sums in another order. A pass that changes more than that changes the program."""
+"""Of the largest magnitude of a result: f32 sums in another order. A pass that changes more than that changes the
+program."""
 
 
 def compare_programs(text: str, pipeline: str, *, split: bool = False, name: str = "<input>") -> Iterator[str]:
@@ -53,7 +55,9 @@ def _compare(text: str, pipeline: str, line: int, name: str) -> Iterator[str]:
             if error.code == "E0305":
                 continue  # the original cannot run (test.op, a missing weight): nothing to compare with
             raise
-        yield from _differences(function, expected, evaluate_function(other, args, after.resources, host_call=call_declared))
+        yield from _differences(
+            function, expected, evaluate_function(other, args, after.resources, host_call=call_declared)
+        )
 
 
 def _functions(module: ModuleOp) -> list[FuncOp]:
@@ -75,7 +79,10 @@ def _dim_names(function: FuncOp, position: int) -> Sequence[str] | None:
 
 def _random(rng: np.random.Generator, type_: Attribute, names: Sequence[str] | None) -> Array:
     shape = type_.get_shape() if isinstance(type_, TensorType) else ()
-    sizes = [DYNAMIC_SIZE + (crc32(names[d].encode()) % 3 if names else 0) if size < 0 else size for d, size in enumerate(shape)]
+    sizes = [
+        DYNAMIC_SIZE + (crc32(names[d].encode()) % 3 if names else 0) if size < 0 else size
+        for d, size in enumerate(shape)
+    ]
     dtype = numpy_dtype(type_.get_element_type() if isinstance(type_, TensorType) else type_)
     if dtype.kind == "b":
         return np.asarray(rng.integers(0, 2, sizes)).astype(bool)

@@ -1,4 +1,5 @@
-"""Whether a model of one node is lowered natively and computes what onnxruntime does, on the interpreter and on the CPU."""
+"""Whether a model of one node is lowered natively and computes what onnxruntime does, on the interpreter and on the
+CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ Array = NDArray[Any]
 TARGETS = ("interpreter", "cpu")
 
 
-def assert_as_onnxruntime(op_type: str, inputs: Sequence[Array | None], *, rtol: float = 1e-5, atol: float = 1e-5, **options: Any) -> None:
+def assert_as_onnxruntime(
+    op_type: str, inputs: Sequence[Array | None], *, rtol: float = 1e-5, atol: float = 1e-5, **options: Any
+) -> None:
     """One node, see `one_node` for `options`; integers must be equal, NaN where it is NaN."""
     model, feeds = one_node(op_type, inputs, **options), feeds_of(inputs, options.get("constants", ()))
     assert_same(native(model, feeds), by_onnxruntime(model, feeds), rtol, atol)
@@ -32,7 +35,9 @@ def native(model: onnx.ModelProto, feeds: Mapping[str, Array], **options: Any) -
     return answers
 
 
-def assert_same(answers: Sequence[Sequence[Array]], wanted: Sequence[Array], rtol: float = 1e-5, atol: float = 1e-5) -> None:
+def assert_same(
+    answers: Sequence[Sequence[Array]], wanted: Sequence[Array], rtol: float = 1e-5, atol: float = 1e-5
+) -> None:
     """Each answer has the types, shapes and values of `wanted`."""
     for target, answer in zip(TARGETS, answers, strict=True):
         for ours, theirs in zip(answer, wanted, strict=True):

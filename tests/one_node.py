@@ -1,4 +1,5 @@
-"""Models of one node, made of the arrays that it is to read, and what onnxruntime answers for them without its optimisations."""
+"""Models of one node, made of the arrays that it is to read, and what onnxruntime answers for them without its
+optimisations."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def one_node(
     node = helper.make_node(op_type, names, results, name="node", domain=domain, **dict(attributes or {}))
     given = [(place, array) for place, array in enumerate(inputs) if array is not None]
     infos = [_info(f"i{i}", array, ranks) for i, array in given if i not in constants]
-    held = [numpy_helper.from_array(array, f"i{i}") for i, array in given if i in constants and not isinstance(array, list)]
+    held = [
+        numpy_helper.from_array(array, f"i{i}") for i, array in given if i in constants and not isinstance(array, list)
+    ]
     graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=name) for name in results if name], held)
     imports = [helper.make_opsetid(domain, opset)] + ([helper.make_opsetid("", 18)] if domain else [])
     return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
@@ -79,4 +82,7 @@ def onnxruntime_of(model: onnx.ModelProto) -> Any:
 
 def by_onnxruntime(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
     """What onnxruntime answers, in order; raises what onnxruntime raises."""
-    return [np.asarray(item) if isinstance(item, np.ndarray | np.generic) else item for item in onnxruntime_of(model).run(None, dict(feeds))]
+    return [
+        np.asarray(item) if isinstance(item, np.ndarray | np.generic) else item
+        for item in onnxruntime_of(model).run(None, dict(feeds))
+    ]

@@ -1,4 +1,5 @@
-"""Programs whose kernels are proved to stay inside of their memory, for the sizes of a run and whatever data they are fed."""
+"""Programs whose kernels are proved to stay inside of their memory, for the sizes of a run and whatever data they are
+fed."""
 
 from __future__ import annotations
 
@@ -40,7 +41,13 @@ class _Kept(CpuTarget):
         return _compiled(built, symbol, code)
 
     def assemble(
-        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+        self,
+        schedule: Schedule,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        *,
+        records: bytes,
+        metadata: Mapping[str, Any],
     ) -> Artifact:
         _, places = _link(kernels, self.machine)
         self.by_offset = {offset: self.by_symbol[symbol] for (_, symbol), offset in places.items()}
@@ -62,7 +69,8 @@ class ProvedProgram:
         self.host_ops = [host.op_type for host in ctx.records.host_ops]
 
     def run(self, feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
-        """The results. Raises AssertionError for an access that cannot be shown to stay inside, and what running raises."""
+        """The results. Raises AssertionError for an access that cannot be shown to stay inside, and what running
+        raises."""
         launches = set[tuple[int, tuple[int, ...], int, tuple[tuple[int, Range], ...]]]()
         needs: Any = Bounds._needs  # pyright: ignore[reportPrivateUsage]
 
@@ -86,7 +94,9 @@ class ProvedProgram:
         for memory in () if kernel is None or arm.walks else kernel.bindings:
             place = arm.bindings[memory.position]
             if kernel is not None and place.segment == "constant":
-                elements = IndexBounds(kernel, sizes, 1, {}).form(memory.extent).constant  # of sizes that are known, a number
+                elements = (
+                    IndexBounds(kernel, sizes, 1, {}).form(memory.extent).constant
+                )  # of sizes that are known, a number
                 stored = np.frombuffer(self._constants[place.number], np.uint8)[evaluate(place.offset) :]
                 found = range_of_bytes(stored[: elements * BYTES[memory.dtype]], memory.dtype)
                 if found is not None:

@@ -1,4 +1,5 @@
-"""Small ONNX models with seeded weights: one per situation that a whole compile must handle, each compiled in well under a second."""
+"""Small ONNX models with seeded weights: one per situation that a whole compile must handle, each compiled in well
+under a second."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class Builder:
         self.weights.append(numpy_helper.from_array(np.asarray(values), name))
         return name
 
-    def model(self, inputs: dict[str, tuple[int, Shape]], outputs: dict[str, Shape], output_type: int = FLOAT) -> onnx.ModelProto:
+    def model(
+        self, inputs: dict[str, tuple[int, Shape]], outputs: dict[str, Shape], output_type: int = FLOAT
+    ) -> onnx.ModelProto:
         """The checked model."""
         given = [oh.make_tensor_value_info(name, kind, list(shape)) for name, (kind, shape) in inputs.items()]
         results = [oh.make_tensor_value_info(name, output_type, list(shape)) for name, shape in outputs.items()]
@@ -64,8 +67,14 @@ def convolutions() -> onnx.ModelProto:
     scale, variance = (b.constant(b.rng.uniform(0.5, 1, 8).astype(np.float32)) for _ in range(2))
     stem = b.node("Conv", "x", b.weight(8, 3, 3, 3, scale=0.2), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
     trunk = b.node("Relu", b.node("BatchNormalization", stem, scale, b.weight(8), b.weight(8), variance))
-    depth = b.node("Conv", trunk, b.weight(8, 1, 3, 3, scale=0.3), b.weight(8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=8)
-    point = b.node("Conv", b.node("Clip", depth, b.constant(np.float32(0)), b.constant(np.float32(6))), b.weight(8, 8, 1, 1, scale=0.3))
+    depth = b.node(
+        "Conv", trunk, b.weight(8, 1, 3, 3, scale=0.3), b.weight(8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=8
+    )
+    point = b.node(
+        "Conv",
+        b.node("Clip", depth, b.constant(np.float32(0)), b.constant(np.float32(6))),
+        b.weight(8, 8, 1, 1, scale=0.3),
+    )
     pooled = b.node("MaxPool", b.node("Add", trunk, point), kernel_shape=[2, 2], strides=[2, 2])
     flat = b.node("Flatten", b.node("GlobalAveragePool", pooled))
     y = b.node("Gemm", flat, b.weight(5, 8, scale=0.3), b.weight(5), transB=1)

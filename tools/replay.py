@@ -1,7 +1,7 @@
 """Replay: a refactor must regenerate identical IR.
 
-Writes the IR of every test model after dispatch formation twice, from the working tree and from another commit (in a git worktree under
-`.replay/`), and prints the difference. Exit code 1 when there is one.
+Writes the IR of every test model after dispatch formation twice, from the working tree and from another commit (in a
+git worktree under `.replay/`), and prints the difference. Exit code 1 when there is one.
 
     python tools/replay.py [--base main] [--stage dispatch] [MODEL-NAME-REGEX]
 """
@@ -51,7 +51,9 @@ def _generate(source: Path, folder: Path, stage: str, wanted: str) -> None:
     """Runs this file in a fresh process with the compiler of `source`."""
     shutil.rmtree(folder, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source / "src"), str(ROOT)])}
-    subprocess.run([sys.executable, __file__, "--write", str(folder), "--stage", stage, wanted], env=environment, check=True)
+    subprocess.run(
+        [sys.executable, __file__, "--write", str(folder), "--stage", stage, wanted], env=environment, check=True
+    )
 
 
 def _checkout(base: str) -> Path:

@@ -1,4 +1,5 @@
-"""Times the kernels of single layers against onnxruntime and the machine's peak: `python -m benchmarks.kernels [group ...] [--seconds 0.3]`."""
+"""Times the kernels of single layers against onnxruntime and the machine's peak: `python -m benchmarks.kernels [group
+...] [--seconds 0.3]`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def main() -> None:
     options = parser.parse_args()
     isa = machine()
     print(f"{isa.name}: {peak_gflops(isa):.1f} GFLOP/s per core; one thread")
-    print(f"{'layer':32} {'us':>8} {'GFLOP/s':>8} {'% peak':>7} {'ort us':>8} {'ratio':>6} {'emit ms':>8} {'llvm ms':>8} {'kB':>5}  plan")
+    print(
+        f"{'layer':32} {'us':>8} {'GFLOP/s':>8} {'% peak':>7} {'ort us':>8} {'ratio':>6} {'emit ms':>8} "
+        f"{'llvm ms':>8} {'kB':>5}  plan"
+    )
     for group in options.groups:
         for make in GROUPS[group]:
             case = make()
@@ -53,7 +57,10 @@ def _line(case: Case, seconds: float, *, peer: bool) -> None:
     share = 100 * rate / peak_gflops(isa)
     cost = f"{compiled.emit_seconds * 1e3:8.1f} {compiled.compile_seconds * 1e3:8.1f} {compiled.text_bytes / 1e3:5.0f}"
     plan = " ".join(f"{k}={v}" for k, v in compiled.plan.notes.items())
-    print(f"{case.name:32} {times[0] * 1e6:8.1f} {rate:8.1f} {share:7.1f} {other} {cost}  {plan} grid={compiled.workgroups}")
+    print(
+        f"{case.name:32} {times[0] * 1e6:8.1f} {rate:8.1f} {share:7.1f} {other} {cost}  {plan} "
+        f"grid={compiled.workgroups}"
+    )
 
 
 if __name__ == "__main__":

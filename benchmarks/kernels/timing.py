@@ -36,7 +36,9 @@ _engines: list[Any] = []
 def load(kernel: Kernel, isa: Machine) -> Callable[..., None]:
     """The kernel as a function of bindings, sizes, begin, end, scratch."""
     code = emit_object(print_llvm([kernel], isa), isa)
-    target = llvm.Target.from_triple(isa.triple).create_target_machine(cpu=isa.cpu, features=",".join(isa.features), opt=2)
+    target = llvm.Target.from_triple(isa.triple).create_target_machine(
+        cpu=isa.cpu, features=",".join(isa.features), opt=2
+    )
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -118,7 +120,8 @@ def peak_gflops(isa: Machine) -> float:
 
 
 def best(functions: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """The least time of each function, taken in turns for `seconds` each; of this thread only, so that others on the machine count less."""
+    """The least time of each function, taken in turns for `seconds` each; of this thread only, so that others on the
+    machine count less."""
     times = [float("inf")] * len(functions)
     inner = [1] * len(functions)
     for i, function in enumerate(functions):

@@ -1,6 +1,7 @@
 """fuseline: a machine-learning graph compiler whose fusion decisions are rules you can read, query and change.
 
-Names load on first use: `import fuseline; fuseline.load("m.fuse")` imports the runtime and NumPy, and nothing of the compiler.
+Names load on first use: `import fuseline; fuseline.load("m.fuse")` imports the runtime and NumPy, and nothing of the
+compiler.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from fuseline.interop.session_options import GraphOptimizationLevel, RunOptions, SessionOptions
 
 __version__ = "0.1.0"
-__all__ = ["CompiledModel", "FuselineError", "GraphOptimizationLevel", "InferenceSession", "RunOptions", "SessionOptions", "compile", "load"]
+__all__ = [
+    "CompiledModel",
+    "FuselineError",
+    "GraphOptimizationLevel",
+    "InferenceSession",
+    "RunOptions",
+    "SessionOptions",
+    "compile",
+    "load",
+]
 __all__ += ["onnx_backend"]
 
 _BESIDE_A_SESSION = (

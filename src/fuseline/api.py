@@ -1,4 +1,5 @@
-"""The Python interface: `compile` a model, `load` an artifact, run either with NumPy arrays or anything that speaks DLPack.
+"""The Python interface: `compile` a model, `load` an artifact, run either with NumPy arrays or anything that speaks
+DLPack.
 
 Importing this module imports the runtime and NumPy only; the compiler loads when something is compiled.
 """
@@ -41,10 +42,12 @@ Shape: TypeAlias = "str | int | Sequence[int]"
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """An input or output: a free extent of `shape` is the name of its symbol, or None where it is computed from several.
+    """An input or output: a free extent of `shape` is the name of its symbol, or None where it is computed from
+    several.
 
-    `type` is empty for a tensor of numbers, else the ONNX type over NumPy's names: `tensor(string)` (object arrays of strings),
-    `tensor(float8_e4m3fn)`, `seq(tensor(float32))` (lists), `optional(..)` (or None), `map(int64, ..)`. What is no tensor has dtype `object`.
+    `type` is empty for a tensor of numbers, else the ONNX type over NumPy's names: `tensor(string)` (object arrays of
+    strings), `tensor(float8_e4m3fn)`, `seq(tensor(float32))` (lists), `optional(..)` (or None), `map(int64, ..)`. What
+    is no tensor has dtype `object`.
     """
 
     name: str
@@ -55,7 +58,12 @@ class TensorInfo:
 
 def tensor_info(spec: TensorSpec) -> TensorInfo:
     """What the runtime knows of a tensor, in NumPy's words."""
-    return TensorInfo(spec.name, dtype_named(spec.dtype), tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.shape), spec.type)
+    return TensorInfo(
+        spec.name,
+        dtype_named(spec.dtype),
+        tuple(dim if isinstance(dim, int) else symbol_of(dim) for dim in spec.shape),
+        spec.type,
+    )
 
 
 class ProgramSession(Protocol):
@@ -95,14 +103,16 @@ class CompiledModel:
         return self.session.artifact.program.symbols
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Outputs by name for feeds by name. Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype."""
+        """Outputs by name for feeds by name. Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape,
+        E0204 dtype."""
         try:
             return self.session.run(feeds)
         except Exception as error:  # noqa: BLE001 - the border, in line: this is the hot path
             raise coded(error, "run") from error.__cause__ if isinstance(error, FuselineError) else error
 
     def __call__(self, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
-        """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as `run` does."""
+        """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as
+        `run` does."""
         if len(arrays) > len(self.inputs):
             raise FuselineError("E0201", f"{len(arrays)} feeds given, the model has {len(self.inputs)} inputs")
         feeds = {item.name: array for item, array in zip(self.inputs, arrays, strict=False)}
@@ -120,7 +130,8 @@ class CompiledModel:
     @property
     @border("records")
     def record(self) -> CompileRecord:
-        """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it, too.
+        """Everything that the compile decided and counted; it is stored in the artifact, so a loaded program has it,
+        too.
 
         Which package runs the host ops is what holds here and now."""
         if self._record is None:
@@ -155,7 +166,8 @@ class CompiledModel:
 
     @border("save")
     def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
-        """Writes the program as one file, at once or not at all; `sign`: the path of a private Ed25519 key to sign it with.
+        """Writes the program as one file, at once or not at all; `sign`: the path of a private Ed25519 key to sign it
+        with.
 
         Raises FuselineError: E0502, and E0501 or E0503 for the key.
         """
@@ -164,7 +176,8 @@ class CompiledModel:
 
     @border("save")
     def to_bytes(self, *, sign: Any = None) -> bytes:
-        """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code, otherwise as `save` does."""
+        """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code, otherwise as
+        `save` does."""
         artifact = self.session.artifact
         if not isinstance(artifact, Artifact):
             raise FuselineError("E0502", "a program without code cannot be stored", hint="compile for cpu")
@@ -176,13 +189,16 @@ class CompiledModel:
 
 
 def source_of(model: Model) -> Path | bytes | onnx.ModelProto:
-    """What the pipeline takes: a path, or a model in memory. Raises FuselineError (E0501) for anything else, an artifact included."""
+    """What the pipeline takes: a path, or a model in memory. Raises FuselineError (E0501) for anything else, an
+    artifact included."""
     if isinstance(model, bytes | bytearray | memoryview):
         return bytes(model)
     if isinstance(model, str | os.PathLike):
         path = path_option("model", model)
         if path.suffix == ARTIFACT_SUFFIX:
-            raise FuselineError("E0501", "an artifact is compiled already", node=str(path), hint="fuseline.load(path) loads it")
+            raise FuselineError(
+                "E0501", "an artifact is compiled already", node=str(path), hint="fuseline.load(path) loads it"
+            )
         return path
     if not hasattr(model, "graph") or not hasattr(model, "SerializeToString"):
         raise wrong("model", model, "a path, the bytes of an ONNX model or an onnx.ModelProto")
@@ -190,7 +206,8 @@ def source_of(model: Model) -> Path | bytes | onnx.ModelProto:
 
 
 def shape_option(shape: Shape) -> int | tuple[int, ...]:
-    """A shape as the pipeline takes it: all extents of an input, one extent of a symbol, or its bounds. Raises FuselineError E0501.
+    """A shape as the pipeline takes it: all extents of an input, one extent of a symbol, or its bounds. Raises
+    FuselineError E0501.
 
     >>> shape_option("1x3x224x224"), shape_option("1..512"), shape_option("128"), shape_option([2, 3])
     ((1, 3, 224, 224), (1, 512), 128, (2, 3))
@@ -207,12 +224,15 @@ def _numbers(shape: Any) -> int | tuple[int, ...]:
     try:
         return index(shape) if hasattr(shape, "__index__") else tuple(index(size) for size in shape)
     except TypeError as error:
-        raise FuselineError("E0501", f"no shape: {shape!r}", hint="give whole numbers: (1, 3, 224, 224), 128 or '1..512'") from error
+        raise FuselineError(
+            "E0501", f"no shape: {shape!r}", hint="give whole numbers: (1, 3, 224, 224), 128 or '1..512'"
+        ) from error
 
 
 @border("compile")
 def emit(model: Model, stage: str, *, progress: Progress | None = None, **choices: Any) -> str:
-    """The IR of `model` after a stage as text; `choices` are the other arguments of `compile`. Raises E0501 for an unknown stage."""
+    """The IR of `model` after a stage as text; `choices` are the other arguments of `compile`. Raises E0501 for an
+    unknown stage."""
     from fuseline import pipeline
 
     return pipeline.emit(source_of(model), _options(emit=stage, progress=progress, **choices))
@@ -244,15 +264,12 @@ def compile(
     """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
 
     Args:
-        target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy) or `null` (counts only).
-        threads: threads per run; None: the processors this process may use.
-        shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`).
-        dedup: `none` or `exact`.
-        plan: the file of a fusion plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md).
-        rules: files with further fusion rules.
-        fusion: `none` (one op per dispatch) or `default`.
-        numerics: `strict` (no kernel trades accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster).
-        progress: called with a phase, steps done, steps in all.
+        target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy) or `null` (counts only). threads: threads per run; None: the
+        processors this process may use. shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol
+        (`128`, `"1..512"`). dedup: `none` or `exact`. plan: the file of a fusion plan to follow; `plan_strict` refuses
+        one with entries that do not match (docs/plans.md). rules: files with further fusion rules. fusion: `none` (one
+        op per dispatch) or `default`. numerics: `strict` (no kernel trades accuracy), `default` (only within its stated
+        bound) or `fast` (beyond it, where that is faster). progress: called with a phase, steps done, steps in all.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -272,25 +289,34 @@ def compile(
     from fuseline.pipeline import compile_program
 
     program: Any = compile_program(source, options)
-    return CompiledModel(Session(program, threads=options.threads) if isinstance(program, Artifact) else program.session(options.threads))
+    return CompiledModel(
+        Session(program, threads=options.threads) if isinstance(program, Artifact) else program.session(options.threads)
+    )
 
 
 @border("load")
 def load(
-    path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = False, trusted: Sequence[Any] | None = None, **choices: Any
+    path: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    verify: bool = False,
+    trusted: Sequence[Any] | None = None,
+    **choices: Any,
 ) -> CompiledModel:
     """The artifact at `path`. An artifact is code: load what you trust.
 
     Args:
-        threads: threads per run; None: as many as it was compiled for.
-        verify: check the digest of every constant, too.
-        trusted: public keys (paths of key files, or 32 bytes each); the artifact must be signed with the private key of one (docs/runtime.md).
+        threads: threads per run; None: as many as it was compiled for. verify: check the digest of every constant, too.
+        trusted: public keys (paths of key files, or 32 bytes each); the artifact must be signed with the private key of
+        one (docs/runtime.md).
 
     Raises FuselineError: E0401, E0402, E0403 for the file; E0406 for its signature;
     E0501 for an argument of `compile`, which has no say in what is compiled already.
     """
     refuse_choices(choices)
-    return CompiledModel(load_session(path_option("path", path), threads=thread_count(threads), verify=verify, trusted=key_list(trusted)))
+    return CompiledModel(
+        load_session(path_option("path", path), threads=thread_count(threads), verify=verify, trusted=key_list(trusted))
+    )
 
 
 def refuse_choices(choices: Mapping[str, Any]) -> None:

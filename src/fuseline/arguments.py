@@ -1,4 +1,5 @@
-"""Arguments of the interface, read strictly: each function takes what makes sense and refuses the rest by the argument's name."""
+"""Arguments of the interface, read strictly: each function takes what makes sense and refuses the rest by the
+argument's name."""
 
 from __future__ import annotations
 

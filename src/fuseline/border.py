@@ -1,4 +1,5 @@
-"""The border of the interface: whatever leaves it is a FuselineError. What nobody foresaw becomes E0901 with the node, the phase and the place.
+"""The border of the interface: whatever leaves it is a FuselineError. What nobody foresaw becomes E0901 with the node,
+the phase and the place.
 
 KeyboardInterrupt and SystemExit pass as they are; the original exception stays behind the coded one (`raise .. from`).
 """
@@ -14,9 +15,14 @@ from typing import ParamSpec, TypeVar
 
 from fuseline.errors import FuselineError, MissingPackageError, OutOfMemoryError
 
-_HINT = "this is a bug in fuseline: the same command with `--report-bug FILE` writes what we need (the model without its weights, options, versions)"
+_HINT = (
+    "this is a bug in fuseline: the same command with `--report-bug FILE` writes what we need (the model without "
+    "its weights, options, versions)"
+)
 _EXTRAS = {"onnxruntime": "bench", "openvino": "bench", "torch": "torch", "cryptography": "sign"}
-_COMPILER = frozenset({"xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes"})
+_COMPILER = frozenset(
+    {"xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes"}
+)
 _MOST_NODES = 3
 
 
@@ -25,7 +31,8 @@ T = TypeVar("T")
 
 
 class border:
-    """Around a piece of work (as a decorator or in `with`): an exception without a code leaves it as a FuselineError that names `phase`.
+    """Around a piece of work (as a decorator or in `with`): an exception without a code leaves it as a FuselineError
+    that names `phase`.
 
     Raises FuselineError: E0405 in place of a MemoryError, E0503 of a missing package, E0901 of anything else.
     """
@@ -47,10 +54,17 @@ class border:
     def __enter__(self) -> border:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if isinstance(problem, FuselineError):
             _complete(problem, self.phase)
-        elif isinstance(problem, TypeError) and trace is not None and trace.tb_next is None and trace.tb_frame.f_code is self._call:
+        elif (
+            isinstance(problem, TypeError)
+            and trace is not None
+            and trace.tb_next is None
+            and trace.tb_frame.f_code is self._call
+        ):
             raise FuselineError("E0501", str(problem)) from problem
         elif isinstance(problem, Exception):
             raise coded(problem, self.phase) from problem
@@ -61,7 +75,9 @@ def coded(problem: Exception, phase: str, *, node: str | None = None) -> Fuselin
     if isinstance(problem, FuselineError):
         return _complete(problem, phase)
     if isinstance(problem, MemoryError) or _is_beyond_memory(problem):
-        return OutOfMemoryError("E0405", f"no memory left: {problem}".rstrip(": "), node=node, hint="use smaller sizes", phase=phase)
+        return OutOfMemoryError(
+            "E0405", f"no memory left: {problem}".rstrip(": "), node=node, hint="use smaller sizes", phase=phase
+        )
     if isinstance(problem, ModuleNotFoundError) and problem.name is not None:
         found = _missing_package(problem.name, phase)
         if found is not None:
@@ -78,7 +94,8 @@ def _complete(error: FuselineError, phase: str) -> FuselineError:
 
 
 def _is_beyond_memory(problem: Exception) -> bool:
-    """Whether NumPy was asked for more than addresses reach, which is a ValueError there (numpy/_core/src/multiarray/ctors.c)."""
+    """Whether NumPy was asked for more than addresses reach, which is a ValueError there
+    (numpy/_core/src/multiarray/ctors.c)."""
     return isinstance(problem, ValueError) and str(problem).startswith(("array is too big", "Maximum allowed"))
 
 
@@ -89,7 +106,9 @@ def _missing_package(name: str, phase: str) -> FuselineError | None:
         return MissingPackageError("E0503", message, hint="pip install fuseline, with its dependencies", phase=phase)
     if package in _EXTRAS:
         extra = _EXTRAS[package]
-        return MissingPackageError("E0503", f"the package {package} is not installed", hint=f"pip install 'fuseline[{extra}]'", phase=phase)
+        return MissingPackageError(
+            "E0503", f"the package {package} is not installed", hint=f"pip install 'fuseline[{extra}]'", phase=phase
+        )
     return None
 
 
@@ -106,13 +125,18 @@ def _frames(problem: BaseException) -> Iterator[tuple[FrameType, int]]:
 def _place(problem: Exception) -> str:
     """The innermost line of our own."""
     root = str(Path(__file__).parent)
-    ours = ((Path(frame.f_code.co_filename), line) for frame, line in _frames(problem) if frame.f_code.co_filename.startswith(root))
+    ours = (
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in _frames(problem)
+        if frame.f_code.co_filename.startswith(root)
+    )
     path, line = next(ours, (None, 0))
     return f" (at {path.name}:{line})" if path is not None else ""
 
 
 def _node_at_work(problem: Exception) -> str | None:
-    """The source nodes of the op that the innermost function with one was looking at; None where the compiler is not even loaded."""
+    """The source nodes of the op that the innermost function with one was looking at; None where the compiler is not
+    even loaded."""
     provenance, xdsl = sys.modules.get("fuseline.ir.provenance"), sys.modules.get("xdsl.ir")
     if provenance is None or xdsl is None:
         return None

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from fuseline.runtime.artifact import Artifact
 
 CompileBranch = Callable[[Any, CompileOptions], "Artifact | FuselineError"]
-"""Compiles a branch (a `BranchModel`) as a program; answers why no run can take it instead, where reading it finds that."""
+"""Compiles a branch (a `BranchModel`) as a program; answers why no run can take it instead, where reading it finds
+that."""
 
 
-def compile_branches(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, compile_branch: CompileBranch) -> dict[str, list[Artifact]]:
-    """Compile both branches of each `If` that is left to the host, and answer them by source node; one with a branch that cannot be compiled
-    stays as it is."""
+def compile_branches(
+    module: ModuleOp, ctx: CompilerContext, options: CompileOptions, compile_branch: CompileBranch
+) -> dict[str, list[Artifact]]:
+    """Compile both branches of each `If` that is left to the host, and answer them by source node; one with a branch
+    that cannot be compiled stays as it is."""
     found: dict[str, list[Artifact]] = {}
     calls = [op for op in module.walk() if isinstance(op, CallOp)] if ctx.records.host_ops else []
     declared = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
@@ -34,7 +37,9 @@ def compile_branches(module: ModuleOp, ctx: CompilerContext, options: CompileOpt
         function = declared.get(call.callee.string_value())
         if function is not None and function.attributes.get("fuseline.host_op") == StringAttr("If"):
             with _left_to_the_host():
-                programs = _install_branches(function, replace(options, shapes=None, plan=None, progress=None), compile_branch)
+                programs = _install_branches(
+                    function, replace(options, shapes=None, plan=None, progress=None), compile_branch
+                )
                 found |= {node: programs for node in provenance(call) if programs}
     return found
 
@@ -50,7 +55,8 @@ def _left_to_the_host() -> Generator[None]:
 
 
 def _install_branches(function: FuncOp, options: CompileOptions, compile_branch: CompileBranch) -> list[Artifact]:
-    """Make the declared host operator one that runs either of two programs; answers them (none where it is no such operator)."""
+    """Make the declared host operator one that runs either of two programs; answers them (none where it is no such
+    operator)."""
     from fuseline.frontends.onnx.branches import branches_of
     from fuseline.runtime.branches import EXECUTOR, Branch, pack_branches
 
@@ -59,10 +65,14 @@ def _install_branches(function: FuncOp, options: CompileOptions, compile_branch:
     if found is None:
         return []
     compiled = [(compile_branch(branch, options), branch.operands) for branch in (found.then, found.otherwise)]
-    then, otherwise = (program if isinstance(program, FuselineError) else Branch(program, operands) for program, operands in compiled)
+    then, otherwise = (
+        program if isinstance(program, FuselineError) else Branch(program, operands) for program, operands in compiled
+    )
     programs = [branch.artifact for branch in (then, otherwise) if isinstance(branch, Branch)]
     if programs:
-        function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(pack_branches(found.condition, then, otherwise)).decode())
+        function.attributes["fuseline.onnx_node"] = StringAttr(
+            base64.b64encode(pack_branches(found.condition, then, otherwise)).decode()
+        )
         function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
     return programs
 
@@ -75,4 +85,6 @@ def record_branches(record: CompileRecord, node: str, programs: Sequence[Artifac
     record.statistics["host_ops"] = len(record.host_ops)
     counts = " and ".join(str(len(branch.dispatches)) for branch in inner)
     one = "; no run can take the other one" if len(inner) == 1 else ""
-    record.notes.append(f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them{one}")
+    record.notes.append(
+        f"{node}: the branches are programs of {counts} dispatches; the host only chooses between them{one}"
+    )

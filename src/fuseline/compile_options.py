@@ -1,4 +1,5 @@
-"""What a user may choose of a compile, checked in one place: a wrong value is refused by the name it was given under."""
+"""What a user may choose of a compile, checked in one place: a wrong value is refused by the name it was given
+under."""
 
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ _FLAGS = ("plan_strict", "verify_each", "poison")
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOptions:
-    """What a user may choose. Making one with a value that an option does not take raises FuselineError (E0501) naming the option.
+    """What a user may choose. Making one with a value that an option does not take raises FuselineError (E0501) naming
+    the option.
 
-    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for the processors this
-    process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`,
-    `default` or `aggressive`. `progress(phase, done, total)` is called as work proceeds.
-    `poison` is for tests: the program overwrites memory that nothing needs any more after every step.
+    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for
+    the processors this process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated
+    error bounds) or `fast`. `fusion`: `none`, `default` or `aggressive`. `progress(phase, done, total)` is called as
+    work proceeds. `poison` is for tests: the program overwrites memory that nothing needs any more after every step.
     """
 
     target: str = "cpu"

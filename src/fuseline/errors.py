@@ -59,7 +59,9 @@ class FuselineError(Exception):
         phase: what was being done, where that helps: `read`, `layout/fold-unit-dims`, `run`.
     """
 
-    def __init__(self, code: str, message: str, *, node: str | None = None, hint: str | None = None, phase: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, *, node: str | None = None, hint: str | None = None, phase: str | None = None
+    ) -> None:
         if code not in ERROR_TITLES:
             raise KeyError(code)
         self.code, self.message, self.node, self.hint, self.phase = code, message, node, hint, phase

@@ -1,4 +1,5 @@
-"""The steps from outlined dispatches to an artifact, by the names that `pipeline.PHASES` orders. They read the IR and add to one value."""
+"""The steps from outlined dispatches to an artifact, by the names that `pipeline.PHASES` orders. They read the IR and
+add to one value."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def _compile_executables(lowering: Lowering) -> None:
 
 def _compile_branches(lowering: Lowering) -> None:
     if lowering.target.makes_artifacts:
-        lowering.branches = branches.compile_branches(lowering.module, lowering.ctx, lowering.options, lowering.compile_branch)
+        lowering.branches = branches.compile_branches(
+            lowering.module, lowering.ctx, lowering.options, lowering.compile_branch
+        )
 
 
 def _build_schedule(lowering: Lowering) -> None:

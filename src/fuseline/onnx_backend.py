@@ -1,4 +1,5 @@
-"""fuseline as an ONNX backend: `import fuseline.onnx_backend as backend; backend.prepare(model).run(inputs)` (see `onnx.backend.base`)."""
+"""fuseline as an ONNX backend: `import fuseline.onnx_backend as backend; backend.prepare(model).run(inputs)` (see
+`onnx.backend.base`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The table of contents of a compile: which passes run, in which order. The only place where order is written.
 
-model file ──read──> linalg on tensors ──passes──> executables + dispatches ──codegen──> kernels ──schedule, assemble──> artifact
+model file ──read──> linalg on tensors ──passes──> executables + dispatches ──codegen──> kernels
+                                                                          ──schedule, assemble──> artifact
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ PHASES: dict[str, tuple[str, ...]] = {
         "assemble-artifact",
     ),
 }
-"""Phases in order. Up to `dedup` each is a list of pass names, and a pass may stand in several places: all of them may run again. From `codegen` on
-they are the steps of `lowering.py`, which leave the IR as it is."""
+"""Phases in order. Up to `dedup` each is a list of pass names, and a pass may stand in several places: all of them may
+run again. From `codegen` on they are the steps of `lowering.py`, which leave the IR as it is."""
 
 PASS_PHASES = {phase: names for phase, names in PHASES.items() if not set(names) <= STEPS.keys()}
 
@@ -117,7 +118,8 @@ PRINTED_WEIGHT_BYTES = 256
 
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
-    """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the node or line."""
+    """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the
+    node or line."""
     if isinstance(source, str | Path) and Path(source).suffix == ".mlir":
         from fuseline.frontends.mlir import read_mlir
 
@@ -153,7 +155,12 @@ def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
     if name == "form-dispatch-regions":
         from fuseline.passes.fusion.user_rules import user_rules
 
-        return {"fusion": options.fusion, "rules": user_rules(options.rules), "plan": str(options.plan or ""), "plan_strict": options.plan_strict}
+        return {
+            "fusion": options.fusion,
+            "rules": user_rules(options.rules),
+            "plan": str(options.plan or ""),
+            "plan_strict": options.plan_strict,
+        }
     if name == "deduplicate-executables":
         return {"level": options.dedup}
     return {}
@@ -199,11 +206,14 @@ def emit(source: Any, options: CompileOptions) -> str:
     module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
     if stage != "input":
         run_phases(module, ctx, options, until="fusion" if stage == PLAN_STAGE else stage)
-    return plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
+    return (
+        plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
+    )
 
 
 def compile_program(source: Any, options: CompileOptions) -> Artifact:
-    """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is written."""
+    """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is
+    written."""
     from fuseline.targets import create_target
 
     target = create_target(options.target, options.threads, options.numerics)
@@ -211,8 +221,11 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
         return _compile(source, options, target)
 
 
-def _compile(source: Any, options: CompileOptions, target: Target, read: tuple[ModuleOp, CompilerContext] | None = None) -> Artifact:
-    """All phases, code and schedule; from the start with smaller dispatches where the target says that one's code came out too long.
+def _compile(
+    source: Any, options: CompileOptions, target: Target, read: tuple[ModuleOp, CompilerContext] | None = None
+) -> Artifact:
+    """All phases, code and schedule; from the start with smaller dispatches where the target says that one's code came
+    out too long.
 
     `read`: the program of `source` where it has been read.
     """
@@ -239,7 +252,8 @@ def _with_limits(options: CompileOptions, limits: Mapping[str, int]) -> CompileO
 
 @contextmanager
 def _without_collection() -> Generator[None]:
-    """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth of a compile."""
+    """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth
+    of a compile."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -251,7 +265,8 @@ def _without_collection() -> Generator[None]:
 
 
 def _count_as_old() -> None:
-    """Move what the compile has made to the oldest generation: the next small collection would walk all of it (0.2 s for 7,000 ops)."""
+    """Move what the compile has made to the oldest generation: the next small collection would walk all of it (0.2 s
+    for 7,000 ops)."""
     if gc.get_freeze_count() == 0:  # nobody has frozen anything that would thaw with it
         gc.freeze()
         gc.unfreeze()
@@ -262,7 +277,9 @@ def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, targe
     return _assembled(_with_code(module, ctx, options, target, splits=False))
 
 
-def _with_code(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool) -> Lowering:
+def _with_code(
+    module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool
+) -> Lowering:
     """The program with the kernel of each executable; `splits`: see `Target.compile_executables`."""
     lowering = Lowering(module, ctx, options, target, _compile_branch, splits)
     _run_steps(lowering, "codegen")

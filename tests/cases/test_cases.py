@@ -1,4 +1,5 @@
-"""The situations this project exists for, each with the count of dispatches that it wants in its header: compiled, counted, run, compared."""
+"""The situations this project exists for, each with the count of dispatches that it wants in its header: compiled,
+counted, run, compared."""
 
 from __future__ import annotations
 
@@ -50,10 +51,14 @@ def test_a_case_compiles_to_few_dispatches_and_equals_the_interpreter(name: str,
     record = decode(session.records)
     assert len(record.dispatches) <= WANTS[name].dispatches
     assert record.statistics["executables"] <= WANTS[name].executables
-    assert record.statistics["fills"] == record.statistics["standalone_transposes"] == record.statistics["host_ops"] == 0
+    assert (
+        record.statistics["fills"] == record.statistics["standalone_transposes"] == record.statistics["host_ops"] == 0
+    )
 
     rng = np.random.default_rng(7)
-    feeds = {spec.name: rng.standard_normal([int(str(d)) for d in spec.dims]).astype(np.float32) for spec in session.inputs}
+    feeds = {
+        spec.name: rng.standard_normal([int(str(d)) for d in spec.dims]).astype(np.float32) for spec in session.inputs
+    }
     ctx = new_context()
     module = read_program(path, ctx)
     expected = evaluate_function(next(iter(module.ops)), list(feeds.values()), ctx.resources)  # pyright: ignore[reportArgumentType]

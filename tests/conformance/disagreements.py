@@ -28,7 +28,8 @@ class Disagreement:
     within: int | None = None
 
     def covers(self, variant: Variant, difference: str) -> bool:
-        """Whether it speaks of this `difference` (as `generated_calls.difference` says it) in the answers to `variant`."""
+        """Whether it speaks of this `difference` (as `generated_calls.difference` says it) in the answers to
+        `variant`."""
         if operator_of(variant) != self.op or not difference.startswith(self.kind):
             return False
         if self.types and not {dtype.name for _, dtype in variant.dtypes} & set(self.types):

@@ -1,4 +1,5 @@
-"""The official node tests with nothing along a dimension: of one input, or of every dimension of one size, so that inputs still fit each other."""
+"""The official node tests with nothing along a dimension: of one input, or of every dimension of one size, so that
+inputs still fit each other."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class EmptyCase:
 
 
 def empty_cases() -> Iterator[EmptyCase]:
-    """For each operator's first test of a version, set of attributes and ranks: every dimension by itself, and all that have one size."""
+    """For each operator's first test of a version, set of attributes and ranks: every dimension by itself, and all that
+    have one size."""
     seen: set[tuple[Any, ...]] = set()
     for name, case in sorted(node_cases().items()):
         nodes = case.model.graph.node
@@ -41,7 +43,9 @@ def empty_cases() -> Iterator[EmptyCase]:
         ranks = tuple((value.ndim, value.dtype.kind) for value in case.inputs)
         given = tuple(sorted(attribute.name for attribute in nodes[0].attribute))
         key = (nodes[0].op_type, case.model.opset_import[0].version, given, ranks)
-        if key not in seen and not (nodes[0].op_type == "Attention" and len(given) > 1):  # hundreds of tests, all alike here
+        if key not in seen and not (
+            nodes[0].op_type == "Attention" and len(given) > 1
+        ):  # hundreds of tests, all alike here
             seen.add(key)
             for places in _places(case):
                 yield emptied(case, name, places)
@@ -49,7 +53,10 @@ def empty_cases() -> Iterator[EmptyCase]:
 
 def _of_tensors(case: NodeCase) -> bool:
     shapes = [value.type.tensor_type.shape for value in case.model.graph.input]
-    return all(isinstance(value, np.ndarray) and value.ndim == len(shape.dim) for value, shape in zip(case.inputs, shapes, strict=False))
+    return all(
+        isinstance(value, np.ndarray) and value.ndim == len(shape.dim)
+        for value, shape in zip(case.inputs, shapes, strict=False)
+    )
 
 
 def _places(case: NodeCase) -> Iterator[Places]:
@@ -74,9 +81,11 @@ def emptied(case: NodeCase, name: str, places: Places) -> EmptyCase:
 
 
 def accepted(case: EmptyCase) -> list[Any] | None:
-    """What onnxruntime answers, None where it refuses; it runs in a process of its own, as nothing is what some of its kernels divide by.
+    """What onnxruntime answers, None where it refuses; it runs in a process of its own, as nothing is what some of its
+    kernels divide by.
 
-    Raises TimeoutError where no process answers or ends: a copy of a process with threads may wait for what one of them held.
+    Raises TimeoutError where no process answers or ends: a copy of a process with threads may wait for what one of them
+    held.
     """
     for _ in range(ATTEMPTS):
         with suppress(TimeoutError):

@@ -1,4 +1,5 @@
-"""All generated calls: operator by operator, version by version, each type of each type variable at least once; and how answers are compared."""
+"""All generated calls: operator by operator, version by version, each type of each type variable at least once; and how
+answers are compared."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class Variant:
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         schema = defs.get_schema(self.op_type, self.since, self.domain)
         drawn = STRATEGIES[self.domain, self.op_type](Draw(rng, schema, self.opset, dict(self.dtypes)))
-        return replace(drawn, inputs=[np.asarray(value) if isinstance(value, np.generic) else value for value in drawn.inputs])
+        return replace(
+            drawn, inputs=[np.asarray(value) if isinstance(value, np.generic) else value for value in drawn.inputs]
+        )
 
     @property
     def name(self) -> str:
@@ -57,7 +60,14 @@ class Variant:
         """The call as a model; see `one_node`."""
         call = self.call
         return one_node(
-            self.op_type, call.inputs, call.attributes, opset=self.opset, domain=self.domain, outputs=call.outputs, constants=constants, ranks=ranks
+            self.op_type,
+            call.inputs,
+            call.attributes,
+            opset=self.opset,
+            domain=self.domain,
+            outputs=call.outputs,
+            constants=constants,
+            ranks=ranks,
         )
 
     def feeds(self, constants: Sequence[int] = ()) -> dict[str, Any]:
@@ -82,10 +92,18 @@ def _of_operator(domain: str, op_type: str) -> Iterator[Variant]:
 
 def _versions(domain: str, op_type: str) -> list[int]:
     """Since when each version holds, of those that an operator set to test has."""
-    found = sorted({s.since_version for s in defs.get_all_schemas_with_history() if (s.domain, s.name) == (domain, op_type) and not s.deprecated})
+    found = sorted(
+        {
+            s.since_version
+            for s in defs.get_all_schemas_with_history()
+            if (s.domain, s.name) == (domain, op_type) and not s.deprecated
+        }
+    )
     if domain:
         return found
-    return [v for v, following in zip(found, [*found[1:], NEWEST + 1], strict=True) if v <= NEWEST and following > OLDEST]
+    return [
+        v for v, following in zip(found, [*found[1:], NEWEST + 1], strict=True) if v <= NEWEST and following > OLDEST
+    ]
 
 
 def _types(schema: defs.OpSchema) -> Iterator[tuple[tuple[str, np.dtype[Any]], ...]]:
@@ -109,7 +127,7 @@ def by_runtime(variant: Variant) -> list[Any] | None:
         return None
 
 
-# -- comparison -------------------------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------------
 
 TOLERANCE: Mapping[str, float] = {"float16": 8e-3, "float32": 3e-4, "float64": 3e-4, "bfloat16": 3e-2}
 """Relative, and relative to the largest finite element; onnxruntime computes much of float64 in float32."""
@@ -153,7 +171,13 @@ def _close(wanted: Any, found: Any) -> bool:
     finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
     tolerance = TOLERANCE[wanted.dtype.name]
     scale = max(float(finite.max(initial=0)), 1e-3)
-    return np.allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance * min(scale, 1), equal_nan=True)
+    return np.allclose(
+        found.astype(np.float64),
+        wanted.astype(np.float64),
+        rtol=tolerance,
+        atol=tolerance * min(scale, 1),
+        equal_nan=True,
+    )
 
 
 def _sample(x: Any) -> str:

@@ -1,7 +1,8 @@
-"""ONNX's own node tests: each is one model with inputs and expected outputs, run here on the interpreter or the CPU target.
+"""ONNX's own node tests: each is one model with inputs and expected outputs, run here on the interpreter or the CPU
+target.
 
-A test feeds shapes, axes and the like as inputs, where exported models have constants. Where a node is not native as it is fed, its small
-parameters are made constants and it must be native then (or be in the gap list).
+A test feeds shapes, axes and the like as inputs, where exported models have constants. Where a node is not native as it
+is fed, its small parameters are made constants and it must be native then (or be in the gap list).
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def node_cases() -> dict[str, NodeCase]:
     for case in cases:
         assert case.model is not None and case.data_sets
         inputs, outputs = case.data_sets[0]
-        found[case.name] = NodeCase(case.name, case.model, [_array(x) for x in inputs], [_array(x) for x in outputs], case.rtol, case.atol)
+        found[case.name] = NodeCase(
+            case.name, case.model, [_array(x) for x in inputs], [_array(x) for x in outputs], case.rtol, case.atol
+        )
     return found
 
 
@@ -123,7 +126,8 @@ def _attempt(case: NodeCase, model: onnx.ModelProto, inputs: Sequence[Any], targ
 
 
 def compare(found: Sequence[Any], case: NodeCase) -> None:
-    """The suite's own comparison, item by item in sequences; of random numbers only shape, type and which values occur."""
+    """The suite's own comparison, item by item in sequences; of random numbers only shape, type and which values
+    occur."""
     if case.model.graph.node[0].op_type in RANDOM or "bernoulli" in case.name:
         return _compare_random(found, case)
     _compare_lists(case.outputs, found, case)
@@ -134,7 +138,9 @@ def _compare_lists(wanted: Sequence[Any], found: Sequence[Any], case: NodeCase) 
 
     assert len(wanted) == len(found)
     for expected, value in zip(wanted, found, strict=True):
-        assert isinstance(expected, list) == isinstance(value, list), f"{type(value)} where {type(expected)} is expected"
+        assert isinstance(expected, list) == isinstance(value, list), (
+            f"{type(value)} where {type(expected)} is expected"
+        )
         if isinstance(expected, list):
             _compare_lists(expected, value, case)
         elif expected is None or value is None:
@@ -159,7 +165,9 @@ def with_constant_parameters(case: NodeCase) -> tuple[onnx.ModelProto, list[Any]
     for index, (info, value) in enumerate(zip(infos, case.inputs, strict=False)):
         array = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else None
         if array is not None and _is_parameter(array, index, len(infos)):
-            model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), info.name))
+            model.graph.initializer.append(
+                numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), info.name)
+            )
         else:
             kept.append(info)
             feeds.append(value)

@@ -1,4 +1,5 @@
-"""Generated calls of every operator: with all inputs in the model, so that they fold, and compiled; right, or refused with a code.
+"""Generated calls of every operator: with all inputs in the model, so that they fold, and compiled; right, or refused
+with a code.
 
 What onnxruntime answers is what must come out, or what the table of disagreements says instead.
 """

@@ -1,4 +1,5 @@
-"""The two packages that run host operators, against ONNX's own node tests and against the native form: it must not matter which is installed."""
+"""The two packages that run host operators, against ONNX's own node tests and against the native form: it must not
+matter which is installed."""
 
 from __future__ import annotations
 
@@ -21,11 +22,16 @@ SHARES, SAMPLED = 4, 6
 
 
 def _single_nodes() -> list[str]:
-    return sorted(name for name, case in node_cases().items() if len(case.model.graph.node) == 1 and case.model.graph.node[0].op_type != "Scatter")
+    return sorted(
+        name
+        for name, case in node_cases().items()
+        if len(case.model.graph.node) == 1 and case.model.graph.node[0].op_type != "Scatter"
+    )
 
 
 def _check(names: list[str]) -> None:
-    """Chosen for each node, and as it is without onnxruntime: outputs are as expected, and operands stay what they are."""
+    """Chosen for each node, and as it is without onnxruntime: outputs are as expected, and operands stay what they
+    are."""
     for name in names:
         case = node_cases()[name]
         before = [np.array(x) if isinstance(x, np.ndarray) else None for x in case.inputs]
@@ -47,10 +53,11 @@ def test_all_node_tests(share: int) -> None:
     _check(_single_nodes()[share::SHARES])
 
 
-# -- special values ---------------------------------------------------------------------------------------------------------------------
+# -- special values ----------------------------------------------------------------------------------------------------
 
 UNLIKE = frozenset("Attention ConvTranspose DFT DynamicQuantizeLinear GridSample LpPool Resize STFT".split())
-"""Operators whose host form, or whose native form, has special values elsewhere; docs/numerics.md says which, or nothing defines them."""
+"""Operators whose host form, or whose native form, has special values elsewhere; docs/numerics.md says which, or
+nothing defines them."""
 
 
 def _with_specials(case: NodeCase, seed: int) -> tuple[onnx.ModelProto, list[Any]] | None:
@@ -66,7 +73,8 @@ def _with_specials(case: NodeCase, seed: int) -> tuple[onnx.ModelProto, list[Any
 
 
 def _check_specials(names: list[str]) -> int:
-    """Not finite where the native form is not, wherever there is a native form; answers how many nodes were compared."""
+    """Not finite where the native form is not, wherever there is a native form; answers how many nodes were
+    compared."""
     compared = 0
     for name in names:
         case = node_cases()[name]
@@ -87,7 +95,9 @@ def _check_specials(names: list[str]) -> int:
         compared += 1
         for found, wanted in zip(onnx_host.execute(fed[0].SerializeToString(), fed[1]), native, strict=True):
             same = np.asarray(wanted).view(found.dtype) if found.dtype.kind in "iu" else wanted
-            np.testing.assert_allclose(found.astype(np.float64), same.astype(np.float64), rtol=1e-3, atol=1e-4, err_msg=name)
+            np.testing.assert_allclose(
+                found.astype(np.float64), same.astype(np.float64), rtol=1e-3, atol=1e-4, err_msg=name
+            )
     return compared
 
 

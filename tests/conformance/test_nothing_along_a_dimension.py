@@ -1,4 +1,5 @@
-"""Operators of nothing: what onnxruntime answers for a dimension of size 0 is answered alike, and what it refuses is refused with a code or answered.
+"""Operators of nothing: what onnxruntime answers for a dimension of size 0 is answered alike, and what it refuses is
+refused with a code or answered.
 
 Nothing else may leave: no traceback, no element that nobody computed.
 """
@@ -22,17 +23,33 @@ SAMPLED = 60
 
 DIFFERS: dict[str, str] = {
     "test_matmulinteger ((0, 1), (1, 0))": "a product of no steps is 0; onnxruntime leaves its result unwritten",
-    "test_qlinearmatmul_2D_* ((0, 1), (3, 0))": "a product of no steps is the zero point; onnxruntime leaves its result unwritten",
+    "test_qlinearmatmul_2D_* ((0, 1), (3, 0))": (
+        "a product of no steps is the zero point; onnxruntime leaves its result unwritten"
+    ),
     "test_qlinearmatmul_3D_* ((0, 2), (3, 1))": "as for two dimensions",
     "test_nllloss_NCd1 ((0, *), (1, *))": "the mean of nothing is NaN, as in NumPy and PyTorch; onnxruntime says 0",
     "test_sce_mean_3d ((0, 2), (1, 1))": "the mean of nothing is NaN, as in NumPy and PyTorch; onnxruntime says 0",
-    "test_reduce_mean_default_axes_keepdims_example *": "the mean of nothing is NaN, as in NumPy and the reference; onnxruntime says 0",
-    "test_dft_rfft* ((0, 1), (0, 2))": "half of the transform of nothing would have one place: refused; onnxruntime refuses it unless it is empty",
-    "test_lstm_bidirectional ((0, 0),)": "no steps leave the first states, here zeros; onnxruntime leaves its result unwritten",
+    "test_reduce_mean_default_axes_keepdims_example *": (
+        "the mean of nothing is NaN, as in NumPy and the reference; onnxruntime says 0"
+    ),
+    "test_dft_rfft* ((0, 1), (0, 2))": (
+        "half of the transform of nothing would have one place: refused; onnxruntime refuses it unless it is empty"
+    ),
+    "test_lstm_bidirectional ((0, 0),)": (
+        "no steps leave the first states, here zeros; onnxruntime leaves its result unwritten"
+    ),
     "test_scan_sum ((1, 1),)": "no steps leave the first state; onnxruntime leaves its result unwritten",
-    "test_loop11 ((2, 0),)": "the body declares a state of one element and is given none: what is declared is planned with; onnxruntime does not ask",
-    "test_squeeze ((1, 0),)": "axes that are given, and none, take no dimension away, as in the reference; onnxruntime takes them for left out",
-    "test_gathernd_example_int32_batch_dim1 ((1, 0),)": "batches of two and of none are refused; onnxruntime compares them where it reads an element",
+    "test_loop11 ((2, 0),)": (
+        "the body declares a state of one element and is given none: what is declared is planned "
+        "with; onnxruntime does not ask"
+    ),
+    "test_squeeze ((1, 0),)": (
+        "axes that are given, and none, take no dimension away, as in the reference; "
+        "onnxruntime takes them for left out"
+    ),
+    "test_gathernd_example_int32_batch_dim1 ((1, 0),)": (
+        "batches of two and of none are refused; onnxruntime compares them where it reads an element"
+    ),
 }
 """Cases (patterns of their labels) that we refuse with a code, or answer otherwise than onnxruntime: why."""
 
@@ -60,10 +77,14 @@ def _difference(wanted: Sequence[Any], found: Sequence[Any]) -> str | None:
     for expected, value in zip(wanted, found, strict=True):
         if not isinstance(expected, np.ndarray):
             continue
-        small = value.dtype.kind == "V" and expected.dtype == np.uint8  # floats of a byte, as onnxruntime hands them out
+        small = (
+            value.dtype.kind == "V" and expected.dtype == np.uint8
+        )  # floats of a byte, as onnxruntime hands them out
         if expected.shape != value.shape or not (small or expected.dtype == value.dtype):
             return f"{value.dtype}{value.shape} instead of {expected.dtype}{expected.shape}"
-        if expected.dtype != object and not np.allclose(expected.astype(np.float64), value.astype(np.float64), 1e-3, 1e-5, equal_nan=True):
+        if expected.dtype != object and not np.allclose(
+            expected.astype(np.float64), value.astype(np.float64), 1e-3, 1e-5, equal_nan=True
+        ):
             return f"{value} instead of {expected}"
     return None
 

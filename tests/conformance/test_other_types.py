@@ -1,6 +1,8 @@
-"""The official node tests with other types than theirs: whatever ONNX allows is compiled and run, or refused with a code. Nothing else may escape.
+"""The official node tests with other types than theirs: whatever ONNX allows is compiled and run, or refused with a
+code. Nothing else may escape.
 
-Values are not compared: a test's numbers may not fit another type. `test_onnx_nodes.py` and the tests of single operators do that.
+Values are not compared: a test's numbers may not fit another type. `test_onnx_nodes.py` and the tests of single
+operators do that.
 """
 
 from __future__ import annotations
@@ -25,20 +27,33 @@ SHARES = 8
 SAMPLED = 40
 """The default run takes every fortieth; `-m slow` takes all."""
 TYPES = ("float16", "float", "double", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
-DTYPES: dict[str, str] = {f"tensor({name})": {"float": "float32", "double": "float64"}.get(name, name) for name in TYPES}
+DTYPES: dict[str, str] = {
+    f"tensor({name})": {"float": "float32", "double": "float64"}.get(name, name) for name in TYPES
+}
 
 
 def variants() -> Iterator[tuple[NodeCase, str, str]]:
-    """Each operator's first test of a version and number of attributes, with each of its type variables as each type that it may be."""
+    """Each operator's first test of a version and number of attributes, with each of its type variables as each type
+    that it may be."""
     seen: set[tuple[Any, ...]] = set()
     for name, case in sorted(node_cases().items()):
         nodes = case.model.graph.node
-        if len(nodes) != 1 or not all(isinstance(value, np.ndarray) for value in case.inputs) or nodes[0].op_type in ("ImageDecoder", "Cast"):
+        if (
+            len(nodes) != 1
+            or not all(isinstance(value, np.ndarray) for value in case.inputs)
+            or nodes[0].op_type in ("ImageDecoder", "Cast")
+        ):
             continue
         schema = _schema(case)
         for constraint in schema.type_constraints if schema is not None else ():
             for allowed in sorted(set(constraint.allowed_type_strs) & DTYPES.keys()):
-                key = (nodes[0].op_type, constraint.type_param_str, allowed, len(nodes[0].attribute), case.model.opset_import[0].version)
+                key = (
+                    nodes[0].op_type,
+                    constraint.type_param_str,
+                    allowed,
+                    len(nodes[0].attribute),
+                    case.model.opset_import[0].version,
+                )
                 if key not in seen:
                     seen.add(key)
                     yield node_cases()[name], constraint.type_param_str, allowed

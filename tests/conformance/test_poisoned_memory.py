@@ -1,7 +1,8 @@
-"""Programs that overwrite, after every step, all memory that nothing needs any more, and scratch: they are right all the same.
+"""Programs that overwrite, after every step, all memory that nothing needs any more, and scratch: they are right all
+the same.
 
-What a host operator held of the arena, a kernel that reads more than was written, a transient placed where another one still lives: all of it
-would be NaN, -1 or 255.
+What a host operator held of the arena, a kernel that reads more than was written, a transient placed where another one
+still lives: all of it would be NaN, -1 or 255.
 """
 
 from __future__ import annotations
@@ -28,7 +29,21 @@ from tests.unit.frontends.test_onnx_host_memory import WAYS, way_model
 from tests.unit.frontends.test_onnx_recurrent_loops import layer
 
 TARGETS = pytest.mark.parametrize("target", ["cpu", "interpreter"])
-WORDS = ("loop", "scan", "if_", "sequence", "optional", "lstm", "nonzero", "unique", "nonmaxsuppression", "string", "split_to", "adam", "bn_")
+WORDS = (
+    "loop",
+    "scan",
+    "if_",
+    "sequence",
+    "optional",
+    "lstm",
+    "nonzero",
+    "unique",
+    "nonmaxsuppression",
+    "string",
+    "split_to",
+    "adam",
+    "bn_",
+)
 SAMPLED = 80
 
 
@@ -57,7 +72,9 @@ def _check_nodes(names: Sequence[str], target: str) -> int:
 @cache
 def _telling() -> list[str]:
     """Node tests with bodies, held values, or sizes that only the run tells."""
-    return [name for name in sorted(node_cases()) if any(word in name for word in WORDS) and not name.endswith("_expanded")]
+    return [
+        name for name in sorted(node_cases()) if any(word in name for word in WORDS) and not name.endswith("_expanded")
+    ]
 
 
 @TARGETS
@@ -93,8 +110,13 @@ def _floats(shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
 def _fed(model: onnx.ModelProto, **sizes: int) -> dict[str, Any]:
     """Floats, and small integers where integers are wanted."""
     types = {info.name: info.type.tensor_type for info in model.graph.input}
-    found = _floats({name: [dim.dim_value or sizes[dim.dim_param] for dim in type_.shape.dim] for name, type_ in types.items()})
-    return {name: np.abs(x * 3).astype(np.int64) if types[name].elem_type == onnx.TensorProto.INT64 else x for name, x in found.items()}
+    found = _floats(
+        {name: [dim.dim_value or sizes[dim.dim_param] for dim in type_.shape.dim] for name, type_ in types.items()}
+    )
+    return {
+        name: np.abs(x * 3).astype(np.int64) if types[name].elem_type == onnx.TensorProto.INT64 else x
+        for name, x in found.items()
+    }
 
 
 @TARGETS

@@ -1,6 +1,8 @@
-"""onnx.reference with our corrections against onnxruntime, on generated calls of every operator: equal, or in the table of disagreements.
+"""onnx.reference with our corrections against onnxruntime, on generated calls of every operator: equal, or in the table
+of disagreements.
 
-What folds constants and runs host operators is only as right as this. Calls that onnxruntime has no kernel for are left out.
+What folds constants and runs host operators is only as right as this. Calls that onnxruntime has no kernel for are left
+out.
 """
 
 from __future__ import annotations
@@ -28,7 +30,15 @@ def _difference(variant: Variant) -> str | None:
     try:
         with np.errstate(all="ignore"):
             found: Any = evaluator(variant.model()).run(None, variant.feeds())
-    except (ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        NotImplementedError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         return f"raises {type(error).__name__}: {error}"
     return difference(wanted, list(found))
 
@@ -58,7 +68,9 @@ def test_all_agree(share: int) -> None:
     """All of them, and every disagreement of the table occurs."""
     operators = sorted({operator_of(variant) for variant in variants()})[share::SHARES]
     met = _check([variant for variant in variants() if operator_of(variant) in operators])
-    stale = [f"{entry.op}: {entry.because}" for entry in known_disagreements() if entry.op in operators and entry not in met]
+    stale = [
+        f"{entry.op}: {entry.because}" for entry in known_disagreements() if entry.op in operators and entry not in met
+    ]
     assert not stale, "these no longer occur: " + "; ".join(stale)
 
 

@@ -1,6 +1,8 @@
-"""Special values through every elementwise operator and reduction, on every executor: as onnxruntime has them, or as the table says.
+"""Special values through every elementwise operator and reduction, on every executor: as onnxruntime has them, or as
+the table says.
 
-docs/numerics.md gives the reasons. Whatever onnxruntime does, kernels, the interpreter and both host packages answer alike.
+docs/numerics.md gives the reasons. Whatever onnxruntime does, kernels, the interpreter and both host packages answer
+alike.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ SAMPLED, SHARES = 23, 6
 
 @dataclass(frozen=True)
 class Difference:
-    """Elements, or rows, of calls of `ops` in which onnxruntime's answer is not ours: those of which `there` is true."""
+    """Elements, or rows, of calls of `ops` in which onnxruntime's answer is not ours: those of which `there` is
+    true."""
 
     ops: str
     there: Callable[[SpecialCall], Any]
@@ -48,7 +51,11 @@ def _large(call: SpecialCall) -> Any:
 
 
 def _ends(call: SpecialCall) -> Any:
-    return np.abs(call.inputs[0]) >= np.finfo(np.float64).max if call.inputs[0].dtype == np.float64 else np.zeros(call.inputs[0].shape, bool)
+    return (
+        np.abs(call.inputs[0]) >= np.finfo(np.float64).max
+        if call.inputs[0].dtype == np.float64
+        else np.zeros(call.inputs[0].shape, bool)
+    )
 
 
 def _bounded_by_nan(call: SpecialCall) -> Any:
@@ -56,12 +63,24 @@ def _bounded_by_nan(call: SpecialCall) -> Any:
 
 
 DIFFERENCES = (
-    Difference("ReduceMax ReduceMin ArgMax ArgMin Hardmax", _nan, "NaN is the extreme, as for NumPy and the reference; onnxruntime passes over some"),
-    Difference("LogSoftmax", _not_finite, "a row with NaN or infinity is NaN; onnxruntime's kernel for float64 leaves numbers there"),
+    Difference(
+        "ReduceMax ReduceMin ArgMax ArgMin Hardmax",
+        _nan,
+        "NaN is the extreme, as for NumPy and the reference; onnxruntime passes over some",
+    ),
+    Difference(
+        "LogSoftmax",
+        _not_finite,
+        "a row with NaN or infinity is NaN; onnxruntime's kernel for float64 leaves numbers there",
+    ),
     Difference("Sign", _nan, "the sign of NaN is NaN; onnxruntime has 0 for halves"),
     Difference("Clip", _bounded_by_nan, "a bound that is NaN makes NaN, as by the reference"),
     Difference("Shrink", _ends, "onnxruntime computes float64 in float32, where its ends are infinite"),
-    Difference("ReduceSum ReduceProd ReduceL1 ReduceSumSquare", _large, "integers wrap around; onnxruntime adds in floats and cuts off"),
+    Difference(
+        "ReduceSum ReduceProd ReduceL1 ReduceSumSquare",
+        _large,
+        "integers wrap around; onnxruntime adds in floats and cuts off",
+    ),
 )
 
 
@@ -74,10 +93,17 @@ def _allowed(call: SpecialCall) -> Any:
 
 def _executors(call: SpecialCall) -> dict[str, list[Any]]:
     operands = [x for place, x in enumerate(call.inputs) if place not in call.constants]
-    native = {target: list(fuseline.compile(call.model, threads=1, target=target).run(call.feeds).values()) for target in ("cpu", "interpreter")}
+    native = {
+        target: list(fuseline.compile(call.model, threads=1, target=target).run(call.feeds).values())
+        for target in ("cpu", "interpreter")
+    }
     with np.errstate(all="ignore"):
         reference: Any = evaluator(call.model).run(None, call.feeds)
-        return {**native, "reference": list(reference), "host": onnx_host.execute(call.model.SerializeToString(), operands)}
+        return {
+            **native,
+            "reference": list(reference),
+            "host": onnx_host.execute(call.model.SerializeToString(), operands),
+        }
 
 
 def _wanted(call: SpecialCall) -> list[Any] | None:
@@ -96,7 +122,9 @@ def _off(found: Any, wanted: Any) -> Any:
     if found.dtype.kind == "f":
         tolerance = TOLERANCE[found.dtype.name]
         with np.errstate(all="ignore"):
-            off = ~np.isclose(found.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance / 10, equal_nan=True)
+            off = ~np.isclose(
+                found.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance / 10, equal_nan=True
+            )
     else:
         off = found != wanted
     return off.reshape(len(off), -1).any(1)
@@ -108,9 +136,14 @@ def _check(calls: Sequence[SpecialCall]) -> None:
         answers, wanted, allowed = _executors(call), _wanted(call), _allowed(call)
         for name, answer in answers.items():
             for ours, native, theirs in zip(answer, answers["cpu"], wanted or answers["reference"], strict=True):
-                alike, right = _off(np.asarray(ours), np.asarray(native)), _off(np.asarray(ours), np.asarray(theirs)) & ~allowed
+                alike, right = (
+                    _off(np.asarray(ours), np.asarray(native)),
+                    _off(np.asarray(ours), np.asarray(theirs)) & ~allowed,
+                )
                 found = ((alike, "unlike cpu"), (right, "unlike onnxruntime"))
-                problems += [f"{call.name} {name}: {off.sum()} of {len(off)} {what}" for off, what in found if off.any()]
+                problems += [
+                    f"{call.name} {name}: {off.sum()} of {len(off)} {what}" for off, what in found if off.any()
+                ]
     assert not problems, "\n".join(problems)
 
 

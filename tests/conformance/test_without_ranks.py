@@ -1,4 +1,5 @@
-"""ONNX's node tests with inputs of unknown rank: nothing is native then, so that every operator runs on the host, in either package.
+"""ONNX's node tests with inputs of unknown rank: nothing is native then, so that every operator runs on the host, in
+either package.
 
 one node, ranks not declared ──> !flow.host values ──> onnxruntime, or onnx.reference where that is not installed
 """
@@ -42,7 +43,8 @@ def without_ranks(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _in_halves(case: NodeCase) -> NodeCase:
-    """Tests of several nodes on halves expect every step rounded as onnx.reference rounds it; steps that are more exact are as right."""
+    """Tests of several nodes on halves expect every step rounded as onnx.reference rounds it; steps that are more exact
+    are as right."""
     halves = any(getattr(value, "dtype", None) == np.float16 for value in case.outputs)
     return replace(case, rtol=max(case.rtol, 4e-3), atol=1e-3) if halves and len(case.model.graph.node) > 1 else case
 

@@ -44,11 +44,21 @@ def test_python_names_the_feed(feeds: dict[str, Any], code: str, name: str, mode
 
 
 @pytest.mark.parametrize(("array", "code"), [(X[:3], "E0203"), (X[0], "E0203"), (X.astype(np.float64), "E0204")])
-def test_the_command_line_names_the_feed_and_writes_nothing(array: np.ndarray, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_line_names_the_feed_and_writes_nothing(
+    array: np.ndarray, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     np.save(tmp_path / "x.npy", array)
     before = sorted(tmp_path.iterdir())
-    arguments = ["run", str(tmp_path / "m.onnx"), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / "out"), "--json"]
+    arguments = [
+        "run",
+        str(tmp_path / "m.onnx"),
+        "--input",
+        f"x=@{tmp_path / 'x.npy'}",
+        "--output",
+        str(tmp_path / "out"),
+        "--json",
+    ]
     assert main(arguments) == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert (error["code"], error["node"]) == (code, "x")
@@ -92,7 +102,16 @@ def test_a_place_that_cannot_be_written(model: fuseline.CompiledModel, tmp_path:
     assert caught.value.code == "E0502"
 
 
-WRONG = ["--target tpu", "--emit nothing", "--threads 0", "--numerics odd", "--shape x", "--plan nope.json", "--rules nope.py", "--fusion odd"]
+WRONG = [
+    "--target tpu",
+    "--emit nothing",
+    "--threads 0",
+    "--numerics odd",
+    "--shape x",
+    "--plan nope.json",
+    "--rules nope.py",
+    "--fusion odd",
+]
 
 
 @pytest.mark.parametrize("choice", WRONG)

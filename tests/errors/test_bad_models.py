@@ -1,4 +1,5 @@
-"""Bad model files: a coded error that names the file or node, exit code 1 or 2, nothing written; by the command line and from Python."""
+"""Bad model files: a coded error that names the file or node, exit code 1 or 2, nothing written; by the command line
+and from Python."""
 
 from __future__ import annotations
 
@@ -87,7 +88,9 @@ def bad(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, tuple[str
 
 
 @pytest.mark.parametrize("command", ["compile", "run", "stats", "explain", "report"])
-def test_every_command_refuses_it_and_writes_nothing(command: str, bad: tuple[Path, tuple[str, ...], str], capsys: pytest.CaptureFixture[str]):
+def test_every_command_refuses_it_and_writes_nothing(
+    command: str, bad: tuple[Path, tuple[str, ...], str], capsys: pytest.CaptureFixture[str]
+):
     path, codes, node = bad
     before = sorted(path.parent.rglob("*"))
     assert main([command, str(path), "--json"]) in (1, 2)

@@ -1,4 +1,5 @@
-"""Whatever leaves the interface is a FuselineError: wrong arguments by name, bad models by node, what nobody foresaw as E0901 with a phase."""
+"""Whatever leaves the interface is a FuselineError: wrong arguments by name, bad models by node, what nobody foresaw as
+E0901 with a phase."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from fuseline.errors import FuselineError
 X = np.random.default_rng(0).standard_normal(4).astype(np.float32)
 
 
-def _model(*nodes: onnx.NodeProto, weights: dict[str, np.ndarray] | None = None, shape: tuple[int, ...] = (4,)) -> onnx.ModelProto:
+def _model(
+    *nodes: onnx.NodeProto, weights: dict[str, np.ndarray] | None = None, shape: tuple[int, ...] = (4,)
+) -> onnx.ModelProto:
     x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
     stored = [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
@@ -126,7 +129,9 @@ def test_a_place_that_a_constant_does_not_have_is_refused():
 
 
 def test_f8_tensors_of_mlir_are_refused(tmp_path: Path):
-    (tmp_path / "m.mlir").write_text("func.func @main(%a: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> { return %a : tensor<4xf8E4M3FN> }")
+    (tmp_path / "m.mlir").write_text(
+        "func.func @main(%a: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> { return %a : tensor<4xf8E4M3FN> }"
+    )
     error = _error_of(lambda: fuseline.compile(tmp_path / "m.mlir"))
     assert error.code != "E0901"
     assert "f8E4M3FN" in str(error)
@@ -147,7 +152,9 @@ def breaking(monkeypatch: pytest.MonkeyPatch):
     make = pipeline._make_pass  # pyright: ignore[reportPrivateUsage]
 
     def install(name: str, problem: BaseException) -> None:
-        monkeypatch.setattr(pipeline, "_make_pass", lambda pass_, options: _Broken(problem) if pass_ == name else make(pass_, options))
+        monkeypatch.setattr(
+            pipeline, "_make_pass", lambda pass_, options: _Broken(problem) if pass_ == name else make(pass_, options)
+        )
 
     return install
 
@@ -216,7 +223,10 @@ def test_only_the_call_itself_makes_a_type_error_a_wrong_argument():
 _RUNTIME_ONLY = """
 import sys
 import numpy as np
-for name in ("xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes", "cryptography"):
+for name in (
+    "xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes",
+    "cryptography",
+):
     sys.modules[name] = None
 import fuseline
 program = fuseline.load(sys.argv[1])
@@ -225,8 +235,9 @@ assert fuseline.InferenceSession(sys.argv[1]).run(None, {"x": [1, 2, 3, 4]})[0].
 program.save(sys.argv[2])
 def backend():
     import fuseline.onnx_backend
-calls = [lambda: fuseline.compile(sys.argv[1] + "x"), lambda: program.stats, lambda: program.plan, lambda: program.decisions, backend]
-calls += [lambda: fuseline.onnx_backend, lambda: program.save(sys.argv[2], sign="k"), lambda: fuseline.load(sys.argv[1], trusted=["k"])]
+calls = [lambda: fuseline.compile(sys.argv[1] + "x"), lambda: program.stats, lambda: program.plan]
+calls += [lambda: program.decisions, backend, lambda: fuseline.onnx_backend]
+calls += [lambda: program.save(sys.argv[2], sign="k"), lambda: fuseline.load(sys.argv[1], trusted=["k"])]
 for call in calls:
     try:
         call()
@@ -241,11 +252,15 @@ run()
 """
 
 
-def test_where_only_the_runtime_is_installed_the_rest_says_what_to_install(program: fuseline.CompiledModel, tmp_path: Path):
+def test_where_only_the_runtime_is_installed_the_rest_says_what_to_install(
+    program: fuseline.CompiledModel, tmp_path: Path
+):
     program.save(tmp_path / "m.fuse")
     for more, shown in (([], "error E0503"), (["--json"], '"code": "E0503"')):
         arguments = [str(tmp_path / "m.fuse"), str(tmp_path / "n.fuse"), *more]
-        done = subprocess.run([sys.executable, "-c", _RUNTIME_ONLY, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", _RUNTIME_ONLY, *arguments], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 1
         assert shown in done.stdout + done.stderr
         assert "Traceback" not in done.stderr

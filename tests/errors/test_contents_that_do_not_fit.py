@@ -1,4 +1,5 @@
-"""Constants whose content does not fit their type and sizes: refused by the tensor's name, inside the model and beside it."""
+"""Constants whose content does not fit their type and sizes: refused by the tensor's name, inside the model and beside
+it."""
 
 from __future__ import annotations
 
@@ -133,7 +134,9 @@ def test_beside_the_model(name: str, tmp_path: Path):
         fuseline.compile(path, target="interpreter")
 
 
-@pytest.mark.parametrize("entries", [{}, {"length": 24}, {"length": 0}, {"offset": 24, "size": 48}, {"length": 24, "offset": 3, "size": 48}])
+@pytest.mark.parametrize(
+    "entries", [{}, {"length": 24}, {"length": 0}, {"offset": 24, "size": 48}, {"length": 24, "offset": 3, "size": 48}]
+)
 def test_what_fits_is_read(entries: dict[str, Any], tmp_path: Path):
     path = beside(tmp_path / "models", **entries)
     offset = entries.get("offset", 0)

@@ -1,5 +1,5 @@
-"""Operators that index by data or by computed places, fed places and sizes that do not exist: every access of their kernels is proved to stay inside,
-native code and the interpreter agree, or both refuse with the same code."""
+"""Operators that index by data or by computed places, fed places and sizes that do not exist: every access of their
+kernels is proved to stay inside, native code and the interpreter agree, or both refuse with the same code."""
 
 from __future__ import annotations
 
@@ -54,24 +54,44 @@ CASES: dict[str, Case] = {
     **{
         f"{op} {reduction}": Case(op, [floats(4, 5, 2), indices, updates], {"reduction": reduction})
         for reduction in ("none", "add", "max")
-        for op, indices, updates in (("ScatterElements", wild(2, 5, 2), floats(2, 5, 2)), ("ScatterND", wild(3, 2), floats(3, 2)))
+        for op, indices, updates in (
+            ("ScatterElements", wild(2, 5, 2), floats(2, 5, 2)),
+            ("ScatterND", wild(3, 2), floats(3, 2)),
+        )
     },
     "ScatterElements of too many": Case("ScatterElements", [floats(4, 5), np.zeros((2, 9), np.int64), floats(2, 9)]),
     **{
         f"Slice from {start} to {end} by {step}": Case(
-            "Slice", [floats(6, 4), numbers(start), numbers(end), numbers(0), numbers(step)], options={"constants": (1, 2, 3, 4)}
+            "Slice",
+            [floats(6, 4), numbers(start), numbers(end), numbers(0), numbers(step)],
+            options={"constants": (1, 2, 3, 4)},
         )
-        for start, end, step in ((LEAST, MOST, MOST), (MOST, LEAST, -1), (-1, LEAST, LEAST), (3, 1, 2), (0, MOST, -3), (1, 3, 0))
+        for start, end, step in (
+            (LEAST, MOST, MOST),
+            (MOST, LEAST, -1),
+            (-1, LEAST, LEAST),
+            (3, 1, 2),
+            (0, MOST, -3),
+            (1, 3, 0),
+        )
     },
     "EyeLike": Case("EyeLike", [floats(4, 5)], {"k": LEAST}),
-    **{f"Trilu {k} {up}": Case("Trilu", [floats(4, 5), np.array(k)], {"upper": up}, {"constants": (1,)}) for k in (LEAST, MOST) for up in (0, 1)},
+    **{
+        f"Trilu {k} {up}": Case("Trilu", [floats(4, 5), np.array(k)], {"upper": up}, {"constants": (1,)})
+        for k in (LEAST, MOST)
+        for up in (0, 1)
+    },
     "OneHot": Case("OneHot", [wild(7), np.array(5), floats(2)], options={"constants": (1,)}),
-    "ReverseSequence": Case("ReverseSequence", [floats(4, 3, 2), numbers(9, -3, 2**40)], {"time_axis": 0, "batch_axis": 1}),
+    "ReverseSequence": Case(
+        "ReverseSequence", [floats(4, 3, 2), numbers(9, -3, 2**40)], {"time_axis": 0, "batch_axis": 1}
+    ),
     "TopK of too many": Case("TopK", [floats(4, 5), numbers(9)], options={"outputs": 2, "constants": (1,)}),
     "TopK of fewer than none": Case("TopK", [floats(4, 5), numbers(-1)], options={"outputs": 2, "constants": (1,)}),
     "CenterCropPad": Case("CenterCropPad", [floats(4, 5), numbers(2, 9)], options={"constants": (1,)}),
     **{
-        f"Pad {mode} {pads}": Case("Pad", [floats(4, 5), numbers(*pads)], {"mode": mode}, {"opset": 19, "constants": (1,)})
+        f"Pad {mode} {pads}": Case(
+            "Pad", [floats(4, 5), numbers(*pads)], {"mode": mode}, {"opset": 19, "constants": (1,)}
+        )
         for mode in ("constant", "reflect", "edge", "wrap")
         for pads in ((-1, 0, 0, -2), (-3, 0, -3, 0), (9, 0, 0, 9))
     },
@@ -87,22 +107,39 @@ CASES: dict[str, Case] = {
         for where in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_crop_and_resize")
     },
     **{
-        f"GridSample {mode} {border}": Case("GridSample", [floats(2, 2, 3, 4), FAR], {"mode": mode, "padding_mode": border}, {"opset": 20})
+        f"GridSample {mode} {border}": Case(
+            "GridSample", [floats(2, 2, 3, 4), FAR], {"mode": mode, "padding_mode": border}, {"opset": 20}
+        )
         for mode in ("nearest", "linear", "cubic")
         for border in ("zeros", "border", "reflection")
     },
-    "RoiAlign": Case("RoiAlign", [floats(2, 2, 6, 5), BOXES, numbers(0, 1, MOST, -1)], {"output_height": 2, "output_width": 2, "sampling_ratio": 2}),
+    "RoiAlign": Case(
+        "RoiAlign",
+        [floats(2, 2, 6, 5), BOXES, numbers(0, 1, MOST, -1)],
+        {"output_height": 2, "output_width": 2, "sampling_ratio": 2},
+    ),
     "MaxRoiPool": Case(
-        "MaxRoiPool", [floats(2, 2, 6, 5), np.c_[np.array([0, 1, 9, -1], np.float32), BOXES].astype(np.float32)], {"pooled_shape": [2, 2]}
+        "MaxRoiPool",
+        [floats(2, 2, 6, 5), np.c_[np.array([0, 1, 9, -1], np.float32), BOXES].astype(np.float32)],
+        {"pooled_shape": [2, 2]},
     ),
     "MaxUnpool": Case("MaxUnpool", [floats(1, 1, 2, 2), wild(1, 1, 2, 2)], {"kernel_shape": [2, 2], "strides": [2, 2]}),
     "MaxPool with places": Case(
-        "MaxPool", [floats(1, 2, 7, 6)], {"kernel_shape": [3, 2], "dilations": [2, 3], "ceil_mode": 1, "strides": [2, 2]}, {"outputs": 2}
+        "MaxPool",
+        [floats(1, 2, 7, 6)],
+        {"kernel_shape": [3, 2], "dilations": [2, 3], "ceil_mode": 1, "strides": [2, 2]},
+        {"outputs": 2},
     ),
     "MaxPool behind its border": Case("MaxPool", [floats(1, 1, 3, 3)], {"kernel_shape": [2, 2], "pads": [3, 3, 3, 3]}),
-    "RotaryEmbedding": Case("RotaryEmbedding", [floats(1, 2, 3, 4), floats(5, 2), floats(5, 2), wild(1, 3)], {}, {"opset": 23}),
-    "TensorScatter": Case("TensorScatter", [floats(2, 1, 4, 3), floats(2, 1, 2, 3), numbers(MOST, -3)], {"axis": 2}, {"opset": 24}),
-    "Attention": Case("Attention", [*(floats(2, 2, n, 4) for n in (3, 5, 5)), None, None, None, numbers(MOST, -4)], {}, {"opset": 24}),
+    "RotaryEmbedding": Case(
+        "RotaryEmbedding", [floats(1, 2, 3, 4), floats(5, 2), floats(5, 2), wild(1, 3)], {}, {"opset": 23}
+    ),
+    "TensorScatter": Case(
+        "TensorScatter", [floats(2, 1, 4, 3), floats(2, 1, 2, 3), numbers(MOST, -3)], {"axis": 2}, {"opset": 24}
+    ),
+    "Attention": Case(
+        "Attention", [*(floats(2, 2, n, 4) for n in (3, 5, 5)), None, None, None, numbers(MOST, -4)], {}, {"opset": 24}
+    ),
     "Compress": Case("Compress", [floats(4, 5), np.array([1, 0, 1, 1, 1, 1, 1], bool)], {"axis": 0}),
 }
 

@@ -1,5 +1,6 @@
-"""Parameters of operators (sizes, counts, axes, scales, roots of trees) with values that make no sense, in the model and given at run time, beside
-data of known and of symbolic sizes: onnxruntime's answer where it has one, else a coded error; never memory that there is not."""
+"""Parameters of operators (sizes, counts, axes, scales, roots of trees) with values that make no sense, in the model
+and given at run time, beside data of known and of symbolic sizes: onnxruntime's answer where it has one, else a coded
+error; never memory that there is not."""
 
 from __future__ import annotations
 
@@ -31,32 +32,59 @@ def scalars(*values: float, dtype: Any = np.int64) -> list[Array | None]:
 
 PARAMETERS: dict[str, Case] = {
     **{f"Tile {r}": Case("Tile", [X45, numbers(*r)]) for r in ((2, 0), (-1, 2), (2**40, 2**40), (MOST, 1), (2,))},
-    **{f"Expand {s}": Case("Expand", [X45, numbers(*s)]) for s in ((0, 5), (-1, 5), (2, 4, 5), (MOST, 4, 5), (2**31, 2**31, 4, 5))},
-    **{f"Range {a}": Case("Range", scalars(*a)) for a in ((0, 10, 0), (0, MOST, 1), (5, LEAST, -(2**62)), (MOST, LEAST, LEAST))},
-    **{f"Range of {a}": Case("Range", scalars(*a, dtype=np.float32)) for a in ((0, INF, 1), (NAN, 3, 1), (0, 3, NAN), (0, 1, INF), (0, 1e30, 1))},
+    **{
+        f"Expand {s}": Case("Expand", [X45, numbers(*s)])
+        for s in ((0, 5), (-1, 5), (2, 4, 5), (MOST, 4, 5), (2**31, 2**31, 4, 5))
+    },
+    **{
+        f"Range {a}": Case("Range", scalars(*a))
+        for a in ((0, 10, 0), (0, MOST, 1), (5, LEAST, -(2**62)), (MOST, LEAST, LEAST))
+    },
+    **{
+        f"Range of {a}": Case("Range", scalars(*a, dtype=np.float32))
+        for a in ((0, INF, 1), (NAN, 3, 1), (0, 3, NAN), (0, 1, INF), (0, 1e30, 1))
+    },
     **{f"TopK {k}": Case("TopK", [X45, numbers(k)], options={"outputs": 2}) for k in (9, 0, -1, MOST, LEAST)},
-    **{f"Split {s}": Case("Split", [X45, numbers(*s)], {"axis": 1}, {"outputs": 2}) for s in ((5, -1), (3, 3), (MOST, LEAST + 1))},
+    **{
+        f"Split {s}": Case("Split", [X45, numbers(*s)], {"axis": 1}, {"outputs": 2})
+        for s in ((5, -1), (3, 3), (MOST, LEAST + 1))
+    },
     **{f"CumSum {axis}": Case("CumSum", [X45, np.array(axis)]) for axis in (-1, 2, MOST, LEAST)},
-    **{f"ConstantOfShape {s}": Case("ConstantOfShape", [numbers(*s)]) for s in ((0, 4), (-1, 4), (MOST, 2), (2**32, 2**32), (2**40,))},
-    **{f"Reshape {s}": Case("Reshape", [X45, numbers(*s)]) for s in ((-1, -1), (MOST, -1), (2**32, 2**32), (-2, 10), (0, 0))},
+    **{
+        f"ConstantOfShape {s}": Case("ConstantOfShape", [numbers(*s)])
+        for s in ((0, 4), (-1, 4), (MOST, 2), (2**32, 2**32), (2**40,))
+    },
+    **{
+        f"Reshape {s}": Case("Reshape", [X45, numbers(*s)])
+        for s in ((-1, -1), (MOST, -1), (2**32, 2**32), (-2, 10), (0, 0))
+    },
     **{f"OneHot {d}": Case("OneHot", [WILD, np.array(d), floats(2)]) for d in (0, -1, LEAST, 2**40)},
     **{
         f"Resize by {s}": Case("Resize", [IMAGE, None, numbers_f32(1, 1, *s)], {"mode": "linear"})
         for s in ((0, 1), (-1, 1), (1e30, 1), (NAN, 1), (INF, 1), (1e-9, 2))
     },
-    **{f"Resize to {s}": Case("Resize", [IMAGE, None, None, numbers(1, 1, *s)]) for s in ((0, 3), (-1, 3), (MOST, 3), (7, 9))},
+    **{
+        f"Resize to {s}": Case("Resize", [IMAGE, None, None, numbers(1, 1, *s)])
+        for s in ((0, 3), (-1, 3), (MOST, 3), (7, 9))
+    },
     **{
         f"Pad {mode} by {p}": Case("Pad", [X45, numbers(*p)], {"mode": mode}, {"opset": 19})
         for mode in ("constant", "reflect", "edge", "wrap")
         for p in ((40, 0, 0, 40), (LEAST, 0, 0, 0), (2**40, 0, 0, 0))
     },
     **{f"CenterCropPad {s}": Case("CenterCropPad", [X45, numbers(*s)]) for s in ((0, 3), (-1, 3), (MOST, 2), (2,))},
-    **{f"Col2Im {s}": Case("Col2Im", [floats(1, 5, 5), numbers(*s), numbers(1, 5)]) for s in ((5, 5), (0, 5), (-5, 5), (MOST, 5))},
+    **{
+        f"Col2Im {s}": Case("Col2Im", [floats(1, 5, 5), numbers(*s), numbers(1, 5)])
+        for s in ((5, 5), (0, 5), (-5, 5), (MOST, 5))
+    },
     **{
         f"AffineGrid {s}": Case("AffineGrid", [floats(2, 2, 3), numbers(*s)], {}, {"opset": 20})
         for s in ((2, 3, 0, 5), (2, 3, -4, 5), (2, 3, MOST, 5))
     },
-    **{f"DFT of {n}": Case("DFT", [floats(1, 16, 1), np.array(n)], {"axis": 1}, {"opset": 17}) for n in (20, 0, -1, MOST)},
+    **{
+        f"DFT of {n}": Case("DFT", [floats(1, 16, 1), np.array(n)], {"axis": 1}, {"opset": 17})
+        for n in (20, 0, -1, MOST)
+    },
     "STFT in long steps": Case("STFT", [floats(1, 16, 1), np.array(MOST), None, np.array(8)]),
     "STFT with a window": Case("STFT", [floats(1, 16, 1), np.array(4), floats(8), np.array(8)]),
     **{
@@ -70,7 +98,8 @@ NUMBERS_ONLY = ("Range", "ConstantOfShape", "MelWeightMatrix")
 
 
 def agrees(model: onnx.ModelProto, feeds: dict[str, Any]) -> None:
-    """Native code, proved to stay inside, answers as onnxruntime does, or it and the interpreter refuse with one code what onnxruntime refuses."""
+    """Native code, proved to stay inside, answers as onnxruntime does, or it and the interpreter refuse with one code
+    what onnxruntime refuses."""
     native = answer(lambda: ProvedProgram(model).run(feeds))
     reference = answer(lambda: list(fuseline.compile(model, target="interpreter").run(feeds).values()))
     try:
@@ -105,7 +134,9 @@ def test_scales_for_other_blocks_than_there_are(op_type: str, scales: tuple[int,
     inputs = [x, abs(floats(*scales)) + 1]
     model = one_node(op_type, inputs, {"axis": 1, "block_size": block}, opset=21)
     for target in ("cpu", "interpreter"):
-        found = answer(lambda target=target: list(fuseline.compile(model, target=target).run(feeds_of(inputs)).values()))
+        found = answer(
+            lambda target=target: list(fuseline.compile(model, target=target).run(feeds_of(inputs)).values())
+        )
         assert isinstance(found, str) and found != "E0901"
 
 
@@ -113,7 +144,8 @@ BLOCKS: dict[str, Any] = {"K": 32, "N": 6, "bits": 4, "block_size": 16}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("K", 0), ("K", -1), ("K", 2**40), ("N", 7), ("N", 0), ("N", -3), ("block_size", 15), ("block_size", 2**40)]
+    ("name", "value"),
+    [("K", 0), ("K", -1), ("K", 2**40), ("N", 7), ("N", 0), ("N", -3), ("block_size", 15), ("block_size", 2**40)],
 )
 def test_weights_in_blocks_that_do_not_fit(name: str, value: int):
     weights = np.random.default_rng().integers(0, 256, (6, 2, 8)).astype(np.uint8)
@@ -159,7 +191,8 @@ def test_trees_that_lead_nowhere(name: str):
     rows = np.array([[NAN, INF], [-INF, 0.5], [1, 0.4999]], np.float32)
     model = one_node("TreeEnsemble", [rows], {**TREE, **BROKEN[name]}, domain="ai.onnx.ml", opset=5)
     found = [
-        answer(lambda target=target: list(fuseline.compile(model, target=target).run({"i0": rows}).values())) for target in ("cpu", "interpreter")
+        answer(lambda target=target: list(fuseline.compile(model, target=target).run({"i0": rows}).values()))
+        for target in ("cpu", "interpreter")
     ]
     if name == "none":
         np.testing.assert_array_equal(found[0][0], [[2], [1], [2]])

@@ -1,4 +1,5 @@
-"""Graphs that break ONNX's rules are refused with E0105 (or E0103, E0107) naming the node, value or function at fault; never with a traceback."""
+"""Graphs that break ONNX's rules are refused with E0105 (or E0103, E0107) naming the node, value or function at fault;
+never with a traceback."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def twice(first: Array, second: Array) -> onnx.ModelProto:
     return proto
 
 
-def function(name: str, *nodes: onnx.NodeProto, inputs: str = "a", imports: Sequence[onnx.OperatorSetIdProto] = IMPORTS) -> onnx.FunctionProto:
+def function(
+    name: str, *nodes: onnx.NodeProto, inputs: str = "a", imports: Sequence[onnx.OperatorSetIdProto] = IMPORTS
+) -> onnx.FunctionProto:
     return helper.make_function("d", name, inputs.split(), ["b"], nodes, imports)
 
 
@@ -85,16 +88,37 @@ CASES: dict[str, tuple[onnx.ModelProto, str]] = {
     "two inputs of one name": (model([op("Relu", "x")], [X, X]), "E0105 .x.: two inputs"),
     "one value of two nodes": (model([op("Relu", "x"), op("Neg", "x")]), "E0105 .node.: it defines 'y'"),
     "a node that defines an input": (model([op("Relu", "x", "x"), op("Neg", "x")]), "E0105 .node.: it defines 'x'"),
-    "one value twice": (model([op("Split", "x", "y y", axis=1)], imports=[helper.make_opsetid("", 11)]), "E0105 .node.: it defines 'y'"),
+    "one value twice": (
+        model([op("Split", "x", "y y", axis=1)], imports=[helper.make_opsetid("", 11)]),
+        "E0105 .node.: it defines 'y'",
+    ),
     "constants of one name and two shapes": (twice(W, W[0]), "E0105 .w.: two constants"),
     "constants of one name and two types": (twice(W, W.astype(np.float64)), "E0105 .w.: two constants"),
-    "a constant unlike the input it is for": (model([op("Add", "x w")], [X, info("w", [3, 3])], w=W), "E0105 .w.: declared as an input of sizes"),
-    "a constant of another rank": (model([op("Add", "x w")], [X, info("w", [3])], w=W), "E0105 .w.: declared as an input of sizes"),
-    "a constant of another type": (model([op("Add", "x w")], [X, info("w", [2, 3], D)], w=W), "E0105 .w.: declared as an input of DOUBLE"),
+    "a constant unlike the input it is for": (
+        model([op("Add", "x w")], [X, info("w", [3, 3])], w=W),
+        "E0105 .w.: declared as an input of sizes",
+    ),
+    "a constant of another rank": (
+        model([op("Add", "x w")], [X, info("w", [3])], w=W),
+        "E0105 .w.: declared as an input of sizes",
+    ),
+    "a constant of another type": (
+        model([op("Add", "x w")], [X, info("w", [2, 3], D)], w=W),
+        "E0105 .w.: declared as an input of DOUBLE",
+    ),
     "an input left out": (model([op("Add", "x -")]), "E0105 .node.: .*input 1"),
-    "an input of a list left out": (model([op("Concat", "x - x", axis=0)]), "E0105 .node.: one of its inputs is missing"),
-    "a size left out of a list": (model([op("Shape", "x", "s"), op("Concat", "s -", axis=0)]), "E0105 .node.: one of its inputs is missing"),
-    "an input that no memory holds": (model([op("Relu", "x")], [info("x", [2**62])]), "E0405 .x.: a tensor of 4611686018427387904 elements"),
+    "an input of a list left out": (
+        model([op("Concat", "x - x", axis=0)]),
+        "E0105 .node.: one of its inputs is missing",
+    ),
+    "a size left out of a list": (
+        model([op("Shape", "x", "s"), op("Concat", "s -", axis=0)]),
+        "E0105 .node.: one of its inputs is missing",
+    ),
+    "an input that no memory holds": (
+        model([op("Relu", "x")], [info("x", [2**62])]),
+        "E0405 .x.: a tensor of 4611686018427387904 elements",
+    ),
     "a result that no memory holds": (
         model([op("Pad", "x p")], p=np.array([0, 2**46, 0, 2**46])),
         "E0405 .node.: a tensor of 2x140737488355331 elements",
@@ -107,37 +131,76 @@ CASES: dict[str, tuple[onnx.ModelProto, str]] = {
     "a perm that is too short": (model([op("Transpose", "x", perm=[0])]), "E0107 .node.: perm"),
     "two free sizes in a shape": (model([op("Reshape", "x s")], s=np.array([-1, -1])), "E0107 .node.: the shape"),
     "an unknown domain": (model([op("Relu", "x", domain="foo")]), "E0103 .node.: operator foo.Relu"),
-    "operator set 0": (model([op("Relu", "x")], imports=[helper.make_opsetid("", 0)]), "E0105.*operator set 0 of ai.onnx"),
-    "an operator set of the future": (model([op("Relu", "x")], imports=[helper.make_opsetid("", 99)]), "E0105.*operator set 99 of ai.onnx"),
+    "operator set 0": (
+        model([op("Relu", "x")], imports=[helper.make_opsetid("", 0)]),
+        "E0105.*operator set 0 of ai.onnx",
+    ),
+    "an operator set of the future": (
+        model([op("Relu", "x")], imports=[helper.make_opsetid("", 99)]),
+        "E0105.*operator set 99 of ai.onnx",
+    ),
     "a format of the future": (model([op("Relu", "x")], ir_version=99), "E0105.*IR version 99"),
-    "mixed types": (model([op("Add", "x w")], w=W.astype(np.float64)), "E0105 .node.: input 1 .B. is float64, another one float32"),
+    "mixed types": (
+        model([op("Add", "x w")], w=W.astype(np.float64)),
+        "E0105 .node.: input 1 .B. is float64, another one float32",
+    ),
     "a type that the operator does not take": (model([op("Relu", "w")], w=W > 0), "E0105 .node.: input 0 .X. is bool"),
-    "an output declared in another type": (model([op("Relu", "x")], outputs=[info("y", [2, 3], D)]), "E0105 .node.: 'y' is declared double"),
+    "an output declared in another type": (
+        model([op("Relu", "x")], outputs=[info("y", [2, 3], D)]),
+        "E0105 .node.: 'y' is declared double",
+    ),
     "a ConstantOfShape of two values": (
         model([op("Shape", "x", "s"), op("ConstantOfShape", "s", value=numpy_helper.from_array(W[0, :2]))]),
         "E0105 .node.: the value of a ConstantOfShape",
     ),
-    "a Constant without a value": (model([op("Constant", "", "w"), op("Add", "x w")]), "E0105 .node.: a Constant has one value"),
-    "a function that calls itself": (calling(function("f", op("f", "a", "b", domain="d"))), "E0105 .f.: the function calls itself"),
+    "a Constant without a value": (
+        model([op("Constant", "", "w"), op("Add", "x w")]),
+        "E0105 .node.: a Constant has one value",
+    ),
+    "a function that calls itself": (
+        calling(function("f", op("f", "a", "b", domain="d"))),
+        "E0105 .f.: the function calls itself",
+    ),
     "functions that call each other": (
         calling(function("f", op("g", "a", "b", domain="d")), function("g", op("f", "a", "b", domain="d"))),
         "E0105 .[fg].: the function calls itself through [fg]",
     ),
-    "a function with too many inputs": (calling(function("f", op("Relu", "a", "b")), given="x x"), "E0105 .node.: 2 inputs for function f"),
+    "a function with too many inputs": (
+        calling(function("f", op("Relu", "a", "b")), given="x x"),
+        "E0105 .node.: 2 inputs for function f",
+    ),
     "two functions of one name": (calling(*[function("f", op("Relu", "a", "b"))] * 2), "E0105 .f.: two functions"),
-    "a function without operator sets": (calling(function("f", op("Relu", "a", "b"), imports=[])), "E0105 .node.: function f imports no"),
+    "a function without operator sets": (
+        calling(function("f", op("Relu", "a", "b"), imports=[])),
+        "E0105 .node.: function f imports no",
+    ),
     "an undefined value in a function": (calling(function("f", op("Add", "a q", "b"))), "E0105 .node.*'q'"),
-    "a branch that hides an outer value": (choosing(inner("Relu", "x", "a"), op("Abs", "x", "a", "outer")), "E0105 .inner.: it defines 'a'"),
+    "a branch that hides an outer value": (
+        choosing(inner("Relu", "x", "a"), op("Abs", "x", "a", "outer")),
+        "E0105 .inner.: it defines 'a'",
+    ),
     "an unknown operator in a loop": (looping(op("Frob", "s", "t", "inner")), "E0103 .node.: operator Frob"),
     "an attribute missing in a branch": (choosing(inner("Concat", "x x")), "E0105 .inner.*axis"),
-    "a branch missing": (changed(choosing(inner("Abs", "x")), lambda proto: proto.graph.node[0].attribute.pop()), "E0105 .node.*_branch"),
+    "a branch missing": (
+        changed(choosing(inner("Abs", "x")), lambda proto: proto.graph.node[0].attribute.pop()),
+        "E0105 .node.*_branch",
+    ),
     "branches of different counts": (
         changed(choosing(inner("Abs", "x")), lambda proto: proto.graph.node[0].attribute[0].g.output.append(info("t"))),
         "E0105 .node.: branches of [12] and [12] outputs",
     ),
-    "a condition that is no bool": (choosing(inner("Abs", "x"), condition="x"), "E0105 .node.: input 0 .cond. is float32"),
-    "scales for other channels": (model([op("BatchNormalization", "x s s s s")], s=W[0, :1]), r"E0107 .node.: scale has sizes \[1\]"),
-    "scales of two dimensions": (model([op("BatchNormalization", "x s s s s")], s=W[:1]), r"E0107 .node.: scale has sizes \[1, 3\]"),
+    "a condition that is no bool": (
+        choosing(inner("Abs", "x"), condition="x"),
+        "E0105 .node.: input 0 .cond. is float32",
+    ),
+    "scales for other channels": (
+        model([op("BatchNormalization", "x s s s s")], s=W[0, :1]),
+        r"E0107 .node.: scale has sizes \[1\]",
+    ),
+    "scales of two dimensions": (
+        model([op("BatchNormalization", "x s s s s")], s=W[:1]),
+        r"E0107 .node.: scale has sizes \[1, 3\]",
+    ),
 }
 
 
@@ -149,7 +212,8 @@ def test_it_is_refused_by_name(name: str):
 
 
 def test_names_of_later_values_may_appear_inside():
-    """What a branch defines stands before the outer node of that name; and nodes may stand before what their branches read."""
+    """What a branch defines stands before the outer node of that name; and nodes may stand before what their branches
+    read."""
     proto = choosing(inner("Relu", "late"))
     proto.graph.node.append(op("Abs", "x", "late", "outer"))
     x = RNG.standard_normal((2, 3)).astype(np.float32)
@@ -166,7 +230,9 @@ def test_a_loop_may_call_a_result_as_its_body_does():
     )
     proto = model([op("Loop", "n - x", body=body)], [info("x", [2, 3]), info("n", [], TensorProto.INT64)])
     x = RNG.standard_normal((2, 3)).astype(np.float32)
-    np.testing.assert_array_equal(fuseline.compile(proto, threads=1).run({"x": x, "n": np.array(2)})["y"], np.maximum(x, 0))
+    np.testing.assert_array_equal(
+        fuseline.compile(proto, threads=1).run({"x": x, "n": np.array(2)})["y"], np.maximum(x, 0)
+    )
 
 
 def test_a_constant_that_is_said_twice_is_one():

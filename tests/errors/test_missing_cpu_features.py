@@ -1,4 +1,5 @@
-"""Programs for a CPU with features that this one lacks can be compiled and saved; loading or running them names what is missing."""
+"""Programs for a CPU with features that this one lacks can be compiled and saved; loading or running them names what is
+missing."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_avx512_is_refused_by_name(tmp_path: Path):
 @pytest.mark.parametrize("missing", ["fma", "avx2"])
 def test_each_missing_feature_is_named(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fuseline.compile(mlp(), target="cpu:avx2", threads=1).save(tmp_path / "m.fuse")
-    monkeypatch.setattr(cpu, "machine_features", lambda: frozenset({"fma", "avx2", "f16c", "bmi", "bmi2", "avx"}) - {missing})
+    monkeypatch.setattr(
+        cpu, "machine_features", lambda: frozenset({"fma", "avx2", "f16c", "bmi", "bmi2", "avx"}) - {missing}
+    )
     with pytest.raises(fuseline.FuselineError, match=f"lacks .*{missing}") as caught:
         fuseline.load(tmp_path / "m.fuse")
     assert caught.value.code == "E0403"

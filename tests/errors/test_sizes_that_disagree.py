@@ -1,4 +1,5 @@
-"""Feeds whose sizes contradict what the model's operators take for granted are refused by name, before anything is read."""
+"""Feeds whose sizes contradict what the model's operators take for granted are refused by name, before anything is
+read."""
 
 from __future__ import annotations
 
@@ -37,14 +38,31 @@ def node(op_type: str, *inputs: str, to: str = "y", **attributes: Any) -> onnx.N
 
 PYRAMID = [
     node("Conv", "x", "w", to="small", auto_pad="SAME_UPPER", strides=[2, 2]),
-    node("Resize", "small", "", "scales", to="large", mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric"),
+    node(
+        "Resize",
+        "small",
+        "",
+        "scales",
+        to="large",
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    ),
     node("Add", "large", "x"),
 ]
 CASES = {
     "Gemm": (model([node("Gemm", "x", "w")], {"x": ["n", "k"]}, w=floats(16, 4)), [(3, 16)], [(3, 5)]),
     "MatMul": (model([node("MatMul", "x", "w")], {"x": ["n", "k"]}, w=floats(16, 4)), [(3, 16)], [(3, 17)]),
-    "Conv": (model([node("Conv", "x", "w")], {"x": [1, "c", "h", "w_"]}, w=floats(4, 3, 3, 3)), [(1, 3, 8, 8)], [(1, 2, 8, 8)]),
-    "Concat": (model([node("Concat", "x", "z", axis=1)], {"x": ["n", "k"], "z": ["m", "l"]}), [(3, 5), (3, 2)], [(3, 5), (2, 2)]),
+    "Conv": (
+        model([node("Conv", "x", "w")], {"x": [1, "c", "h", "w_"]}, w=floats(4, 3, 3, 3)),
+        [(1, 3, 8, 8)],
+        [(1, 2, 8, 8)],
+    ),
+    "Concat": (
+        model([node("Concat", "x", "z", axis=1)], {"x": ["n", "k"], "z": ["m", "l"]}),
+        [(3, 5), (3, 2)],
+        [(3, 5), (2, 2)],
+    ),
     "Reshape": (model([node("Reshape", "x", "to")], {"x": ["n", "k"]}, to=np.array([4, 6])), [(3, 8)], [(3, 5)]),
     "InstanceNormalization": (
         model([node("InstanceNormalization", "x", "w", "w")], {"x": [1, "c", "h"]}, w=floats(4)),
@@ -103,7 +121,9 @@ def test_a_size_that_only_the_run_tells(target: str):
     ],
     ids=["numbers", "a size that is too large"],
 )
-def test_sizes_that_never_agree_are_refused_by_the_compiler(nodes: list[onnx.NodeProto], inputs: dict[str, list[int | str]]):
+def test_sizes_that_never_agree_are_refused_by_the_compiler(
+    nodes: list[onnx.NodeProto], inputs: dict[str, list[int | str]]
+):
     shapes = {"k": (3, 9)} if "v" in inputs else None
     with pytest.raises(FuselineError, match="E0107 .(MatMul|Concat).*must be equal"):
         fuseline.compile(model(nodes, inputs), shapes=shapes, target="null")

@@ -1,4 +1,5 @@
-"""Inputs whose sizes contradict each other are refused when the model is read, by node and with the sizes: nothing is read beyond its end."""
+"""Inputs whose sizes contradict each other are refused when the model is read, by node and with the sizes: nothing is
+read beyond its end."""
 
 from __future__ import annotations
 
@@ -38,22 +39,47 @@ CASES: dict[str, tuple[str, list[Array], dict[str, Any], str]] = {
     "updates of ScatterND": ("ScatterND", [normal(4, 4), places(2, 1), normal(2, 3)], {}, "updates have sizes"),
     "no updates of ScatterND": ("ScatterND", [normal(4, 4), places(2, 1), normal(0, 4)], {}, "updates have sizes"),
     "more axes than the data has": ("ScatterND", [normal(4, 4), places(2, 3), normal(2)], {}, "indices of 3 axes"),
-    "updates of ScatterElements": ("ScatterElements", [normal(4, 4), places(2, 4), normal(3, 4)], {"axis": 0}, "updates have sizes"),
+    "updates of ScatterElements": (
+        "ScatterElements",
+        [normal(4, 4), places(2, 4), normal(3, 4)],
+        {"axis": 0},
+        "updates have sizes",
+    ),
     "an axis that is not 1": ("Squeeze", [normal(2, 3)], {}, "size 2"),
     "a window that is too large": ("MaxPool", [normal(1, 2, 3, 8)], {"kernel_shape": [5, 4]}, "a window of"),
     "a window of nothing": ("AveragePool", [normal(1, 2, 0, 8)], {"kernel_shape": [2, 2]}, "a window of"),
     "a filter that is too large": ("Conv", [normal(1, 2, 3, 8), normal(3, 2, 5, 5)], {}, "a window of"),
     "another hidden size": ("LSTM", LSTM[:3], {"hidden_size": 4}, "hidden_size is 4"),
     **{
-        f"LSTM's {name}": ("LSTM", [*LSTM[:i], LSTM[i][..., :-1], *LSTM[i + 1 :]], {"hidden_size": 5}, f"{name} has sizes")
+        f"LSTM's {name}": (
+            "LSTM",
+            [*LSTM[:i], LSTM[i][..., :-1], *LSTM[i + 1 :]],
+            {"hidden_size": 5},
+            f"{name} has sizes",
+        )
         for i, name in ((1, "W"), (3, "B"), (4, "sequence_lens"), (5, "initial_h"), (6, "initial_c"), (7, "P"))
     },
-    "scales of groups": ("GroupNormalization", [normal(1, 4, 3), normal(3), normal(4)], {"num_groups": 2}, "2 groups of 4 channels"),
-    "groups that leave a rest": ("GroupNormalization", [normal(1, 4, 3), normal(4), normal(4)], {"num_groups": 3}, "3 groups of 4 channels"),
+    "scales of groups": (
+        "GroupNormalization",
+        [normal(1, 4, 3), normal(3), normal(4)],
+        {"num_groups": 2},
+        "2 groups of 4 channels",
+    ),
+    "groups that leave a rest": (
+        "GroupNormalization",
+        [normal(1, 4, 3), normal(4), normal(4)],
+        {"num_groups": 3},
+        "3 groups of 4 channels",
+    ),
     "parts of a Concat": ("Concat", [normal(2, 3), normal(3, 3)], {"axis": 1}, "one part has sizes"),
     "parts of a Concat, one of them empty": ("Concat", [normal(2, 3), normal(2, 0)], {"axis": 0}, "one part has sizes"),
     "ranks of a Concat": ("Concat", [normal(2, 3), normal(3)], {"axis": 0}, "one part has sizes"),
-    "directions": ("GRU", [normal(4, 2, 3), normal(1, 15, 3), normal(1, 15, 5)], {"hidden_size": 5, "direction": "bidirectional"}, "W has sizes"),
+    "directions": (
+        "GRU",
+        [normal(4, 2, 3), normal(1, 15, 3), normal(1, 15, 5)],
+        {"hidden_size": 5, "direction": "bidirectional"},
+        "W has sizes",
+    ),
 }
 
 
@@ -74,7 +100,9 @@ def test_the_same_layer_with_sizes_that_fit():
 def test_quantising_zeros_divides_by_nothing(shape: tuple[int, int]):
     x = np.zeros(shape, np.float32)
     proto = one_node("DynamicQuantizeLinear", [x], outputs=3)
-    for found, wanted in zip(fuseline.compile(proto, threads=1).run({"i0": x}).values(), by_onnxruntime(proto, {"i0": x}), strict=True):
+    for found, wanted in zip(
+        fuseline.compile(proto, threads=1).run({"i0": x}).values(), by_onnxruntime(proto, {"i0": x}), strict=True
+    ):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -82,5 +110,7 @@ def test_quantising_zeros_divides_by_nothing(shape: tuple[int, int]):
 def test_nothing_to_scatter_leaves_the_data(op_type: str):
     data = normal(4, 3)
     indices, updates = (places(0, 1), normal(0, 3)) if op_type == "ScatterND" else (places(0, 3), normal(0, 3))
-    found = fuseline.compile(one_node(op_type, [data, indices, updates]), threads=1).run({"i0": data, "i1": indices, "i2": updates})
+    found = fuseline.compile(one_node(op_type, [data, indices, updates]), threads=1).run(
+        {"i0": data, "i1": indices, "i2": updates}
+    )
     np.testing.assert_array_equal(found["o0"], data)

@@ -19,7 +19,9 @@ def _model(constant: bool) -> onnx.ModelProto:
     x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [7, 33])
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [len(WILD), 33])
     initializers = [numpy_helper.from_array(WILD, "ids")] if constant else []
-    graph = helper.make_graph([helper.make_node("Gather", ["x", "ids"], ["y"], axis=0)], "g", [x] if constant else [x, ids], [y], initializers)
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["x", "ids"], ["y"], axis=0)], "g", [x] if constant else [x, ids], [y], initializers
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
@@ -42,8 +44,18 @@ FREE = {
     "Gather": (helper.make_node("Gather", ["x", "i"], ["y"]), (IDS, ("m",)), (0, 3), (4,)),
     "GatherElements": (helper.make_node("GatherElements", ["x", "i"], ["y"], axis=1), (IDS, ("m", 3)), (2, 3), (5, 3)),
     "GatherND": (helper.make_node("GatherND", ["x", "i"], ["y"]), (IDS, ("m", 1)), (0, 3), (4, 1)),
-    "GatherND in batches": (helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1), (IDS, ("m", 1)), (2, 3), (3, 1)),
-    "GatherND in more batches": (helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1), (IDS, ("m", 1)), (4, 3), (3, 1)),
+    "GatherND in batches": (
+        helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1),
+        (IDS, ("m", 1)),
+        (2, 3),
+        (3, 1),
+    ),
+    "GatherND in more batches": (
+        helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1),
+        (IDS, ("m", 1)),
+        (4, 3),
+        (3, 1),
+    ),
 }
 
 
@@ -51,7 +63,9 @@ FREE = {
 @pytest.mark.parametrize("name", FREE)
 def test_sizes_without_the_places_are_refused(name: str, target: str):
     node, indices, table, places = FREE[name]
-    model = fuseline.compile(_with_free_sizes(node, {"x": X, "i": indices}), threads=1, target=target, shapes={"n": (0, 9), "m": (0, 9)})
+    model = fuseline.compile(
+        _with_free_sizes(node, {"x": X, "i": indices}), threads=1, target=target, shapes={"n": (0, 9), "m": (0, 9)}
+    )
     with pytest.raises(FuselineError) as error:
         model.run({"x": np.ones(table, np.float32), "i": np.zeros(places, np.int64)})
     assert error.value.code == "E0203" and error.value.node

@@ -1,10 +1,11 @@
-"""Collects `tests/filecheck/**/*.mlir`: runs each RUN line in this process, and the programs before and after on the interpreter.
+"""Collects `tests/filecheck/**/*.mlir`: runs each RUN line in this process, and the programs before and after on the
+interpreter.
 
     // RUN: fuseline opt %s -p canonicalize --split-input-file | filecheck %s
 
-The RUN lines paste into a shell. A RUN line may start with `not` (the command must fail), redirect nothing, and pipe into filecheck only.
-Every function whose signature the passes keep is also evaluated before and after on random inputs and must agree; `// NO-RUN` anywhere in
-the file (with a reason) leaves that out.
+The RUN lines paste into a shell. A RUN line may start with `not` (the command must fail), redirect nothing, and pipe
+into filecheck only. Every function whose signature the passes keep is also evaluated before and after on random inputs
+and must agree; `// NO-RUN` anywhere in the file (with a reason) leaves that out.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class ExecuteItem(_LineItem):
 
 
 def run_command(words: list[str]) -> str:
-    """What `fuseline ...` prints, output and errors; raises CheckFailure when it fails (or, after `not`, when it does not)."""
+    """What `fuseline ...` prints, output and errors; raises CheckFailure when it fails (or, after `not`, when it does
+    not)."""
     from fuseline.cli.main import main
 
     expected_failure = words[0] == "not"
@@ -116,7 +118,8 @@ def run_command(words: list[str]) -> str:
 
 
 def check_output(output: str, words: list[str]) -> None:
-    """Match `output` against the CHECK lines that a filecheck command names; raises CheckFailure with filecheck's explanation."""
+    """Match `output` against the CHECK lines that a filecheck command names; raises CheckFailure with filecheck's
+    explanation."""
     options = parse_argv_options(list(words))
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream), patch("sys.stderr", stream):

@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz`: random graphs until a time or a count is reached; exit code 1 when one of them shows an unexplained difference."""
+"""`python -m tests.fuzz`: random graphs until a time or a count is reached; exit code 1 when one of them shows an
+unexplained difference."""
 
 from __future__ import annotations
 
@@ -15,11 +16,14 @@ from tests.fuzz.campaign import Campaign, State
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line and run a campaign. Findings and progress go to standard output, with `--json` to standard error."""
+    """Read the command line and run a campaign. Findings and progress go to standard output, with `--json` to standard
+    error."""
     options = parser().parse_args(arguments)
     start = time.monotonic()
     say = partial(_write, sys.stderr if options.json else sys.stdout)
-    campaign = Campaign(options.folder, say, fully=not options.drawn, shrinks=not options.no_shrink, seconds=options.limit)
+    campaign = Campaign(
+        options.folder, say, fully=not options.drawn, shrinks=not options.no_shrink, seconds=options.limit
+    )
     state = campaign.run(options.seed, options.count, options.seconds)
     _report(state, time.monotonic() - start, options.json)
     return 1 if state.severe else 0
@@ -32,7 +36,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--count", type=int, help="how many graphs")
     made.add_argument("--seconds", type=float, help="how long")
     made.add_argument("--folder", type=Path, default=Path(".fuzz"), help="where state and findings are kept")
-    made.add_argument("--drawn", action="store_true", help="compile each graph for one drawn combination of fusion and numerics, not for all nine")
+    made.add_argument(
+        "--drawn",
+        action="store_true",
+        help="compile each graph for one drawn combination of fusion and numerics, not for all nine",
+    )
     made.add_argument("--limit", type=float, default=60.0, help="seconds for one graph")
     made.add_argument("--no-shrink", action="store_true", help="keep findings as they are")
     made.add_argument("--json", action="store_true", help="print one JSON document at the end")
@@ -49,7 +57,10 @@ def _report(state: State, seconds: float, as_json: bool) -> None:
         _write(sys.stdout, json.dumps({**state.to_json(), "severe": state.severe, "seconds": round(seconds, 1)}))
         return
     _write(sys.stdout, f"{state.summary()}; {seconds:.0f} s")
-    _write(sys.stdout, "compiled for " + ", ".join(f"{name} {count} times" for name, count in sorted(state.combinations.items())))
+    _write(
+        sys.stdout,
+        "compiled for " + ", ".join(f"{name} {count} times" for name, count in sorted(state.combinations.items())),
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A campaign: seeds in turn, findings sorted by what they look like, shrunk once per kind, kept in a folder, resumed from there."""
+"""A campaign: seeds in turn, findings sorted by what they look like, shrunk once per kind, kept in a folder, resumed
+from there."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ HARMLESS = ("generate", "references")
 
 @dataclass(slots=True)
 class State:
-    """What a campaign has done: the next seed, counts by outcome, operator and combination of fusion and numerics, and the findings."""
+    """What a campaign has done: the next seed, counts by outcome, operator and combination of fusion and numerics, and
+    the findings."""
 
     next_seed: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -45,26 +47,34 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
-        counts = {"outcomes": dict(self.outcomes), "operators": dict(self.operators), "combinations": dict(self.combinations)}
+        counts = {
+            "outcomes": dict(self.outcomes),
+            "operators": dict(self.operators),
+            "combinations": dict(self.combinations),
+        }
         return {"next_seed": self.next_seed, **counts, "findings": self.findings}
 
     def summary(self) -> str:
         """One line."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
-        return f"{self.outcomes.total()} graphs with {len(self.operators)} operators: {counts}; {self.severe} unexplained"
+        return (
+            f"{self.outcomes.total()} graphs with {len(self.operators)} operators: {counts}; {self.severe} unexplained"
+        )
 
 
 class Campaign:
-    """Runs cases and keeps what they show in `folder` (state.json, one .onnx per finding); without a folder nothing is written.
+    """Runs cases and keeps what they show in `folder` (state.json, one .onnx per finding); without a folder nothing is
+    written.
 
     Args:
-        say: takes a line of text as findings turn up, and how far it is every half minute.
-        fully: whether a graph is compiled for every combination of fusion and numerics, not for the one that its seed draws.
-        shrinks: whether findings are made small.
-        seconds: the longest time for one graph.
+        say: takes a line of text as findings turn up, and how far it is every half minute. fully: whether a graph is
+        compiled for every combination of fusion and numerics, not for the one that its seed draws. shrinks: whether
+        findings are made small. seconds: the longest time for one graph.
     """
 
-    def __init__(self, folder: Path | None, say: Say, *, fully: bool = False, shrinks: bool = True, seconds: float = 60.0) -> None:
+    def __init__(
+        self, folder: Path | None, say: Say, *, fully: bool = False, shrinks: bool = True, seconds: float = 60.0
+    ) -> None:
         self.folder, self.say, self.shrinks, self.seconds = folder, say, shrinks, seconds
         self.work = work_seed_fully if fully else work_seed
         self.state = State()
@@ -79,7 +89,9 @@ class Campaign:
         self.state.next_seed = self.state.next_seed if first is None else first
         while (count is None or done < count) and (seconds is None or time.monotonic() - start < seconds):
             size = BATCH if count is None else min(BATCH, count - done)
-            for answer in run_isolated(range(self.state.next_seed, self.state.next_seed + size), self.work, seconds=self.seconds, batch=size):
+            for answer in run_isolated(
+                range(self.state.next_seed, self.state.next_seed + size), self.work, seconds=self.seconds, batch=size
+            ):
                 self._take(answer)
             done += size
             self.state.next_seed += size
@@ -111,7 +123,10 @@ class Campaign:
             return
         entry = {**asdict(finding), "choices": asdict(case.choices), "severe": finding.severe}
         self.state.findings.append({**entry, "seed": seed, "signature": signature, "operators": case.op_types()})
-        self.say(f"seed {seed}: {finding.kind} at {case.choices.combination}: {' '.join(case.op_types())}: {finding.detail.strip()[-600:]}")
+        self.say(
+            f"seed {seed}: {finding.kind} at {case.choices.combination}: {' '.join(case.op_types())}: "
+            f"{finding.detail.strip()[-600:]}"
+        )
         if self.folder is not None:
             save_case(case, self.folder / f"{finding.kind}_{seed}.onnx")
 
@@ -119,7 +134,11 @@ class Campaign:
         if path.exists():
             data = json.loads(path.read_text())
             self.state = State(
-                data["next_seed"], Counter(data["outcomes"]), Counter(data["operators"]), Counter(data["combinations"]), data["findings"]
+                data["next_seed"],
+                Counter(data["outcomes"]),
+                Counter(data["operators"]),
+                Counter(data["combinations"]),
+                data["findings"],
             )
 
     def _keep(self) -> None:
@@ -165,7 +184,8 @@ def _head(finding: Finding) -> str:
 
 
 def signature_of(finding: Finding, case: Case) -> str:
-    """Findings that look the same are kept once: kind, operators of the shrunk model, and the message without names and numbers."""
+    """Findings that look the same are kept once: kind, operators of the shrunk model, and the message without names and
+    numbers."""
     coded = finding.kind in ("traceback", "internal", "refused")
     message = finding.detail.strip().splitlines()[-1] if coded else ""
     operators = "" if coded else " ".join(case.op_types())

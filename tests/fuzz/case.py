@@ -1,4 +1,5 @@
-"""A case: a model, feeds for one or more runs, and how it is compiled; kept as one `.onnx` file with the rest in its metadata."""
+"""A case: a model, feeds for one or more runs, and how it is compiled; kept as one `.onnx` file with the rest in its
+metadata."""
 
 from __future__ import annotations
 
@@ -72,7 +73,12 @@ def save_case(case: Case, path: Path) -> None:
     """Write a case as one ONNX file."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
-    about = {"choices": asdict(case.choices), "seed": case.seed, "wild": case.wild, "feeds": [_encode(feeds) for feeds in case.feeds]}
+    about = {
+        "choices": asdict(case.choices),
+        "seed": case.seed,
+        "wild": case.wild,
+        "feeds": [_encode(feeds) for feeds in case.feeds],
+    }
     onnx.helper.set_model_props(model, {_KEY: json.dumps(about)})
     path.write_bytes(model.SerializeToString())
 
@@ -82,7 +88,9 @@ def load_case(path: Path) -> Case:
     model = onnx.load(path)
     about = json.loads(next(entry.value for entry in model.metadata_props if entry.key == _KEY))
     del model.metadata_props[:]
-    return Case(model, [_decode(text) for text in about["feeds"]], Choices(**about["choices"]), about["seed"], about["wild"])
+    return Case(
+        model, [_decode(text) for text in about["feeds"]], Choices(**about["choices"]), about["seed"], about["wild"]
+    )
 
 
 def _encode(feeds: Feeds) -> str:

@@ -1,4 +1,5 @@
-"""One case: compiled, run several times on one session, compared with two references. The answer is a finding or None."""
+"""One case: compiled, run several times on one session, compared with two references. The answer is a finding or
+None."""
 
 from __future__ import annotations
 
@@ -58,7 +59,12 @@ def _found(case: Case, references: References, stage: Stage) -> Finding | None:
 def _compile(case: Case) -> fuseline.CompiledModel:
     choices = case.choices
     program = fuseline.compile(
-        case.model, target=choices.target, threads=choices.threads, shapes=bounds(case), fusion=choices.fusion, numerics=choices.numerics
+        case.model,
+        target=choices.target,
+        threads=choices.threads,
+        shapes=bounds(case),
+        fusion=choices.fusion,
+        numerics=choices.numerics,
     )
     if not choices.saved:
         return program
@@ -83,7 +89,9 @@ def _run(case: Case, program: fuseline.CompiledModel) -> tuple[Runs, Finding | N
             if not same_bits(value, later[name]):
                 return kept, Finding("unstable", f"the first run's {name} changed with the second", name)
             if not same_bits(value, again[name]):
-                return kept, Finding("unstable", f"two runs give two results for {name}: {_difference(again[name], value)}", name)
+                return kept, Finding(
+                    "unstable", f"two runs give two results for {name}: {_difference(again[name], value)}", name
+                )
     return kept, None
 
 

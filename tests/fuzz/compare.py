@@ -81,7 +81,12 @@ def _floats_explained(ours: Array, stack: Array, dtype: np.dtype[Any], widths: f
     with np.errstate(all="ignore"):
         width = np.where(high > low, high - low, 0)
         scale = np.nanmax(np.where(finite, np.abs(stack), 0), initial=0.0)
-        slack = widths * width + 0.25 * float(np.nan_to_num(width).mean() if width.size else 0) + CLOSE[dtype] * 0.5 * scale + LEAST[dtype]
+        slack = (
+            widths * width
+            + 0.25 * float(np.nan_to_num(width).mean() if width.size else 0)
+            + CLOSE[dtype] * 0.5 * scale
+            + LEAST[dtype]
+        )
         inside = (ours >= low - slack) & (ours <= high + slack)
     return bool(np.all(odd | inside))
 
@@ -95,7 +100,11 @@ def worst(ours: Array, theirs: Array) -> str:
     else:
         with np.errstate(all="ignore"):
             gap = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
-        gap = np.where(np.isnan(ours.astype(np.float64)) != np.isnan(theirs.astype(np.float64)), np.inf, np.nan_to_num(gap, posinf=np.inf))
+        gap = np.where(
+            np.isnan(ours.astype(np.float64)) != np.isnan(theirs.astype(np.float64)),
+            np.inf,
+            np.nan_to_num(gap, posinf=np.inf),
+        )
         at = tuple(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape))
     count = int((ours != theirs).sum())
     return f"at {list(at)} {ours[at]!r}, expected {theirs[at]!r}; {count} of {ours.size} differ"

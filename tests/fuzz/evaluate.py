@@ -1,4 +1,5 @@
-"""One node at a time, in a session of onnxruntime without optimisations; where that has no kernel, in ONNX's reference as we correct it."""
+"""One node at a time, in a session of onnxruntime without optimisations; where that has no kernel, in ONNX's reference
+as we correct it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,16 @@ from tests.fuzz.tensors import BF16, STRING, Value, onnx_type
 
 IR_VERSION = 10
 
-FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError)
+FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What onnxruntime and the reference raise for what they cannot run."""
 
 
@@ -42,7 +52,14 @@ def ort_session(model: onnx.ModelProto) -> ort.InferenceSession:
 def ort_failures() -> tuple[type[Exception], ...]:
     """What onnxruntime raises, its own exceptions included."""
     state: Any = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    own = (state.Fail, state.InvalidArgument, state.InvalidGraph, state.NotImplemented, state.RuntimeException, state.EPFail)
+    own = (
+        state.Fail,
+        state.InvalidArgument,
+        state.InvalidGraph,
+        state.NotImplemented,
+        state.RuntimeException,
+        state.EPFail,
+    )
     return (*own, *FAILURES)
 
 
@@ -68,7 +85,9 @@ def tensor_of(array: Any, name: str) -> onnx.TensorProto:
 class NodeRunner:
     """Runs `node` on arrays of its inputs (and of what its subgraphs read) in order."""
 
-    def __init__(self, node: onnx.NodeProto, inputs: Sequence[Value], opsets: Sequence[onnx.OperatorSetIdProto]) -> None:
+    def __init__(
+        self, node: onnx.NodeProto, inputs: Sequence[Value], opsets: Sequence[onnx.OperatorSetIdProto]
+    ) -> None:
         self.node, self.inputs = node, [value for value in inputs if not value.known]
         weights = [tensor_of(value.arrays[0], value.name) for value in inputs if value.known]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
@@ -99,11 +118,15 @@ class NodeRunner:
             raise Rejected(f"{self.node.op_type}: {str(error)[:300]}") from error
 
     def _check_node(self) -> None:
-        """What ONNX says of the node alone: the reference takes what no schema allows. (A model would have to declare the types of its outputs.)"""
+        """What ONNX says of the node alone: the reference takes what no schema allows. (A model would have to declare
+        the types of its outputs.)"""
         if any(attribute.HasField("g") for attribute in self.node.attribute):
             return
         context = onnx.checker.C.CheckerContext()
-        context.ir_version, context.opset_imports = IR_VERSION, {opset.domain: opset.version for opset in self.model.opset_import}
+        context.ir_version, context.opset_imports = (
+            IR_VERSION,
+            {opset.domain: opset.version for opset in self.model.opset_import},
+        )
         onnx.checker.check_node(self.node, context)
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:

@@ -1,33 +1,55 @@
-"""What random graphs leave out because peers differ there, or because nothing says what is right. docs/numerics.md has the same list."""
+"""What random graphs leave out because peers differ there, or because nothing says what is right. docs/numerics.md has
+the same list."""
 
 from __future__ import annotations
 
 from tests.fuzz.evaluate import Rejected
 
 EXCLUSIONS = {
-    "automatic-pads-of-a-sparse-transpose": "`ConvTranspose` with `auto_pad` whose stride exceeds its window: onnxruntime leaves out the last zeros.",
-    "division-by-0-or-minus-1": "`Div` and `Mod` of integers by 0 or -1: a division by 0 is not defined, and onnxruntime dies of it, as it "
+    "automatic-pads-of-a-sparse-transpose": (
+        "`ConvTranspose` with `auto_pad` whose stride exceeds its window: onnxruntime leaves out the last zeros."
+    ),
+    "division-by-0-or-minus-1": "`Div` and `Mod` of integers by 0 or -1: a division by 0 is not defined, and "
+    "onnxruntime dies of it, as it "
     "does where the lowest number is divided by -1.",
-    "doubles-without-a-kernel": "Operators that onnxruntime does not have in f64 (`Erf`, `LRN`, ..): the reference computes some of them in f32.",
+    "doubles-without-a-kernel": (
+        "Operators that onnxruntime does not have in f64 (`Erf`, `LRN`, ..): the reference "
+        "computes some of them in f32."
+    ),
     "gelu-of-doubles": "`Gelu` in f64: peers have its constants in f32.",
-    "group-norm-of-doubles": "`GroupNormalization` in f64: peers round its statistics to f32, which is what `stash_type` says by default; fuseline "
+    "group-norm-of-doubles": "`GroupNormalization` in f64: peers round its statistics to f32, which is what "
+    "`stash_type` says by default; fuseline "
     "keeps them in f64.",
     "hard-swish-of-doubles": "`HardSwish` in f64: peers multiply by the f32 next to a sixth.",
-    "infinity-clipped-by-nothing": "`Clip` of infinities without one of its bounds: onnxruntime makes the largest finite number of them.",
-    "integers-shrunk-in-floats": "`Shrink` of integers by fractions, or beyond 2^24: onnxruntime computes it in f32, the standard's function in "
+    "infinity-clipped-by-nothing": (
+        "`Clip` of infinities without one of its bounds: onnxruntime makes the largest finite number of them."
+    ),
+    "integers-shrunk-in-floats": "`Shrink` of integers by fractions, or beyond 2^24: onnxruntime computes it in f32, "
+    "the standard's function in "
     "integers.",
-    "not-finite-in-a-sum": "Infinities, NaN and huge numbers in operators that add or multiply many numbers: the exceptions above. Elementwise "
+    "not-finite-in-a-sum": "Infinities, NaN and huge numbers in operators that add or multiply many numbers: the "
+    "exceptions above. Elementwise "
     "operators, casts, shapes and movement get them.",
     "recurrence-of-no-step": "Recurrent layers over no step: onnxruntime's last state is 0, not the initial one.",
-    "reduction-of-nothing": "Reductions of a tensor without elements: a mean is 0 in onnxruntime and NaN in the reference.",
-    "resize-to-a-part-of-a-pixel": "`Resize` by a factor that gives no whole number of pixels: peers count places in the rounded or in the exact "
+    "reduction-of-nothing": (
+        "Reductions of a tensor without elements: a mean is 0 in onnxruntime and NaN in the reference."
+    ),
+    "resize-to-a-part-of-a-pixel": "`Resize` by a factor that gives no whole number of pixels: peers count places in "
+    "the rounded or in the exact "
     "size.",
     "shrink-of-doubles": "`Shrink` in f64: onnxruntime computes it in f32.",
-    "sum-out-of-range": "Sums and products of integers that leave their type: onnxruntime saturates, fuseline wraps as the reference does.",
+    "sum-out-of-range": (
+        "Sums and products of integers that leave their type: onnxruntime saturates, fuseline wraps "
+        "as the reference does."
+    ),
     "top-k-in-any-order": "`TopK` with `sorted = 0`: any order is right.",
-    "window-beyond-image": "Windows larger than the padded image: onnxruntime refuses some of them and makes nothing of others.",
+    "window-beyond-image": (
+        "Windows larger than the padded image: onnxruntime refuses some of them and makes nothing of others."
+    ),
     "window-of-padding": "Pools whose padding is as wide as their window: onnxruntime refuses them.",
-    "written-twice": "`ScatterElements` and `ScatterND` that write a place twice without a reduction: either value is right.",
+    "written-twice": (
+        "`ScatterElements` and `ScatterND` that write a place twice without a reduction: either value is right."
+    ),
 }
 """By name, with the reason."""
 

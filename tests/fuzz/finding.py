@@ -9,7 +9,8 @@ from tests.fuzz.case import Choices
 
 @dataclass(slots=True)
 class Finding:
-    """What is wrong: `kind` is wrong, interpreter, unstable, changed-feeds, refused, internal, traceback, crash, hang or error.
+    """What is wrong: `kind` is wrong, interpreter, unstable, changed-feeds, refused, internal, traceback, crash, hang
+    or error.
 
     `choices`: under which it showed, where that is known.
     """

@@ -30,7 +30,11 @@ def make_case(seed: int, most_nodes: int = 12) -> Case:
     for _ in range(int(rng.integers(1, 4))):
         _attempt(graph, None)
     wanted = int(rng.integers(1, most_nodes + 1))
-    table = [entry for entry in RECIPES if entry.since <= graph.opset <= entry.until and (not wild or entry.function.__module__.endswith(WILD))]
+    table = [
+        entry
+        for entry in RECIPES
+        if entry.since <= graph.opset <= entry.until and (not wild or entry.function.__module__.endswith(WILD))
+    ]
     weights = np.array([entry.weight for entry in table])
     for _ in range(8 * wanted):
         if len(graph.steps) >= wanted:
@@ -86,7 +90,8 @@ def _choices(rng: np.random.Generator, feeds: Sequence[Feeds]) -> Choices:
 
 
 def _model(graph: Graph) -> onnx.ModelProto:
-    """Results are what nobody reads and some of what is read; rarely an input or a constant, or one value under two names."""
+    """Results are what nobody reads and some of what is read; rarely an input or a constant, or one value under two
+    names."""
     outputs = _outputs(graph)
     nodes = [step.node for step in graph.steps]
     if graph.chance(0.05):

@@ -1,4 +1,5 @@
-"""A graph while it grows: every node is run when it is added, on every setting of the symbolic sizes, and left out where that fails."""
+"""A graph while it grows: every node is run when it is added, on every setting of the symbolic sizes, and left out
+where that fails."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Graph:
         dtypes: element types of new inputs, the likely ones repeated.
     """
 
-    def __init__(self, rng: np.random.Generator, opset: int, setting: Setting, wild: bool, dtypes: Sequence[np.dtype[Any]]) -> None:
+    def __init__(
+        self, rng: np.random.Generator, opset: int, setting: Setting, wild: bool, dtypes: Sequence[np.dtype[Any]]
+    ) -> None:
         self.rng, self.opset, self.setting, self.wild, self.dtypes = rng, opset, setting, wild, dtypes
         self.inputs: list[Value] = []
         self.infos: dict[str, onnx.ValueInfoProto] = {}
@@ -58,7 +61,7 @@ class Graph:
         self.domains: set[str] = set()
         self._names = 0
 
-    # -- choices ------------------------------------------------------------------------------------------------------------------------
+    # -- choices -------------------------------------------------------------------------------------------------------
 
     def chance(self, probability: float) -> bool:
         """True this often."""
@@ -74,8 +77,11 @@ class Graph:
             raise Rejected("nothing to choose from")
         return items[int(self.rng.integers(0, len(items)))]
 
-    def pick(self, dtypes: Iterable[np.dtype[Any]], test: Callable[[Value], bool] = lambda _: True, *, fresh: float = 0.1) -> Value:
-        """A tensor of one of these types for which `test` holds: a late one rather than an early one, at times a new input."""
+    def pick(
+        self, dtypes: Iterable[np.dtype[Any]], test: Callable[[Value], bool] = lambda _: True, *, fresh: float = 0.1
+    ) -> Value:
+        """A tensor of one of these types for which `test` holds: a late one rather than an early one, at times a new
+        input."""
         wanted = tuple(dtypes)
         if self.chance(fresh):
             made = self.new_input(self.choose([d for d in self.dtypes if d in wanted] or wanted))
@@ -91,7 +97,8 @@ class Graph:
         return self.pick([other.dtype], lambda value: value.shapes == other.shapes, fresh=0)
 
     def broadcastable(self, other: Value) -> Value:
-        """A value of the same type whose shape broadcasts with that of `other`; a new weight or input of fitting shape at times."""
+        """A value of the same type whose shape broadcasts with that of `other`; a new weight or input of fitting shape
+        at times."""
         if self.chance(0.4):
             return self.fitting(other)
         return self.pick([other.dtype], lambda value: _broadcasts(value, other), fresh=0)
@@ -103,7 +110,7 @@ class Graph:
         shape = tuple(other.shape[a] if other.fixed(a) and self.chance(0.7) else 1 for a in axes)
         return self.constant(self.contents(other.dtype, shape))
 
-    # -- values -------------------------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
 
     def name(self, stem: str) -> str:
         """A name that nothing has yet."""
@@ -126,7 +133,10 @@ class Graph:
         """A new input of the model; `dims` may name symbols."""
         dtype = self.dtypes[self.number(0, len(self.dtypes) - 1)] if dtype is None else dtype
         dims = self.new_dims(self.choose([0, 1, 2, 2, 3, 3, 4, 4])) if dims is None else dims
-        shapes = [tuple(d if isinstance(d, int) else self.setting.symbols[d][k] for d in dims) for k in range(self.setting.count)]
+        shapes = [
+            tuple(d if isinstance(d, int) else self.setting.symbols[d][k] for d in dims)
+            for k in range(self.setting.count)
+        ]
         if any(np.prod(shape) > ELEMENT_LIMIT for shape in shapes):
             raise Rejected("too large")
         value = Value(self.name("x"), dtype, tuple(self.contents(dtype, shape) for shape in shapes))
@@ -136,9 +146,17 @@ class Graph:
         return value
 
     def constant(self, array: Any, dtype: np.dtype[Any] | None = None) -> Value:
-        """An initializer; one with the same contents is used again at times, and rarely it is the result of a Constant node."""
+        """An initializer; one with the same contents is used again at times, and rarely it is the result of a Constant
+        node."""
         array = np.asarray(array, dtype)
-        equal = [v for v in self.values if v.known and v.dtype == array.dtype and v.shape == array.shape and v.arrays[0].tobytes() == array.tobytes()]
+        equal = [
+            v
+            for v in self.values
+            if v.known
+            and v.dtype == array.dtype
+            and v.shape == array.shape
+            and v.arrays[0].tobytes() == array.tobytes()
+        ]
         if equal and array.dtype != object and self.chance(0.7):
             return self.choose(equal)
         value = Value(self.name("w"), array.dtype, (array,) * self.setting.count, known=True)
@@ -150,14 +168,15 @@ class Graph:
         """A vector of int64, as an initializer."""
         return self.constant(np.array(numbers, I64))
 
-    # -- nodes --------------------------------------------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def add(self, op_type: str, *inputs: Value | None, **attributes: Any) -> Value:
         """A node; answers its first output. `attributes` as `add_all` takes them."""
         return self.add_all(op_type, *inputs, **attributes)[0]
 
     def add_all(self, op_type: str, *inputs: Value | None, **attributes: Any) -> list[Value]:
-        """A node; answers its outputs. Among the attributes, `outputs` is how many, `domain` the operator's, `captured` what its subgraphs read.
+        """A node; answers its outputs. Among the attributes, `outputs` is how many, `domain` the operator's, `captured`
+        what its subgraphs read.
 
         Raises Rejected where the node cannot run in every setting.
         """
@@ -168,7 +187,9 @@ class Graph:
         read = list({value.name: value for value in (*inputs, *captured) if value is not None}.values())
         runner = NodeRunner(node, read, self.opsets(domain))
         exclude("doubles-without-a-kernel", runner.by_reference and any(value.dtype == F64 for value in read))
-        results = [runner.run([value.arrays[k] for value in read if not value.known]) for k in range(self.setting.count)]
+        results = [
+            runner.run([value.arrays[k] for value in read if not value.known]) for k in range(self.setting.count)
+        ]
         made = [self._result(name, [result[i] for result in results]) for i, name in enumerate(names)]
         self.steps.append(Step(node, runner, [value.name for value in read if not value.known], names))
         self.values += made
@@ -178,7 +199,10 @@ class Graph:
     def opsets(self, *domains: str) -> list[onnx.OperatorSetIdProto]:
         """The default domain's and these."""
         extra = {"com.microsoft": 1, "ai.onnx.ml": 3}
-        return [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, extra[domain]) for domain in domains if domain)]
+        return [
+            helper.make_opsetid("", self.opset),
+            *(helper.make_opsetid(domain, extra[domain]) for domain in domains if domain),
+        ]
 
     def _result(self, name: str, arrays: Sequence[Any]) -> Value:
         first = arrays[0]

@@ -22,7 +22,8 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an item: `value` where it was answered, else `failure` in `stage`: `crash`, `hang`, or `error` for an exception of `work`."""
+    """What became of an item: `value` where it was answered, else `failure` in `stage`: `crash`, `hang`, or `error` for
+    an exception of `work`."""
 
     item: Any
     value: Any = None
@@ -32,7 +33,8 @@ class Answer:
 
 
 def run_isolated(items: Sequence[Any], work: Work, *, seconds: float = SECONDS, batch: int = 25) -> Iterator[Answer]:
-    """`work(item, stage)` for each item, in children that do up to `batch` of them; one that dies or takes too long costs that item only."""
+    """`work(item, stage)` for each item, in children that do up to `batch` of them; one that dies or takes too long
+    costs that item only."""
     position = 0
     while position < len(items):
         part = items[position : position + batch]

@@ -14,7 +14,8 @@ Function: TypeAlias = "Callable[[Graph, str], object]"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`function(graph, op_type)` adds the operator from opset `since` to `until`; it raises Rejected where nothing fits."""
+    """`function(graph, op_type)` adds the operator from opset `since` to `until`; it raises Rejected where nothing
+    fits."""
 
     op_type: str
     function: Function

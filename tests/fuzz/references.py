@@ -1,4 +1,5 @@
-"""What onnxruntime without optimisations and the interpreter in float64 say of a case, and whether a program agrees with both."""
+"""What onnxruntime without optimisations and the interpreter in float64 say of a case, and whether a program agrees
+with both."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from tests.fuzz.tensors import F32, is_float
 
 def bounds(case: Case) -> dict[str, str]:
     """The bounds of a case's symbols by name; none where they are the usual ones."""
-    symbols = {dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+    symbols = {
+        dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param
+    }
     return {name: case.choices.sizes for name in symbols if case.choices.sizes}
 
 
@@ -46,13 +49,17 @@ class References:
         """The whole model in onnxruntime; node by node where it has no kernel for one."""
         try:
             session = ort_session(self.case.model)
-            return [dict(zip(self.names, map(plain, session.run(self.names, feeds)), strict=True)) for feeds in self.case.feeds]
+            return [
+                dict(zip(self.names, map(plain, session.run(self.names, feeds)), strict=True))
+                for feeds in self.case.feeds
+            ]
         except ort_failures():
             values = [self.stepper.run(feeds) for feeds in self.case.feeds]
             return [{name: found[name] for name in self.names} for found in values]
 
     def judge(self, runs: Sequence[Mapping[str, Any]], loose: float = 1.0) -> Finding | None:
-        """The first output that neither agrees with both references nor is explained by rounding, of which there may be `loose` times as much."""
+        """The first output that neither agrees with both references nor is explained by rounding, of which there may be
+        `loose` times as much."""
         for index, ours in enumerate(runs):
             for name in self.names:
                 found = self._judge_output(index, name, ours.get(name), loose)
@@ -84,14 +91,18 @@ class References:
         if isinstance(double, Finding):
             return double
         value, dtype = np.asarray(double[name]), theirs.dtype
-        if self.case.wild and is_float(dtype) and value.shape == theirs.shape:  # what overflows in fewer bits does not in 64
+        if (
+            self.case.wild and is_float(dtype) and value.shape == theirs.shape
+        ):  # what overflows in fewer bits does not in 64
             value = np.where(np.isfinite(theirs.astype(np.float64)), value, theirs)
         if value.shape == theirs.shape and close(value, theirs, dtype, 2.0):
             return None
         if explained(value, [sample[name] for sample in self._noisy_runs(index)], dtype):
             return None
         return Finding(
-            "interpreter", f"run {index}, {name}: the interpreter in float64 {worst(value, theirs)}, which is onnxruntime's and ours", name
+            "interpreter",
+            f"run {index}, {name}: the interpreter in float64 {worst(value, theirs)}, which is onnxruntime's and ours",
+            name,
         )
 
     def _double(self, index: int) -> Mapping[str, Any] | Finding:
@@ -128,7 +139,9 @@ class References:
 
     def _wrong(self, index: int, name: str, detail: str, ours: Any) -> Finding:
         """A wrong result, with what the others say about it."""
-        return Finding("wrong", f"run {index}, {name}: {detail}; agree with us: {self._votes(index, name, ours) or 'none'}", name)
+        return Finding(
+            "wrong", f"run {index}, {name}: {detail}; agree with us: {self._votes(index, name, ours) or 'none'}", name
+        )
 
     def _votes(self, index: int, name: str, ours: Any) -> str:
         votes = {"float64 interpreter": self._vote_double, "onnx.reference": self._vote_reference}
@@ -152,4 +165,6 @@ class References:
 def _agrees(ours: Any, other: Any) -> bool:
     if ours is None or ours.shape != other.shape:
         return False
-    return close(ours, other, ours.dtype if is_float(ours.dtype) else (F32 if is_float(other.dtype) else ours.dtype), 100.0)
+    return close(
+        ours, other, ours.dtype if is_float(ours.dtype) else (F32 if is_float(other.dtype) else ours.dtype), 100.0
+    )

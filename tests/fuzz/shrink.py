@@ -1,4 +1,5 @@
-"""A smaller case with the same finding: one output, fewer nodes, values in place of what made them, default choices, one run."""
+"""A smaller case with the same finding: one output, fewer nodes, values in place of what made them, default choices,
+one run."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ SECONDS = 60.0
 
 
 def shrink(case: Case, still: Test, seconds: float = SECONDS) -> Case:
-    """The smallest case found: each simplification that keeps the finding is kept, until none does or the time is spent."""
+    """The smallest case found: each simplification that keeps the finding is kept, until none does or the time is
+    spent."""
     end, changed = time.monotonic() + seconds, True
     while changed:
         changed = False
@@ -48,7 +50,9 @@ def _with_outputs(case: Case, outputs: Sequence[onnx.ValueInfoProto]) -> Case:
     return pruned(case, case.model.graph.node, list(outputs), case.model.graph.input, case.feeds)
 
 
-def pruned(case: Case, nodes: Sequence[onnx.NodeProto], outputs: Sequence[Any], inputs: Sequence[Any], feeds: Sequence[Feeds]) -> Case:
+def pruned(
+    case: Case, nodes: Sequence[onnx.NodeProto], outputs: Sequence[Any], inputs: Sequence[Any], feeds: Sequence[Feeds]
+) -> Case:
     """The case with these nodes, inputs and outputs, less what no output needs."""
     needed, kept = {output.name for output in outputs}, []
     for node in reversed(nodes):
@@ -61,7 +65,9 @@ def pruned(case: Case, nodes: Sequence[onnx.NodeProto], outputs: Sequence[Any], 
     given = [value for value in inputs if value.name in needed]
     model.graph.CopyFrom(helper.make_graph(kept[::-1], "shrunk", given, outputs, weights))
     names = {value.name for value in given}
-    return case.replace(model=model, feeds=[{name: array for name, array in feed.items() if name in names} for feed in feeds])
+    return case.replace(
+        model=model, feeds=[{name: array for name, array in feed.items() if name in names} for feed in feeds]
+    )
 
 
 def _fewer_runs(case: Case) -> Iterator[Case]:
@@ -79,7 +85,8 @@ def _values(case: Case) -> list[dict[str, Any]] | None:
 
 
 def _cuts(case: Case) -> Iterator[Case]:
-    """One node's results become inputs (late nodes first), or the node gives way to an operand of the same shape and type."""
+    """One node's results become inputs (late nodes first), or the node gives way to an operand of the same shape and
+    type."""
     values = _values(case)
     if values is None:
         return
@@ -112,7 +119,9 @@ def _fed(case: Case, index: int, made: Sequence[str], values: Sequence[dict[str,
     return _with_fed(case, [node for i, node in enumerate(case.model.graph.node) if i != index], made, values)
 
 
-def _with_fed(case: Case, nodes: Sequence[onnx.NodeProto], made: Sequence[str], values: Sequence[dict[str, Any]]) -> Case:
+def _with_fed(
+    case: Case, nodes: Sequence[onnx.NodeProto], made: Sequence[str], values: Sequence[dict[str, Any]]
+) -> Case:
     inputs = [*case.model.graph.input, *(_declared(name, [run[name] for run in values]) for name in made)]
     feeds = [{**feed, **{name: run[name] for name in made}} for feed, run in zip(case.feeds, values, strict=True)]
     return pruned(case, nodes, case.model.graph.output, inputs, feeds)
@@ -120,7 +129,10 @@ def _with_fed(case: Case, nodes: Sequence[onnx.NodeProto], made: Sequence[str], 
 
 def _declared(name: str, arrays: Sequence[Any]) -> onnx.ValueInfoProto:
     """Sizes that differ between runs are symbols of their own."""
-    dims = [sizes[0] if len(set(sizes)) == 1 else f"{name}_{axis}" for axis, sizes in enumerate(zip(*(array.shape for array in arrays), strict=True))]
+    dims = [
+        sizes[0] if len(set(sizes)) == 1 else f"{name}_{axis}"
+        for axis, sizes in enumerate(zip(*(array.shape for array in arrays), strict=True))
+    ]
     return helper.make_tensor_value_info(name, onnx_type(arrays[0].dtype), dims)
 
 
@@ -150,9 +162,14 @@ def _default_choices(case: Case) -> Iterator[Case]:
 
 def _fixed_sizes(case: Case) -> Iterator[Case]:
     """Symbols give way to the sizes of the only run."""
-    if len(case.feeds) != 1 or not any(dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim):
+    if len(case.feeds) != 1 or not any(
+        dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim
+    ):
         return
-    inputs = [helper.make_tensor_value_info(v.name, v.type.tensor_type.elem_type, case.feeds[0][v.name].shape) for v in case.model.graph.input]
+    inputs = [
+        helper.make_tensor_value_info(v.name, v.type.tensor_type.elem_type, case.feeds[0][v.name].shape)
+        for v in case.model.graph.input
+    ]
     yield pruned(case, case.model.graph.node, case.model.graph.output, inputs, case.feeds)
 
 

@@ -1,6 +1,8 @@
-"""A model run node by node, with noise of a rounding or two on what each node reads and makes: how far results depend on rounding.
+"""A model run node by node, with noise of a rounding or two on what each node reads and makes: how far results depend
+on rounding.
 
-This is Monte Carlo arithmetic: sums that cancel, ties, values next to a step of Floor or next to half an integer all show as a spread of results.
+This is Monte Carlo arithmetic: sums that cancel, ties, values next to a step of Floor or next to half an integer all
+show as a spread of results.
 """
 
 from __future__ import annotations
@@ -17,28 +19,41 @@ from tests.fuzz.tensors import BF16, F16, F32, F64, STRING, Array, Value, is_flo
 
 EXACT = frozenset(
     "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip Compress Concat "
-    "ConcatFromSequence Constant ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND "
-    "GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsInf IsNaN LabelEncoder Less LessOrEqual Max MaxPool Min Neg NonZero Not "
-    "OneHot Optional OptionalGetElement OptionalHasElement Or Pad QuantizeLinear Range ReduceMax ReduceMin Relu Reshape ReverseSequence "
-    "Round SequenceAt SequenceConstruct SequenceErase SequenceInsert SequenceLength Shape Sign Size Slice SpaceToDepth Split "
-    "SplitToSequence Squeeze StringConcat StringNormalizer StringSplit TopK Tile Transpose Trilu Unique Unsqueeze Where Xor".split()
+    "ConcatFromSequence Constant ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike Flatten Floor Gather "
+    "GatherElements GatherND "
+    "GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsInf IsNaN LabelEncoder Less LessOrEqual Max MaxPool Min "
+    "Neg NonZero Not "
+    "OneHot Optional OptionalGetElement OptionalHasElement Or Pad QuantizeLinear Range ReduceMax ReduceMin Relu "
+    "Reshape ReverseSequence "
+    "Round SequenceAt SequenceConstruct SequenceErase SequenceInsert SequenceLength Shape Sign Size Slice "
+    "SpaceToDepth Split "
+    "SplitToSequence Squeeze StringConcat StringNormalizer StringSplit TopK Tile Transpose Trilu Unique Unsqueeze "
+    "Where Xor".split()
 )
-"""Operators that round nothing: what they make is as exact as what they read. (A division stands in QuantizeLinear: see DIVIDED.)"""
+"""Operators that round nothing: what they make is as exact as what they read. (A division stands in QuantizeLinear: see
+DIVIDED.)"""
 
 DIVIDED = frozenset({"QuantizeLinear"})
-"""Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs are not."""
+"""Operators whose float operands are divided before they are rounded to integers: their inputs are noisy, their outputs
+are not."""
 
-COMPOSITE = frozenset("Acosh Asinh Atanh Celu Cosh Elu GRU Gelu If LSTM LogSoftmax Loop Mish RNN Scan Selu Sinh Softplus Swish Tan".split())
-"""Operators that subtract inside, where they are written out as others: results have an error relative to the operands, or to 1."""
+COMPOSITE = frozenset(
+    """Acosh Asinh Atanh Celu Cosh Elu GRU Gelu If LSTM LogSoftmax Loop Mish RNN Scan Selu Sinh Softplus Swish
+    Tan""".split()
+)
+"""Operators that subtract inside, where they are written out as others: results have an error relative to the operands,
+or to 1."""
 
 RESAMPLED = frozenset({"GridSample", "Resize", "Upsample"})
-"""Operators that count places along a dimension, of which the fractions are weights: an error relative to the operands times a size."""
+"""Operators that count places along a dimension, of which the fractions are weights: an error relative to the operands
+times a size."""
 
 SCALED = frozenset({"Resize", "Upsample"})
 """Operators whose operands after the first say what is done: noise would make them other operators."""
 
 RANGED = frozenset({"DynamicQuantizeLinear"})
-"""Operators that read the range of their operand: noise that every element has for itself leaves the range of many elements as it is."""
+"""Operators that read the range of their operand: noise that every element has for itself leaves the range of many
+elements as it is."""
 
 PLACES = 8.0
 """A usual size of dimensions here."""
@@ -60,7 +75,9 @@ class Stepper:
         """Whether a node ran on ONNX's reference, which is slower and less tried than onnxruntime."""
         return any(runner.by_reference for runner, _ in self.runners.values())
 
-    def run(self, feeds: Mapping[str, Array], rng: np.random.Generator | None = None, scale: float = 1.0) -> dict[str, Any]:
+    def run(
+        self, feeds: Mapping[str, Array], rng: np.random.Generator | None = None, scale: float = 1.0
+    ) -> dict[str, Any]:
         """All values by name; with noise where `rng` is given. Raises Rejected for a node that cannot be run."""
         values: dict[str, Any] = {**self.weights, **feeds}
         for index, node in enumerate(self.model.graph.node):
@@ -68,7 +85,10 @@ class Stepper:
             noisy = rng is not None and node.op_type not in EXACT
             given = [values[name] for name in names]
             if rng is not None and (noisy or node.op_type in DIVIDED):
-                given = [array if at and node.op_type in SCALED else _noisy(array, rng, scale) for at, array in enumerate(given)]
+                given = [
+                    array if at and node.op_type in SCALED else _noisy(array, rng, scale)
+                    for at, array in enumerate(given)
+                ]
             if rng is not None and node.op_type in RANGED:
                 given = [_moved(array, rng, scale) for array in given]
             results = self._runner(index, node, names, given).run(given)
@@ -113,7 +133,10 @@ def _size(node: onnx.NodeProto, given: list[Any]) -> float:
         return 0.0
     floats = [array.astype(np.float64) for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
     with np.errstate(all="ignore"):
-        largest = max((float(np.nan_to_num(np.max(np.abs(array), initial=0.0), nan=1.0, posinf=1.0)) for array in floats), default=0.0)
+        largest = max(
+            (float(np.nan_to_num(np.max(np.abs(array), initial=0.0), nan=1.0, posinf=1.0)) for array in floats),
+            default=0.0,
+        )
     return (largest + 1.0) * (PLACES if node.op_type in RESAMPLED else 1.0)
 
 

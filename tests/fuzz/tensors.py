@@ -1,7 +1,7 @@
 """Values of generated graphs, and random contents for them.
 
-A model with symbolic sizes is made for a few *settings* of its symbols at once: a value has one array per setting, so what is legal in all of them
-is known without any shape inference.
+A model with symbolic sizes is made for a few *settings* of its symbols at once: a value has one array per setting, so
+what is legal in all of them is known without any shape inference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ WORDS = ("", "a", "Zebra", "the", "über", "fuse line", "3.5", "x" * 40)
 
 @dataclass(eq=False)
 class Value:
-    """A value of a graph: `arrays` has one array per setting (a list of arrays for a sequence, None for an empty optional).
+    """A value of a graph: `arrays` has one array per setting (a list of arrays for a sequence, None for an empty
+    optional).
 
     `known`: whether it is an initializer or made of such. `kind`: `tensor`, `seq` or `optional`.
     """
@@ -86,7 +87,8 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def random_array(rng: np.random.Generator, dtype: np.dtype[Any], shape: Shape, wild: bool = False) -> Array:
-    """Contents for an input or weight: small numbers of both signs, every integer type over a small range (at times over its whole range)."""
+    """Contents for an input or weight: small numbers of both signs, every integer type over a small range (at times
+    over its whole range)."""
     if dtype == STRING:
         return np.array([WORDS[i] for i in rng.integers(0, len(WORDS), int(np.prod(shape)))], object).reshape(shape)
     if dtype == BOOL:

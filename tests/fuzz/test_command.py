@@ -18,12 +18,22 @@ from tests.fuzz.mutants import __main__ as mutants
 from tests.fuzz.work import Result, Stage
 
 ROOT = Path(__file__).parents[2]
-COMBINATIONS = {f"{fusion}/{numerics}" for fusion in ("default", "none", "aggressive") for numerics in ("default", "strict", "fast")}
+COMBINATIONS = {
+    f"{fusion}/{numerics}" for fusion in ("default", "none", "aggressive") for numerics in ("default", "strict", "fast")
+}
 
 
 def _make(*arguments: str, dry: bool = False) -> str:
     """What `make` prints: the environment is taken for installed, and Python is the one that runs this."""
-    given = ["make", "--no-print-directory", "-o", ".venv/.test", f"BIN={Path(sys.executable).parent}", *(["-n"] if dry else []), *arguments]
+    given = [
+        "make",
+        "--no-print-directory",
+        "-o",
+        ".venv/.test",
+        f"BIN={Path(sys.executable).parent}",
+        *(["-n"] if dry else []),
+        *arguments,
+    ]
     return subprocess.run(given, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
@@ -68,11 +78,17 @@ def _wrong(seed: int, stage: Stage) -> Result:
     return Result(Finding("wrong", f"made up for {seed}"), ("Add",), ("default/default",))
 
 
-def test_a_finding_is_kept_and_makes_the_run_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_a_finding_is_kept_and_makes_the_run_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(campaign, "work_seed", _wrong)
     monkeypatch.setattr(campaign, "PROGRESS", 0.0)
     code, found, said = _run(tmp_path, capsys, "--count", "2", "--seed", "7", "--drawn", "--no-shrink")
     assert (code, found["severe"], found["outcomes"]) == (1, 2, {"wrong": 2})
-    assert [finding["seed"] for finding in found["findings"]] == [7, 8] and "seed 7: wrong" in said and "2 graphs with 1 operators" in said
+    assert (
+        [finding["seed"] for finding in found["findings"]] == [7, 8]
+        and "seed 7: wrong" in said
+        and "2 graphs with 1 operators" in said
+    )
     assert sorted(path.name for path in tmp_path.glob("*.onnx")) == ["wrong_7.onnx", "wrong_8.onnx"]
     assert _run(tmp_path, capsys, "--seconds", "0")[0] == 1

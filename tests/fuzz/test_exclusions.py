@@ -1,4 +1,5 @@
-"""What random graphs leave out: the list is the one in docs/numerics.md, every entry is used, and what onnxruntime is said to do it does."""
+"""What random graphs leave out: the list is the one in docs/numerics.md, every entry is used, and what onnxruntime is
+said to do it does."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def test_the_documentation_has_this_list():
 
 def test_the_list_is_in_order_and_every_entry_is_used():
     assert list(EXCLUSIONS) == sorted(EXCLUSIONS)
-    sources = [path.read_text() for path in Path(__file__).parent.glob("**/*.py") if path.name not in ("exclusions.py", Path(__file__).name)]
+    sources = [
+        path.read_text()
+        for path in Path(__file__).parent.glob("**/*.py")
+        if path.name not in ("exclusions.py", Path(__file__).name)
+    ]
     assert not [name for name in EXCLUSIONS if not any(f'"{name}"' in text or f"`{name}`" in text for text in sources)]
 
 
@@ -45,32 +50,56 @@ NAMES = "xwz"
 
 DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "automatic-pads-of-a-sparse-transpose": (
-        '(float[1,1,5] x, float[1,1,1] w) => (float[a,b,c] y) { y = ConvTranspose <auto_pad = "SAME_UPPER", strides = [2]> (x, w) }',
+        (
+            '(float[1,1,5] x, float[1,1,1] w) => (float[a,b,c] y) { y = ConvTranspose <auto_pad = "SAME_UPPER", '
+            "strides = "
+            "[2]> (x, w) }"
+        ),
         (X, W),
     ),
     "gelu-of-doubles": ('(double[3] x) => (double[a] y) { y = Gelu <approximate = "tanh"> (x) }', (THIRDS,)),
     "group-norm-of-doubles": (
-        "(double[1,2,2] x, double[2] w, double[2] z) => (double[a,b,c] y) { y = GroupNormalization <num_groups = 1> (x, w, z) }",
+        (
+            "(double[1,2,2] x, double[2] w, double[2] z) => (double[a,b,c] y) { y = GroupNormalization "
+            "<num_groups = 1> "
+            "(x, w, z) }"
+        ),
         (np.array([[[1000 + 1 / 3, 5], [2, 1]]]), np.array([2.0, 1]), np.array([3.0, 1])),
     ),
     "hard-swish-of-doubles": ("(double[3] x) => (double[a] y) { y = HardSwish (x) }", (THIRDS,)),
-    "infinity-clipped-by-nothing": ("(float[2] x, float w) => (float[a] y) { y = Clip (x, w) }", (np.array([np.inf, 1], np.float32), np.float32(-1))),
+    "infinity-clipped-by-nothing": (
+        "(float[2] x, float w) => (float[a] y) { y = Clip (x, w) }",
+        (np.array([np.inf, 1], np.float32), np.float32(-1)),
+    ),
     "integers-shrunk-in-floats": (
         "(int32[3] x) => (int32[a] y) { y = Shrink <bias = 0.5, lambd = 1.5> (x) }",
         (np.array([1, 2, -3], np.int32),),
     ),
-    "reduction-of-nothing": ("(float[0] x) => (float y) { y = ReduceMean <keepdims = 0> (x) }", (np.zeros(0, np.float32),)),
+    "reduction-of-nothing": (
+        "(float[0] x) => (float y) { y = ReduceMean <keepdims = 0> (x) }",
+        (np.zeros(0, np.float32),),
+    ),
     "resize-to-a-part-of-a-pixel": (
-        '(float[1,1,5] x, float[0] w, float[3] z) => (float[a,b,c] y) { y = Resize <coordinate_transformation_mode = "align_corners"> (x, w, z) }',
+        (
+            "(float[1,1,5] x, float[0] w, float[3] z) => (float[a,b,c] y) { y = Resize "
+            "<coordinate_transformation_mode = "
+            '"align_corners"> (x, w, z) }'
+        ),
         (X, np.zeros(0, np.float32), np.array([1, 1, 0.7], np.float32)),
     ),
     "shrink-of-doubles": ("(double[3] x) => (double[a] y) { y = Shrink <bias = 0.1, lambd = 0.3> (x) }", (THIRDS,)),
-    "sum-out-of-range": ("(int32[2] x) => (int32 y) { y = ReduceSum <keepdims = 0> (x) }", (np.array([2**31 - 1, 5], np.int32),)),
+    "sum-out-of-range": (
+        "(int32[2] x) => (int32 y) { y = ReduceSum <keepdims = 0> (x) }",
+        (np.array([2**31 - 1, 5], np.int32),),
+    ),
     "window-beyond-image": (
         "(float[1,1,5] x, float[1,1,6] w) => (float[a,b,c] y) { y = Conv (x, w) }",
         (X, np.ones((1, 1, 6), np.float32)),
     ),
-    "window-of-padding": ("(float[1,1,5] x) => (float[a,b,c] y) { y = MaxPool <kernel_shape = [2], pads = [2, 0]> (x) }", (X,)),
+    "window-of-padding": (
+        "(float[1,1,5] x) => (float[a,b,c] y) { y = MaxPool <kernel_shape = [2], pads = [2, 0]> (x) }",
+        (X,),
+    ),
 }
 """Where onnxruntime can be asked: models on which it refuses, or answers something else than fuseline."""
 
@@ -78,7 +107,9 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_onnxruntime_is_different(name: str):
     text, arrays = DIFFERENCES[name]
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": {20 if "gelu" in name else 21 if "group" in name else 18}]> g {text}')
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": {20 if "gelu" in name else 21 if "group" in name else 18}]> g {text}'
+    )
     feeds = {key: np.asarray(array) for key, array in zip(NAMES, arrays, strict=False)}
     ort.set_default_logger_severity(4)
     try:
@@ -86,5 +117,7 @@ def test_onnxruntime_is_different(name: str):
     except ort_failures():
         return
     shapes = {key: array.shape for key, array in feeds.items()}
-    ours = fuseline.compile(model, threads=1, shapes={key: shape for key, shape in shapes.items() if shape}).run(feeds)["y"]
+    ours = fuseline.compile(model, threads=1, shapes={key: shape for key, shape in shapes.items() if shape}).run(feeds)[
+        "y"
+    ]
     assert form_problem(ours, theirs) or not close(ours, theirs, theirs.dtype)

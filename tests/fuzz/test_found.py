@@ -1,4 +1,5 @@
-"""What random graphs showed, each at its smallest: right against onnxruntime and the interpreter in float64, or refused as it should be."""
+"""What random graphs showed, each at its smallest: right against onnxruntime and the interpreter in float64, or refused
+as it should be."""
 
 from __future__ import annotations
 
@@ -21,18 +22,28 @@ SIZES = {"N": 5, "M": 3}
 RIGHT = {
     "concat_of_nothing": "(float[4,5,0] x) => (float[?,?,?] y) { y = Concat <axis = 1> (x, x) }",
     "cumsum_over_one_element": "(float[2,1,5] x) => (float[?,?,?] y) <int64 axis = {1}> { y = CumSum (x, axis) }",
-    "exclusive_cumsum_over_one_element": "(float[2,1,5] x) => (float[?,?,?] y) <int64 axis = {1}> { y = CumSum <exclusive = 1> (x, axis) }",
+    "exclusive_cumsum_over_one_element": (
+        "(float[2,1,5] x) => (float[?,?,?] y) <int64 axis = {1}> { y = CumSum <exclusive = 1> (x, axis) }"
+    ),
     "sizes_as_int16": "(float[N,M] x) => (int16[?] y) { s = Shape (x)  y = Cast <to = 5> (s) }",
     "sizes_as_int32": "(float[N,M] x) => (int32[?] y) { s = Shape (x)  y = Cast <to = 6> (s) }",
-    "statistics_of_a_norm_of_doubles": "(double[N,2] x) => (double[?,?] y, float[?,?] m) <double[2] w = {1,2}> { y, m = LayerNormalization (x, w) }",
+    "statistics_of_a_norm_of_doubles": (
+        "(double[N,2] x) => (double[?,?] y, float[?,?] m) <double[2] w = {1,2}> { y, m = LayerNormalization (x, w) }"
+    ),
     "an_input_that_is_an_output": "(float[2,N,3] x) => (float[?,?,?] y, float[?,?,?] x) { y = Neg (x) }",
-    "softplus_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Softplus (z) }",
-    "a_size_times_a_number_leaves_64_bits": "(float[3,N,N] x) => (int64 y) <int64 c = {-7425366619139589192}> { s = Size (x)  y = Mul (s, c) }",
-    "a_scalar_beside_what_the_host_holds": "(float x) => (float y) <float c = {0.7}> { a = Neg (x)  o = Optional (a)  z = OptionalGetElement (o)  "
+    "softplus_of_small_numbers": (
+        "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Softplus (z) }"
+    ),
+    "a_size_times_a_number_leaves_64_bits": (
+        "(float[3,N,N] x) => (int64 y) <int64 c = {-7425366619139589192}> { s = Size (x)  y = Mul (s, c) }"
+    ),
+    "a_scalar_beside_what_the_host_holds": "(float x) => (float y) <float c = {0.7}> { a = Neg (x)  o = Optional (a)  "
+    "z = OptionalGetElement (o)  "
     "y = Mod <fmod = 1> (z, c) }",
     "a_product_of_constants_along_no_axis": "(float[3] x) => (int64[?] y, float[?] z) <int64[4] w = {1,1,3,2}> "
     "{ y = ReduceProd <noop_with_empty_axes = 1> (w)  z = Neg (x) }",
-    "a_branch_that_cancels": "(float[N,M] x, bool c) => (float[?,?] y) { y = If (c) <then_branch = t () => (float[?,?] a) "
+    "a_branch_that_cancels": "(float[N,M] x, bool c) => (float[?,?] y) { y = If (c) <then_branch = t () => "
+    "(float[?,?] a) "
     "{ h = Tanh (x)  a = Sub (h, x) }, else_branch = e () => (float[?,?] b) { b = Identity (x) }> }",
     "a_window_with_one_place_along_two_axes": "(float[2,1,6,5,5] x) => (float[?,?,?,?,?] y) <float s = {0.5}> "
     "{ p = MaxPool <kernel_shape = [2,3,3], strides = [1,3,3]> (x)  y = Div (p, s) }",
@@ -41,7 +52,9 @@ RIGHT = {
 
 AFFINE = {
     "plane": "(float[N,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {5,2,4,3}> { y = AffineGrid (t, s) }",
-    "plane_by_corners": "(float[1,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {1,2,4,3}> { y = AffineGrid <align_corners = 1> (t, s) }",
+    "plane_by_corners": (
+        "(float[1,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {1,2,4,3}> { y = AffineGrid <align_corners = 1> (t, s) }"
+    ),
     "one_row": "(float[1,2,3] t) => (float[?,?,?,?] y) <int64[4] s = {1,1,1,3}> { y = AffineGrid (t, s) }",
     "space": "(double[2,3,4] t) => (double[?,?,?,?,?] y) <int64[5] s = {2,1,2,4,3}> { y = AffineGrid (t, s) }",
 }
@@ -92,7 +105,10 @@ def test_an_affine_grid_of_other_sizes_is_refused():
 
 def test_scalars_of_integers_reach_host_operators_as_scalars():
     """The interpreter in float64 runs Shrink of unsigned integers on the host."""
-    text = "(uint8 x) => (uint8[?,?] y) <int64[2] a = {0, 1}> { z = Shrink <bias = 4.0, lambd = 5.0> (x)  y = Unsqueeze (z, a) }"
+    text = (
+        "(uint8 x) => (uint8[?,?] y) <int64[2] a = {0, 1}> { z = Shrink <bias = 4.0, lambd = 5.0> (x)  y = "
+        "Unsqueeze (z, a) }"
+    )
     assert check(_case(text)) is None
 
 
@@ -119,7 +135,10 @@ def _refused(text: str, feeds: Feeds, **options: object) -> FuselineError:
 
 
 def test_a_size_of_0_at_run_time_would_copy_another_size():
-    text = "(float[N,8] x, float[M] y) => (float[?,?] z) <int64[1] r = {-1}> { s = Shape (y)  t = Concat <axis = 0> (r, s)  z = Reshape (x, t) }"
+    text = (
+        "(float[N,8] x, float[M] y) => (float[?,?] z) <int64[1] r = {-1}> { s = Shape (y)  t = Concat <axis = 0> "
+        "(r, s)  z = Reshape (x, t) }"
+    )
     bounds = {"N": "0..9", "M": "0..9"}
     error = _refused(text, {"x": np.zeros((3, 8), np.float32), "y": np.zeros(0, np.float32)}, shapes=bounds)
     assert error.code == "E0203" and "at least 1" in error.message
@@ -132,14 +151,20 @@ def test_squeeze_of_all_ones_needs_to_know_them():
     assert error.code == "E0203" and error.hint is not None and "compile for these very sizes" in error.hint
     assert check(_case(text)) is None
     model = _case(text).model
-    assert fuseline.compile(model, threads=1, shapes={"N": 1}).run({"x": np.ones((1, 1, 3), np.float32)})["y"].shape == (3,)
+    assert fuseline.compile(model, threads=1, shapes={"N": 1}).run({"x": np.ones((1, 1, 3), np.float32)})[
+        "y"
+    ].shape == (3,)
 
 
 ATTRIBUTES = {
     "direction": "(uint8[3] x) => (uint8[?] y) <uint8 s = {1}> { y = BitShift <direction = 'UP'> (x, s) }",
     "mode": "(float[1,4,2,2] x) => (float[?,?,?,?] y) { y = DepthToSpace <blocksize = 2, mode = 'RCD'> (x) }",
-    "auto_pad": "(float[1,1,4,4] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [2, 2], auto_pad = 'SAME'> (x) }",
-    "reduction": "(float[3] x, int64[1] i, float[1] u) => (float[?] y) { y = ScatterElements <reduction = 'sum'> (x, i, u) }",
+    "auto_pad": (
+        "(float[1,1,4,4] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [2, 2], auto_pad = 'SAME'> (x) }"
+    ),
+    "reduction": (
+        "(float[3] x, int64[1] i, float[1] u) => (float[?] y) { y = ScatterElements <reduction = 'sum'> (x, i, u) }"
+    ),
 }
 
 
@@ -166,10 +191,18 @@ def test_indices_deeper_than_their_data_are_refused():
 
 MISFITS = {
     "a window of 3 numbers": "(float[1,2,5] x, float[2,2,1,1,1] w) => (float[?,?,?] y) { y = Conv (x, w) }",
-    "strides of 1 numbers": "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = Conv <strides = [2]> (x, w) }",
-    "dilations of 3 numbers": "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = ConvTranspose <dilations = [1,1,1]> (x, w) }",
-    "pads of 2 numbers": "(float[1,2,5,5] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [1,1], pads = [0,0]> (x) }",
-    "the bias has 2 dimensions": "(float[1,2,5,5] x, float[2,2,1,1] w, float[2,1] b) => (float[?,?,?,?] y) { y = Conv (x, w, b) }",
+    "strides of 1 numbers": (
+        "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = Conv <strides = [2]> (x, w) }"
+    ),
+    "dilations of 3 numbers": (
+        "(float[1,2,5,5] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { y = ConvTranspose <dilations = [1,1,1]> (x, w) }"
+    ),
+    "pads of 2 numbers": (
+        "(float[1,2,5,5] x) => (float[?,?,?,?] y) { y = MaxPool <kernel_shape = [1,1], pads = [0,0]> (x) }"
+    ),
+    "the bias has 2 dimensions": (
+        "(float[1,2,5,5] x, float[2,2,1,1] w, float[2,1] b) => (float[?,?,?,?] y) { y = Conv (x, w, b) }"
+    ),
 }
 
 
@@ -181,7 +214,10 @@ def test_windows_of_other_ranks_than_their_image_are_refused(message: str):
 
 
 def test_a_filter_of_other_groups_is_refused():
-    text = "(float[1,4,5,5] x) => (float[?,?,?,?] y) <float[4,2,1,1] w = {1,2,3,4,5,6,7,8}> { y = Conv <group = 7> (x, w) }"
+    text = (
+        "(float[1,4,5,5] x) => (float[?,?,?,?] y) <float[4,2,1,1] w = {1,2,3,4,5,6,7,8}> { y = Conv <group = 7> "
+        "(x, w) }"
+    )
     with pytest.raises(FuselineError) as caught:
         fuseline.compile(_case(text).model, threads=1)
     assert caught.value.code in ("E0105", "E0107")

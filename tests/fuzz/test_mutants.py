@@ -1,4 +1,5 @@
-"""Mutated files are refused with a code, or right. `make fuzz-files` tries thousands; those that were bad are tests where they were mended."""
+"""Mutated files are refused with a code, or right. `make fuzz-files` tries thousands; those that were bad are tests
+where they were mended."""
 
 from __future__ import annotations
 
@@ -28,4 +29,6 @@ def test_what_has_no_code_is_bad(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert command.main(["--kind", "plan", "--count", "3", "--json"]) == 1
     out, err = capsys.readouterr()
     (reason,) = (found := json.loads(out)["plan"])["bad"]
-    assert "error" in reason and "ZeroDivisionError" in reason and found["counts"] == {"bad": 3} and "plan 0: BAD" in err
+    assert (
+        "error" in reason and "ZeroDivisionError" in reason and found["counts"] == {"bad": 3} and "plan 0: BAD" in err
+    )

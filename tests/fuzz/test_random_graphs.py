@@ -1,4 +1,5 @@
-"""Random graphs agree with onnxruntime and the interpreter. `make fuzz` runs more of them; test_found.py has what they showed."""
+"""Random graphs agree with onnxruntime and the interpreter. `make fuzz` runs more of them; test_found.py has what they
+showed."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def test_random_graphs_under_every_combination(count: int):
 
 
 def _require_right(state: State, count: int) -> None:
-    assert not state.severe, [(finding["seed"], finding["kind"], finding["detail"]) for finding in state.findings if finding["severe"]]
+    assert not state.severe, [
+        (finding["seed"], finding["kind"], finding["detail"]) for finding in state.findings if finding["severe"]
+    ]
     assert state.outcomes["right"] >= 0.9 * count, state.outcomes
 
 
@@ -50,10 +53,16 @@ def test_at_least_80_operators_are_drawn():
 
 def _model() -> Case:
     """Three nodes, two outputs."""
-    nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Neg", ["e"], ["y"]), helper.make_node("Abs", ["x"], ["z"])]
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("Neg", ["e"], ["y"]),
+        helper.make_node("Abs", ["x"], ["z"]),
+    ]
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("y", "z")]
-    model = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    )
     return Case(model, [{"x": np.array([0.5, -1, 2], np.float32)}])
 
 
@@ -77,7 +86,12 @@ def test_what_dies_or_hangs_is_found():
         return item
 
     answers = list(run_isolated(["one", "die", "hang", "two"], work, seconds=2))
-    assert [(answer.value, answer.failure) for answer in answers] == [("one", ""), (None, "crash"), (None, "hang"), ("two", "")]
+    assert [(answer.value, answer.failure) for answer in answers] == [
+        ("one", ""),
+        (None, "crash"),
+        (None, "hang"),
+        ("two", ""),
+    ]
 
 
 def test_shrinking_keeps_what_matters():

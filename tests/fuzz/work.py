@@ -16,7 +16,8 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The finding of a case (None: right), what the case was made of, and the combinations of fusion and numerics that it was compiled for."""
+    """The finding of a case (None: right), what the case was made of, and the combinations of fusion and numerics that
+    it was compiled for."""
 
     finding: Finding | None
     op_types: tuple[str, ...]
@@ -37,7 +38,9 @@ def work_seed_fully(seed: int, stage: Stage) -> Result:
     result = Result(None, tuple(case.op_types()))
     try:
         for choices, finding in check_all(case, stage):
-            result = replace(result, combinations=(*result.combinations, choices.combination), finding=finding or result.finding)
+            result = replace(
+                result, combinations=(*result.combinations, choices.combination), finding=finding or result.finding
+            )
             if finding is not None and finding.severe:
                 break
     except Rejected as error:

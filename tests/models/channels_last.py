@@ -1,5 +1,6 @@
-"""Rewrites a static channels-first network into the style of a tf2onnx export: every image is channels-last, a Transpose stands around each
-operator that wants channels first, and activations run on reshapes through unit dimensions, `[1, h, w, c] -> [h, w, 1, c]`.
+"""Rewrites a static channels-first network into the style of a tf2onnx export: every image is channels-last, a
+Transpose stands around each operator that wants channels first, and activations run on reshapes through unit
+dimensions, `[1, h, w, c] -> [h, w, 1, c]`.
 
 The result computes the same with its input and output channels-last.
 """
@@ -67,7 +68,10 @@ class _Rewriter:
         return name
 
     def _rewrite(self, node: onnx.NodeProto) -> None:
-        if not any(self._is_image(name) for name in (*node.input, *node.output)) or node.op_type in ("Shape", "Constant"):
+        if not any(self._is_image(name) for name in (*node.input, *node.output)) or node.op_type in (
+            "Shape",
+            "Constant",
+        ):
             self.nodes.append(node)
         elif node.op_type in _WRAPPED:
             self._wrap(node)
@@ -106,7 +110,9 @@ class _Rewriter:
         copy.output[0] = self._name("activated")
         self.nodes.append(copy)
         target = self._constant([batch, height, width, channels])
-        self.nodes.append(helper.make_node("Reshape", [copy.output[0], target], [node.output[0]], self._name("Reshape")))
+        self.nodes.append(
+            helper.make_node("Reshape", [copy.output[0], target], [node.output[0]], self._name("Reshape"))
+        )
 
 
 def _live(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:

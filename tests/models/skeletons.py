@@ -1,4 +1,5 @@
-"""The model skeletons that lie beside the checkout (`../shared/models`, or where `FUSELINE_MODELS` says), filled into a cache folder on first use."""
+"""The model skeletons that lie beside the checkout (`../shared/models`, or where `FUSELINE_MODELS` says), filled into a
+cache folder on first use."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ BATCH, SEQUENCE = "batch", "sequence"
 
 
 def make_symbolic(model: onnx.ModelProto, batch: int = 1, sequence: int = 128) -> onnx.ModelProto:
-    """`model` with inputs `[batch, sequence]` free: target shapes copy sizes (0), positions are sliced, the mask is broadcast."""
+    """`model` with inputs `[batch, sequence]` free: target shapes copy sizes (0), positions are sliced, the mask is
+    broadcast."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
     graph = out.graph
@@ -22,7 +23,10 @@ def make_symbolic(model: onnx.ModelProto, batch: int = 1, sequence: int = 128) -
     del graph.value_info[:]
     constants = {tensor.name: tensor for tensor in graph.initializer}
     inferred = onnx.shape_inference.infer_shapes(model)
-    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in (*inferred.graph.value_info, *inferred.graph.output)}
+    shapes = {
+        v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
+        for v in (*inferred.graph.value_info, *inferred.graph.output)
+    }
     for node in graph.node:
         if node.op_type == "Reshape":
             _copy_sizes(constants[node.input[1]], shapes[node.output[0]], batch, sequence)
@@ -34,7 +38,9 @@ def make_symbolic(model: onnx.ModelProto, batch: int = 1, sequence: int = 128) -
 
 
 def _free(value: onnx.ValueInfoProto, batch: int, sequence: int) -> None:
-    for dim, size, name in zip(value.type.tensor_type.shape.dim[:2], (batch, sequence), (BATCH, SEQUENCE), strict=False):
+    for dim, size, name in zip(
+        value.type.tensor_type.shape.dim[:2], (batch, sequence), (BATCH, SEQUENCE), strict=False
+    ):
         if dim.dim_value == size:
             dim.dim_param = name
 
@@ -68,12 +74,15 @@ def _slice_positions(graph: onnx.GraphProto, constants: dict[str, onnx.TensorPro
 
 
 def _broadcast_mask(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> None:
-    """A gather of the mask at every position becomes the mask with two unit axes; the constant mask it is combined with is all true."""
+    """A gather of the mask at every position becomes the mask with two unit axes; the constant mask it is combined with
+    is all true."""
     for at, node in enumerate(graph.node):
         if node.op_type != "GatherND":
             continue
         graph.initializer.append(numpy_helper.from_array(np.array([1, 2], np.int64), "mask_axes"))
-        graph.node[at].CopyFrom(helper.make_node("Unsqueeze", [node.input[0], "mask_axes"], list(node.output), node.name))
+        graph.node[at].CopyFrom(
+            helper.make_node("Unsqueeze", [node.input[0], "mask_axes"], list(node.output), node.name)
+        )
         for user in graph.node:
             others = [name for name in user.input if name != node.output[0]]
             if user.op_type == "And" and node.output[0] in user.input:

@@ -1,4 +1,5 @@
-"""Attention over any number of keys, as exporters write it: one dispatch each, and the interpreter's and onnxruntime's numbers at every length."""
+"""Attention over any number of keys, as exporters write it: one dispatch each, and the interpreter's and onnxruntime's
+numbers at every length."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def attended(b: Builder, q: str, k: str, v: str, masked: Callable[[str], str], g
     weights = b.node("Softmax", masked(b.node("Mul", scores, b.constant(np.float32(DEPTH**-0.5)))), axis=-1)
     if guarded:
         weights = b.node("Where", b.node("IsNaN", weights), b.constant(np.float32(0)), weights)
-    rows = b.node("Reshape", b.node("Transpose", b.node("MatMul", weights, v), perm=[0, 2, 1, 3]), b.constant([0, 0, WIDTH]))
+    rows = b.node(
+        "Reshape", b.node("Transpose", b.node("MatMul", weights, v), perm=[0, 2, 1, 3]), b.constant([0, 0, WIDTH])
+    )
     return b.node("MatMul", rows, b.weight(WIDTH, WIDTH, scale=WIDTH**-0.5))
 
 
@@ -92,7 +95,9 @@ def feeds_of(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, Arra
         shape = [sizes[d.dim_param] if d.dim_param else d.dim_value for d in value.type.tensor_type.shape.dim]
         feeds[value.name] = normal(shape, seed)
         if value.name == "mask":
-            feeds[value.name] = np.where(np.arange(shape[-1]) * 3 > 2 * shape[-1], np.float32(-np.inf), feeds[value.name]).astype(np.float32)
+            feeds[value.name] = np.where(
+                np.arange(shape[-1]) * 3 > 2 * shape[-1], np.float32(-np.inf), feeds[value.name]
+            ).astype(np.float32)
         if value.name == "keep":
             feeds[value.name] = np.tril(np.ones(shape, bool)) & (np.arange(shape[0]) != 1)[:, None]
     return feeds
@@ -102,7 +107,10 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], list[dict[str, int]]]] = {
     "encoder": (encoder, [{"n": n, "seq": seq} for n, seq in ((1, 1), (2, 63), (1, 64), (1, 65), (3, 200))]),
     "rotary": (rotary, [{"n": 1, "seq": seq} for seq in (2, 64, 131)]),
     "guarded": (lambda: rotary(guarded=True), [{"n": 2, "seq": seq} for seq in (2, 131)]),
-    "decoder": (decoder, [{"n": n, "past": past, "new": new} for n, past, new in ((1, 1, 1), (2, 63, 1), (1, 64, 3), (1, 300, 9))]),
+    "decoder": (
+        decoder,
+        [{"n": n, "past": past, "new": new} for n, past, new in ((1, 1, 1), (2, 63, 1), (1, 64, 3), (1, 300, 9))],
+    ),
 }
 
 

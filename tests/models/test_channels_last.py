@@ -1,4 +1,5 @@
-"""Networks in the style of a tf2onnx export form as few dispatches as the originals: transposes and reshapes fold away (iree-amd-aie#515)."""
+"""Networks in the style of a tf2onnx export form as few dispatches as the originals: transposes and reshapes fold away
+(iree-amd-aie#515)."""
 
 from __future__ import annotations
 

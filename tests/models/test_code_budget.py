@@ -1,4 +1,5 @@
-"""Kernels stay within the budget of code that is counted while they are emitted, whatever family makes them, and are as right as others."""
+"""Kernels stay within the budget of code that is counted while they are emitted, whatever family makes them, and are as
+right as others."""
 
 from __future__ import annotations
 
@@ -55,21 +56,40 @@ def _convolution(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
 
 
 def _winograd(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
-    return body(b, body(b, b.node("Conv", "x", b.constant(_weights(32, 16, 3, 3)), pads=[1, 1, 1, 1]), 0), 1), (1, 16, 14, 14)
+    return body(b, body(b, b.node("Conv", "x", b.constant(_weights(32, 16, 3, 3)), pads=[1, 1, 1, 1]), 0), 1), (
+        1,
+        16,
+        14,
+        14,
+    )
 
 
 def _depthwise(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
-    y = b.node("Conv", b.node("Conv", "x", b.constant(_weights(40, 5, 1, 1))), b.constant(_weights(40, 1, 3, 3)), pads=[1, 1, 1, 1], group=40)
+    y = b.node(
+        "Conv",
+        b.node("Conv", "x", b.constant(_weights(40, 5, 1, 1))),
+        b.constant(_weights(40, 1, 3, 3)),
+        pads=[1, 1, 1, 1],
+        group=40,
+    )
     return b.node("Conv", body(b, body(b, y, 0), 1), b.constant(_weights(8, 40, 1, 1))), (1, 5, 13, 11)
 
 
 def _pooled(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
-    y = b.node("MaxPool", b.node("Conv", "x", b.constant(_weights(24, 5, 1, 1))), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    y = b.node(
+        "MaxPool", b.node("Conv", "x", b.constant(_weights(24, 5, 1, 1))), kernel_shape=[3, 3], pads=[1, 1, 1, 1]
+    )
     return b.node("Conv", body(b, body(b, y, 0), 1), b.constant(_weights(8, 24, 1, 1))), (1, 5, 13, 11)
 
 
 def _grouped(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
-    y = b.node("Conv", b.node("Conv", "x", b.constant(_weights(24, 5, 1, 1))), b.constant(_weights(24, 6, 3, 3)), pads=[1, 1, 1, 1], group=4)
+    y = b.node(
+        "Conv",
+        b.node("Conv", "x", b.constant(_weights(24, 5, 1, 1))),
+        b.constant(_weights(24, 6, 3, 3)),
+        pads=[1, 1, 1, 1],
+        group=4,
+    )
     return b.node("Conv", body(b, body(b, y, 0), 1), b.constant(_weights(8, 24, 1, 1))), (1, 5, 13, 11)
 
 
@@ -100,8 +120,10 @@ def _columns(b: Builder, body: Body) -> tuple[str, tuple[int, ...]]:
 
 
 FAMILIES = {
-    "matmul": _matmul, "prologue": _prologue, "convolution": _convolution, "winograd": _winograd, "depthwise": _depthwise, "pooled": _pooled,
-    "grouped": _grouped, "reduction": _reduction, "softmax": _softmax, "concat": _concat, "scan": _scan, "attention": _attention, "columns": _columns,
+    "matmul": _matmul, "prologue": _prologue, "convolution": _convolution, "winograd": _winograd,
+    "depthwise": _depthwise, "pooled": _pooled,
+    "grouped": _grouped, "reduction": _reduction, "softmax": _softmax, "concat": _concat, "scan": _scan,
+    "attention": _attention, "columns": _columns,
 }  # fmt: skip
 
 

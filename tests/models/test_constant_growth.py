@@ -1,4 +1,5 @@
-"""What follows from small constants may be large: folding stops at its caps, and the program is right on either side of them."""
+"""What follows from small constants may be large: folding stops at its caps, and the program is right on either side of
+them."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ def product(b: Builder, n: int) -> str:
 
 def widened(b: Builder, n: int) -> str:
     """Stored in bytes, computed with in floats."""
-    return b.node("DequantizeLinear", b.constant(RNG.integers(-128, 128, (n, n)).astype(np.int8)), b.constant(np.float32(0.02)))
+    return b.node(
+        "DequantizeLinear", b.constant(RNG.integers(-128, 128, (n, n)).astype(np.int8)), b.constant(np.float32(0.02))
+    )
 
 
 def half_again(b: Builder, n: int) -> str:
@@ -135,7 +138,8 @@ def test_constants_that_follow_from_one_are_capped_together() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_the_real_cap(name: str) -> None:
-    """100 MB. In memory there may be what is made, the two thirds of it that it is made from, and its copy in the artifact."""
+    """100 MB. In memory there may be what is made, the two thirds of it that it is made from, and its copy in the
+    artifact."""
     model = one_large(name, 5000)
     fuseline.compile(one_large(name, 50), threads=1)
     tracemalloc.start()

@@ -1,4 +1,5 @@
-"""Few dispatches with `--fusion aggressive`, nothing that only moves data, and a reason wherever the default forms more."""
+"""Few dispatches with `--fusion aggressive`, nothing that only moves data, and a reason wherever the default forms
+more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Structures that exporters make of real models: each is compiled whole for both targets and compared with onnxruntime at several sizes."""
+"""Structures that exporters make of real models: each is compiled whole for both targets and compared with onnxruntime
+at several sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def normal(shape: Sequence[int], seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def agree(proto: onnx.ModelProto, *runs: Feeds, tolerance: float = 1e-5, **options: Any) -> list[fuseline.CompiledModel]:
+def agree(
+    proto: onnx.ModelProto, *runs: Feeds, tolerance: float = 1e-5, **options: Any
+) -> list[fuseline.CompiledModel]:
     """Both targets' programs, after they agreed with onnxruntime on every one of `runs`."""
     reference = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     programs = [fuseline.compile(proto, target=target, threads=1, **options) for target in ("cpu", "interpreter")]
@@ -39,7 +42,9 @@ def agree(proto: onnx.ModelProto, *runs: Feeds, tolerance: float = 1e-5, **optio
         for program in programs:
             for ours, theirs in zip(program.run(feeds).values(), expected, strict=True):
                 assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-                np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(theirs).max(initial=0.0))))
+                np.testing.assert_allclose(
+                    ours, theirs, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(theirs).max(initial=0.0)))
+                )
     return programs
 
 
@@ -48,7 +53,8 @@ def host_ops(program: fuseline.CompiledModel) -> list[str]:
 
 
 def test_a_gate_by_the_mean_of_an_image_of_unknown_size():
-    """Squeeze and excitation: the count that the mean divides by is known at run time only, and goes into the dispatch of the convolution."""
+    """Squeeze and excitation: the count that the mean divides by is known at run time only, and goes into the dispatch
+    of the convolution."""
     b = Builder()
     image = b.node("Conv", "x", b.weight(8, 3, 3, 3), pads=[1, 1, 1, 1])
     small = b.node("ReduceMean", image, b.constant([2, 3]), keepdims=1)
@@ -59,7 +65,8 @@ def test_a_gate_by_the_mean_of_an_image_of_unknown_size():
 
 
 def test_arms_are_not_joined_across_a_size_that_a_host_op_finds():
-    """The count of nonzeros is made from the size of what the host answers: it may not join the dispatch that the host reads from."""
+    """The count of nonzeros is made from the size of what the host answers: it may not join the dispatch that the host
+    reads from."""
     b = Builder()
     made = b.node("Exp", "x")
     found = b.node("NonZero", made)
@@ -73,7 +80,12 @@ def test_a_window_over_a_size_that_is_too_small_where_nothing_is_known():
     b = Builder()
     frames = b.node("Conv", "x", b.weight(16, 1, 256), strides=[128])
     y = b.node("Conv", frames, b.weight(16, 16, 3))
-    agree(model(b, {"x": ("n", 1, "length")}, y), {"x": normal((1, 1, 1024))}, {"x": normal((2, 1, 777), 1)}, tolerance=2e-5)
+    agree(
+        model(b, {"x": ("n", 1, "length")}, y),
+        {"x": normal((1, 1, 1024))},
+        {"x": normal((2, 1, 777), 1)},
+        tolerance=2e-5,
+    )
 
 
 def _anchors(b: Builder, image: str, step: float) -> str:
@@ -82,7 +94,13 @@ def _anchors(b: Builder, image: str, step: float) -> str:
     for axis in (2, 3):
         size = b.node("Cast", b.node("Gather", b.node("Shape", image), b.constant(axis)), to=FLOAT)
         scaled = b.node("Div", b.node("Mul", size, b.constant(np.float32(2))), b.constant(np.float32(2)))
-        axes.append(b.node("Add", b.node("Range", b.constant(np.float32(0)), scaled, b.constant(np.float32(1))), b.constant(np.float32(step))))
+        axes.append(
+            b.node(
+                "Add",
+                b.node("Range", b.constant(np.float32(0)), scaled, b.constant(np.float32(1))),
+                b.constant(np.float32(step)),
+            )
+        )
     grid = b.node("Add", b.node("Unsqueeze", axes[0], b.constant([1])), b.node("Unsqueeze", axes[1], b.constant([0])))
     return b.node("Reshape", grid, b.constant([-1]))
 
@@ -91,7 +109,9 @@ def test_anchors_counted_in_floats_are_native():
     b = Builder()
     small = b.node("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])
     y = b.node("Concat", _anchors(b, "x", 0.5), _anchors(b, small, 0.25), axis=0)
-    for program in agree(model(b, {"x": (1, 2, "h", "w")}, y), {"x": normal((1, 2, 6, 8))}, {"x": normal((1, 2, 5, 9))}):
+    for program in agree(
+        model(b, {"x": (1, 2, "h", "w")}, y), {"x": normal((1, 2, 6, 8))}, {"x": normal((1, 2, 5, 9))}
+    ):
         assert host_ops(program) == []
 
 
@@ -106,7 +126,9 @@ def test_a_range_between_fractions_and_sizes_is_left_to_the_host():
 def test_sizes_called_question_mark_are_not_equal():
     b = Builder()
     y = b.node("Conv", "x", b.weight(4, 2, 3, 3))
-    (program, _) = agree(model(b, {"x": ("?", 2, "?", "?")}, y), {"x": normal((1, 2, 6, 9))}, {"x": normal((3, 2, 5, 5))})
+    (program, _) = agree(
+        model(b, {"x": ("?", 2, "?", "?")}, y), {"x": normal((1, 2, 6, 9))}, {"x": normal((3, 2, 5, 5))}
+    )
     assert program.inputs[0].shape == ("x_0", 2, "x_2", "x_3")
 
 
@@ -122,7 +144,9 @@ def test_a_part_of_a_concat_is_one_number_under_another_shape():
     found = b.node("Transpose", b.node("NonZero", "x"), perm=[1, 0])
     zeros = b.node("Expand", b.constant(0), b.node("Shape", found))
     pair = (b.node("Unsqueeze", column, b.constant([-1])) for column in (zeros, found))
-    agree(model(b, {"x": (4,)}, b.node("Concat", *pair, axis=-1)), {"x": normal((4,))}, {"x": np.maximum(normal((4,)), 0)})
+    agree(
+        model(b, {"x": (4,)}, b.node("Concat", *pair, axis=-1)), {"x": normal((4,))}, {"x": np.maximum(normal((4,)), 0)}
+    )
 
 
 def test_a_slice_to_a_far_end_keeps_a_symbolic_size():

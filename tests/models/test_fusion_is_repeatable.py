@@ -1,4 +1,5 @@
-"""Passes of fusion through `fuseline opt`, alone, again and with others between: they change nothing the second time."""
+"""Passes of fusion through `fuseline opt`, alone, again and with others between: they change nothing the second
+time."""
 
 from __future__ import annotations
 
@@ -58,6 +59,8 @@ def test_fusing_again_changes_nothing_whatever_ran_between(source: str, fusion: 
 def test_every_pass_stands_alone(source: str):
     """Each pass runs on the text before fusion as the only one, and again, and after all the others."""
     text = _before_fusion(source)
-    for name in dict.fromkeys(name for phase in ("cleanup", "layout", "padding", "fusion") for name in PASS_PHASES[phase]):
+    for name in dict.fromkeys(
+        name for phase in ("cleanup", "layout", "padding", "fusion") for name in PASS_PHASES[phase]
+    ):
         once = _without_remarks(run_passes(text, name, verify_each=True))
         assert _without_remarks(run_passes(once, name, verify_each=True)) == once, name

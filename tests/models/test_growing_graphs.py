@@ -1,4 +1,5 @@
-"""Small graphs whose kernels would double with every node: they compile in bounded code, and compute what onnxruntime computes."""
+"""Small graphs whose kernels would double with every node: they compile in bounded code, and compute what onnxruntime
+computes."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def stencil(steps: int) -> ModelProto:
     zero, one, far, before = (b.constant(np.array([n], np.int64)) for n in (0, 1, 2**31, -1))
     pads, y = b.constant(np.array([0, 1], np.int64)), "x"
     for _ in range(steps):
-        y = b.node("Pad", b.node("Sub", b.node("Slice", y, one, far, zero), b.node("Slice", y, zero, before, zero)), pads)
+        y = b.node(
+            "Pad", b.node("Sub", b.node("Slice", y, one, far, zero), b.node("Slice", y, zero, before, zero)), pads
+        )
     return b.model({"x": (FLOAT, ("n",))}, {y: ("n",)})
 
 
@@ -76,7 +79,11 @@ def wide_sum(op_type: str, count: int) -> ModelProto:
 def joined(parts: int) -> ModelProto:
     """The row sums of the absolute values of a concat of inputs of unknown lengths."""
     b = Builder()
-    y = b.node("ReduceSum", b.node("Abs", b.node("Concat", *(f"x{i}" for i in range(parts)), axis=1)), b.constant(np.array([1], np.int64)))
+    y = b.node(
+        "ReduceSum",
+        b.node("Abs", b.node("Concat", *(f"x{i}" for i in range(parts)), axis=1)),
+        b.constant(np.array([1], np.int64)),
+    )
     return b.model({f"x{i}": (FLOAT, (3, f"n{i}")) for i in range(parts)}, {y: (3, 1)})
 
 
@@ -89,7 +96,8 @@ def doubled(steps: int) -> ModelProto:
 
 
 def least_of_logs() -> ModelProto:
-    """The position of the least of log-softmaxes along another axis: a reduction of which one result is read by nobody."""
+    """The position of the least of log-softmaxes along another axis: a reduction of which one result is read by
+    nobody."""
     b = Builder()
     y = b.node("ArgMin", b.node("LogSoftmax", "x", axis=1), axis=2, keepdims=1)
     return b.model({"x": (FLOAT, (3, "n", 3, 3))}, {y: (3, "n", 1, 3)}, TensorProto.INT64)

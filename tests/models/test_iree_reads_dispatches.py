@@ -1,4 +1,5 @@
-"""Whole models after region formation, at each level of fusion and under a plan, are MLIR that iree-opt 3.13 verifies; weights are left out."""
+"""Whole models after region formation, at each level of fusion and under a plan, are MLIR that iree-opt 3.13 verifies;
+weights are left out."""
 
 from __future__ import annotations
 

@@ -23,7 +23,11 @@ pytestmark = [pytest.mark.iree, pytest.mark.skipif(IREE_OPT is None, reason="nee
 
 def _texts(source: str, ctx: CompilerContext) -> list[str]:
     """The program after each phase, with locations."""
-    module = read_onnx(SMALL_MODELS[source](), ctx) if source in SMALL_MODELS else parse_module(Path(source).read_text(), ctx)
+    module = (
+        read_onnx(SMALL_MODELS[source](), ctx)
+        if source in SMALL_MODELS
+        else parse_module(Path(source).read_text(), ctx)
+    )
     texts = [print_module(module, ctx, locations=True)]
     for names in PASS_PHASES.values():
         for name in names:
@@ -36,5 +40,7 @@ def _texts(source: str, ctx: CompilerContext) -> list[str]:
 def test_iree_reads_every_phase(source: str):
     assert IREE_OPT is not None
     for phase, text in zip(("input", *PASS_PHASES), _texts(source, new_context()), strict=True):
-        run = subprocess.run([IREE_OPT, "-", "-o", "/dev/null"], input=text, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [IREE_OPT, "-", "-o", "/dev/null"], input=text, capture_output=True, text=True, check=False
+        )
         assert run.returncode == 0, f"after {phase}: {run.stderr[:2000]}"

@@ -23,7 +23,11 @@ FAST = {"light_squeezenet"}
 def _feeds(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     constants = {tensor.name for tensor in model.graph.initializer}
-    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in constants}
+    shapes = {
+        i.name: [d.dim_value for d in i.type.tensor_type.shape.dim]
+        for i in model.graph.input
+        if i.name not in constants
+    }
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 

@@ -1,6 +1,8 @@
-"""Graphs of thousands of nodes: the work of a compile grows with their length, no faster, and no chain is too long for Python's stack.
+"""Graphs of thousands of nodes: the work of a compile grows with their length, no faster, and no chain is too long for
+Python's stack.
 
-Work is counted in calls of Python functions, which depend on no clock: twice the graph may take 2.6 times the calls, beside what every compile takes.
+Work is counted in calls of Python functions, which depend on no clock: twice the graph may take 2.6 times the calls,
+beside what every compile takes.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from tests.small_models import FLOAT, Builder
 MOST_GROWTH = 2.6
 
 ONE_GROUP = ("elementwise", "shared")
-"""Where one dispatch takes in node after node: each merge looks at all that are in it, so until it is as long as `code_limit` says that part of the
-work is quadratic."""
+"""Where one dispatch takes in node after node: each merge looks at all that are in it, so until it is as long as
+`code_limit` says that part of the work is quadratic."""
 
 
 def elementwise(n: int) -> ModelProto:
@@ -84,7 +86,8 @@ def many_parts(n: int) -> ModelProto:
 
 
 GRAPHS: dict[str, Callable[[int], ModelProto]] = {
-    "elementwise": elementwise, "convolutions": convolutions, "transformer": transformer, "rolled": rolled, "shared": shared, "fan-out": fan_out,
+    "elementwise": elementwise, "convolutions": convolutions, "transformer": transformer, "rolled": rolled,
+    "shared": shared, "fan-out": fan_out,
     "many inputs": many_inputs, "many parts": many_parts,
 }  # fmt: skip
 
@@ -131,7 +134,9 @@ def nested(depth: int) -> ModelProto:
         if level == 0:
             return [helper.make_node("Relu", ["x"], ["o0"])]
         then = helper.make_graph(body(level - 1), f"then{level}", [], output(f"o{level - 1}"))  # pyright: ignore[reportArgumentType]
-        otherwise = helper.make_graph([helper.make_node("Neg", ["x"], [f"e{level}"])], f"else{level}", [], output(f"e{level}"))  # pyright: ignore[reportArgumentType]
+        otherwise = helper.make_graph(
+            [helper.make_node("Neg", ["x"], [f"e{level}"])], f"else{level}", [], output(f"e{level}")
+        )  # pyright: ignore[reportArgumentType]
         return [helper.make_node("If", ["c"], [f"o{level}"], then_branch=then, else_branch=otherwise)]
 
     inputs = [*output("x"), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]

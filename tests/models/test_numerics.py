@@ -45,7 +45,11 @@ def exact() -> Array:
     x, first = image().astype(np.float64), np.zeros(())
     for i, (weights, bias) in enumerate(zip(arrays[::2], arrays[1::2], strict=True)):
         padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
-        taps = [np.einsum("oc,nchw->nohw", weights[:, :, j, k], padded[:, :, j : j + SIZE, k : k + SIZE]) for j in range(3) for k in range(3)]
+        taps = [
+            np.einsum("oc,nchw->nohw", weights[:, :, j, k], padded[:, :, j : j + SIZE, k : k + SIZE])
+            for j in range(3)
+            for k in range(3)
+        ]
         x = sum(taps) + bias[:, None, None]
         x = np.maximum(x, 0) if i < 3 else x + first
         first = x if i == 0 else first
@@ -64,14 +68,18 @@ def error(numerics: str) -> float:
     return float(np.sqrt(((found(numerics)[0] - exact()) ** 2).mean()))
 
 
-@pytest.mark.skipif("avx2" not in open("/proc/cpuinfo").read(), reason="compiled for AVX2, so that the choice is the same everywhere")
+@pytest.mark.skipif(
+    "avx2" not in open("/proc/cpuinfo").read(), reason="compiled for AVX2, so that the choice is the same everywhere"
+)
 def test_three_values_that_differ():
     assert "winograd" not in found("strict")[1]
     assert found("default")[1]["winograd"] == found("fast")[1]["winograd"] == 4
     assert error("strict") < error("default") < error("fast")
 
 
-@pytest.mark.skipif("avx2" not in open("/proc/cpuinfo").read(), reason="compiled for AVX2, so that the choice is the same everywhere")
+@pytest.mark.skipif(
+    "avx2" not in open("/proc/cpuinfo").read(), reason="compiled for AVX2, so that the choice is the same everywhere"
+)
 def test_errors_end_to_end():
     """Within 16 times those of direct convolutions, and within 1e-4 of the largest magnitude."""
     assert error("default") < 16 * error("strict")

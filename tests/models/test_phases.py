@@ -1,5 +1,6 @@
-"""Every pass of the pipeline on small models: the program computes the same before and after, no op loses its provenance, every source node
-is present or recorded as eliminated, and another run of the pass changes nothing it computes."""
+"""Every pass of the pipeline on small models: the program computes the same before and after, no op loses its
+provenance, every source node is present or recorded as eliminated, and another run of the pass changes nothing it
+computes."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def _steps() -> list[str]:
     return [name for names in PASS_PHASES.values() for name in names]
 
 
-def _check_values(module: ModuleOp, ctx: CompilerContext, args: list[NDArray[Any]], expected: list[NDArray[Any]], name: str) -> None:
+def _check_values(
+    module: ModuleOp, ctx: CompilerContext, args: list[NDArray[Any]], expected: list[NDArray[Any]], name: str
+) -> None:
     for a, b in zip(expected, evaluate_module(module, args, ctx.resources), strict=True):
         scale = float(np.abs(a).max()) if a.size else 1.0
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-5 * max(scale, 1e-30), err_msg=name)
@@ -44,7 +47,9 @@ def test_every_pass_keeps_what_the_program_computes(model: str):
     args = random_arguments(main_function(module), 11)
     expected = evaluate_module(module, args, ctx.resources)
     other = evaluate_module(module, random_arguments(main_function(module), 12), ctx.resources)
-    assert all(not np.array_equal(a, b) for a, b in zip(expected, other, strict=True)), "the outputs do not depend on the inputs"
+    assert all(not np.array_equal(a, b) for a, b in zip(expected, other, strict=True)), (
+        "the outputs do not depend on the inputs"
+    )
     for name in _steps():
         make_pass(name).apply(ctx, module)
         module.verify()
@@ -61,7 +66,11 @@ def test_every_source_node_is_present_or_recorded(model: str):
         present = {node for op in module.walk() for node in provenance(op)}
         missing = {node.name for node in proto.graph.node} - present - ctx.records.eliminated.keys()
         assert not missing, name
-        naked = [op.name for op in main_function(module).walk() if not provenance(op) and not isinstance(op, _TERMINATORS) and op.results]
+        naked = [
+            op.name
+            for op in main_function(module).walk()
+            if not provenance(op) and not isinstance(op, _TERMINATORS) and op.results
+        ]
         assert not [op for op in naked if op not in ("arith.constant", "tensor.dim")], name
 
 

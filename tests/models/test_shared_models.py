@@ -51,7 +51,10 @@ def _cases() -> list[object]:
 
 
 def _largest_difference(ours: list[np.ndarray], reference: list[np.ndarray]) -> float:
-    return max(float(np.abs(a.astype(np.float64) - b).max() / max(float(np.abs(b).max()), 1e-30)) for a, b in zip(ours, reference, strict=True))
+    return max(
+        float(np.abs(a.astype(np.float64) - b).max() / max(float(np.abs(b).max()), 1e-30))
+        for a, b in zip(ours, reference, strict=True)
+    )
 
 
 def _reference(path: object, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -74,7 +77,8 @@ def test_a_model_is_native_right_and_in_few_dispatches(name: str):
 
 
 def _check_records(record: CompileRecord) -> None:
-    """Nothing is lost: every source node is in a dispatch or was eliminated by a named pass; every edge has a verdict."""
+    """Nothing is lost: every source node is in a dispatch or was eliminated by a named pass; every edge has a
+    verdict."""
     placed = {node for dispatch in record.dispatches for member in dispatch.members for node in member.nodes}
     assert set(record.source_nodes) <= placed | set(record.eliminated)
     assert all(decision.code and (decision.verdict != "missed" or decision.detail) for decision in record.decisions)
@@ -86,7 +90,12 @@ def test_one_artifact_runs_at_several_batches_and_lengths():
     static = onnx.load(str(filled("minilm")))
     model = make_symbolic(static)
     original = inputs_of(filled("minilm"))
-    assert _largest_difference(_reference(model.SerializeToString(), original), _reference(static.SerializeToString(), original)) < 1e-5
+    assert (
+        _largest_difference(
+            _reference(model.SerializeToString(), original), _reference(static.SerializeToString(), original)
+        )
+        < 1e-5
+    )
     options = CompileOptions(threads=2, shapes={"batch": (1, 8), "sequence": (1, 512)})
     session = Session(compile_program(model, options))
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

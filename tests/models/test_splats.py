@@ -37,14 +37,19 @@ def returned(count: int) -> ModelProto:
 
 def summed(count: int) -> ModelProto:
     b = Builder()
-    total = b.node("ReduceMax", b.node("Add", b.node("Exp", repeated(b, count, 0.5)), b.constant(np.float32(1.5))), keepdims=0)
+    total = b.node(
+        "ReduceMax", b.node("Add", b.node("Exp", repeated(b, count, 0.5)), b.constant(np.float32(1.5))), keepdims=0
+    )
     return b.model({"x": (FLOAT, (3,))}, {b.node("Mul", total, "x"): (3,)})
 
 
 def expanded(count: int) -> ModelProto:
     b = Builder()
     wide = b.node("Expand", b.constant(np.array([[3.5]], np.float32)), b.constant(np.array([2, count], np.int64)))
-    return b.model({"x": (FLOAT, (2, 1))}, {b.node("Mul", b.node("ReduceMin", wide, b.constant(np.array([1], np.int64))), "x"): (2, 1)})
+    return b.model(
+        {"x": (FLOAT, (2, 1))},
+        {b.node("Mul", b.node("ReduceMin", wide, b.constant(np.array([1], np.int64))), "x"): (2, 1)},
+    )
 
 
 def counted(count: int) -> ModelProto:
@@ -63,7 +68,10 @@ def weighted(op_type: str) -> ModelProto:
     if op_type == "MatMul":
         return b.model({"x": (FLOAT, ("n", 256))}, {b.node("MatMul", "x", weight): ("n", 300)})
     flat = b.node("Add", b.node("Transpose", weight, perm=[1, 0]), "x")
-    return b.model({"x": (FLOAT, (300, 256))}, {b.node("Concat", flat, b.node("Transpose", weight, perm=[1, 0]), axis=0): (600, 256)})
+    return b.model(
+        {"x": (FLOAT, (300, 256))},
+        {b.node("Concat", flat, b.node("Transpose", weight, perm=[1, 0]), axis=0): (600, 256)},
+    )
 
 
 RUN: dict[str, tuple[Callable[[], ModelProto], tuple[int, ...]]] = {
@@ -86,7 +94,9 @@ def test_what_is_computed_stays(name: str) -> None:
     (found,) = fuseline.compile(model, threads=1).run(feeds).values()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    (wanted,) = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+    (wanted,) = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(
+        None, feeds
+    )
     np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-5, atol=1e-4)
 
 
@@ -115,11 +125,17 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("graph", ["returned(HUGE)", "summed(HUGE)", "expanded(HUGE)", "counted(1 << 31)", "summed(63_000_000)"])
+@pytest.mark.parametrize(
+    "graph", ["returned(HUGE)", "summed(HUGE)", "expanded(HUGE)", "counted(1 << 31)", "summed(63_000_000)"]
+)
 def test_memory_of_a_compile_is_bounded(graph: str) -> None:
     """MiB that the largest compile takes beyond a small one."""
     paths = os.pathsep.join(path for path in sys.path if path)
     made = subprocess.run(
-        [sys.executable, "-c", PEAK.replace("{graph}", graph)], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": paths}
+        [sys.executable, "-c", PEAK.replace("{graph}", graph)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": paths},
     )
     assert int(made.stdout) < 100

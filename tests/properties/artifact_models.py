@@ -1,4 +1,5 @@
-"""Models whose artifacts have every part that a header can describe: loops, stages, branches, held values, arms, symbolic sizes."""
+"""Models whose artifacts have every part that a header can describe: loops, stages, branches, held values, arms,
+symbolic sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,15 @@ def _attention() -> tuple[onnx.ModelProto, Feeds]:
 def _recurrent() -> tuple[onnx.ModelProto, Feeds]:
     """A layer whose steps are a loop, of any length."""
     b = Builder(5)
-    b.node("LSTM", "x", b.weight(1, 32, 6, scale=0.3), b.weight(1, 32, 8, scale=0.3), b.weight(1, 64, scale=0.1), outputs=3, hidden_size=8)
+    b.node(
+        "LSTM",
+        "x",
+        b.weight(1, 32, 6, scale=0.3),
+        b.weight(1, 32, 8, scale=0.3),
+        b.weight(1, 64, scale=0.1),
+        outputs=3,
+        hidden_size=8,
+    )
     y = b.node("Squeeze", "LSTM_0_out0", b.constant(np.array([1])))
     return b.model({"x": (FLOAT, ("steps", 2, 6))}, {y: ("steps", 2, 8)}), {"x": _floats(4, 5, 2, 6)}
 

@@ -1,7 +1,9 @@
-"""Artifacts with one number of the header changed and signed again: what somebody could do who knows the format and has no key.
+"""Artifacts with one number of the header changed and signed again: what somebody could do who knows the format and has
+no key.
 
-`mutations` answers them in a repeatable order, each leaf of the header with values that are wrong in every way we know; `outcomes` says, from
-a process of its own, what came of them: `same`, `other` numbers, a code, the exception that leaked, or the signal that ended it.
+`mutations` answers them in a repeatable order, each leaf of the header with values that are wrong in every way we know;
+`outcomes` says, from a process of its own, what came of them: `same`, `other` numbers, a code, the exception that
+leaked, or the signal that ended it.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def header_of(data: bytes) -> dict[str, Any]:
 
 
 def signed(data: bytes, header: Mapping[str, Any], *, relinked: bool = False) -> bytes:
-    """The artifact with another header, checksum right. `relinked`: the image is told that this is its program, as our own writer would."""
+    """The artifact with another header, checksum right. `relinked`: the image is told that this is its program, as our
+    own writer would."""
     (old,) = struct.unpack_from("<Q", data, 16)
     body, copy = data[_whole_pages(_HEADER_AT + old) :], json.loads(json.dumps(header))
     if relinked:
@@ -75,7 +78,8 @@ def _whole_pages(count: int) -> int:
 
 
 def _relinked(data: bytes, body: bytes, header: dict[str, Any]) -> bytes:
-    """The sections, with the digest of the header's program in the image's table; the header's row of the image follows."""
+    """The sections, with the digest of the header's program in the image's table; the header's row of the image
+    follows."""
     offset, length, digest = header_of(data)["image"]
     image = data[offset : offset + length]
     old, new = (hashlib.sha256(_text(h.get("program"))).hexdigest().encode() for h in (header_of(data), header))
@@ -158,7 +162,10 @@ def branch_mutations(data: bytes, count: int, seed: int = 0, *, relinked: bool =
             programs = inner
         text = json.dumps(copy).encode()
         packed = b"".join([struct.pack("<I", len(text)), text, *programs])
-        yield f"branch {which}: {words}", signed(data, changed(header, ("program", "steps", step, 2), packed.hex()), relinked=True)
+        yield (
+            f"branch {which}: {words}",
+            signed(data, changed(header, ("program", "steps", step, 2), packed.hex()), relinked=True),
+        )
 
 
 def _at(header: Any, path: Path_) -> Any:
@@ -180,8 +187,11 @@ def _wrong(old: Any, rng: random.Random, header: Any, places: Sequence[Path_]) -
     return rng.choice((*PLAIN, *OTHER))
 
 
-def outcomes(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int = 1) -> list[str]:
-    """What loading and running each artifact twice comes to. A process of its own does one after the other; another goes on where it dies."""
+def outcomes(
+    cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int = 1
+) -> list[str]:
+    """What loading and running each artifact twice comes to. A process of its own does one after the other; another
+    goes on where it dies."""
     found: list[str] = []
     while len(found) < len(cases):
         answers, end = _from_child(cases[len(found) :], folder, feeds, expected, threads)
@@ -191,7 +201,9 @@ def outcomes(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], exp
     return found
 
 
-def _from_child(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int) -> tuple[list[str], str]:
+def _from_child(
+    cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], expected: Mapping[str, Any], threads: int
+) -> tuple[list[str], str]:
     """The answers of one process, and how it ended."""
     read, write = os.pipe()
     child = os.fork()
@@ -200,7 +212,11 @@ def _from_child(cases: Sequence[bytes], folder: Path, feeds: Mapping[str, Any], 
         try:
             for case in cases:
                 signal.alarm(_SECONDS)
-                os.write(write, _result(case, folder, feeds, expected, threads).encode(errors="replace")[:300].replace(b"\n", b" ") + b"\n")
+                os.write(
+                    write,
+                    _result(case, folder, feeds, expected, threads).encode(errors="replace")[:300].replace(b"\n", b" ")
+                    + b"\n",
+                )
         finally:
             os._exit(0)
     os.close(write)

@@ -1,4 +1,5 @@
-"""MLIR programs with tokens deleted, repeated, swapped or replaced: what becomes of them must be a refusal with a code, or a program.
+"""MLIR programs with tokens deleted, repeated, swapped or replaced: what becomes of them must be a refusal with a code,
+or a program.
 
 from tests.properties.mutated_mlir import corpus, mutated, failure
 
@@ -62,7 +63,18 @@ ALIKE = (
 WORDS: tuple[tuple[str, ...], ...] = (
     ("0", "1", "2", "3", "5", "8", "16", "?"),
     ("f32", "f16", "bf16", "f64", "i1", "i8", "i32", "i64", "index", "i4"),
-    ("arith.addf", "arith.addi", "arith.divsi", "arith.maximumf", "arith.xori", "math.exp", "arith.select", "math.absi", "arith.remf", "arith.negf"),
+    (
+        "arith.addf",
+        "arith.addi",
+        "arith.divsi",
+        "arith.maximumf",
+        "arith.xori",
+        "math.exp",
+        "arith.select",
+        "math.absi",
+        "arith.remf",
+        "arith.negf",
+    ),
     (),
     ("d0", "d1", "d2", "d3", "0", "d0 + d1", "d1 * 2", "d0 mod 2"),
     ('"parallel"', '"reduction"', '"window"'),
@@ -138,7 +150,8 @@ def _without_or_with_a_line(text: str, rng: random.Random) -> str:
 
 
 def failure(text: str, folder: Path, target: str = "null") -> str | None:
-    """The internal error that compiling `text` ends with; None where it is refused or compiled. An exception without a code is raised."""
+    """The internal error that compiling `text` ends with; None where it is refused or compiled. An exception without a
+    code is raised."""
     path = folder / "mutated.mlir"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:

@@ -24,7 +24,8 @@ Step: TypeAlias = tuple[int, int, int]
 
 
 class GraphBuilder:
-    """Interprets steps as ops on the values made so far; a step that fits no value is skipped. Every op gets a name of its own."""
+    """Interprets steps as ops on the values made so far; a step that fits no value is skipped. Every op gets a name of
+    its own."""
 
     def __init__(self, ctx: CompilerContext, shapes: Sequence[Sequence[int]], seed: int) -> None:
         self.ctx, self.rng, self.count = ctx, np.random.default_rng(seed), 0
@@ -90,7 +91,9 @@ def _scale(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
         return None
     at, axis = g.emitter(), n % len(shape)
     maps = [identity_map(len(shape)), dims_map(len(shape), [axis])]
-    return at.elementwise([x, g.weight(at, shape[axis])], at.empty_like(x), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), maps)
+    return at.elementwise(
+        [x, g.weight(at, shape[axis])], at.empty_like(x), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), maps
+    )
 
 
 def _reduce(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
@@ -116,7 +119,9 @@ def _broadcast(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     dynamic = [at.dim(x, axis) for axis, extent in enumerate(shape) if extent < 0]
     init = at.add(tensor.EmptyOp(dynamic, TensorType(f32, [size, *shape] if front else [*shape, size]))).tensor
     read = range(1, rank) if front else range(rank - 1)
-    return at.elementwise([x], init, lambda b: b.args[0] if n % 3 else b.op(math.TanhOp, b.args[0]), [dims_map(rank, list(read))])
+    return at.elementwise(
+        [x], init, lambda b: b.args[0] if n % 3 else b.op(math.TanhOp, b.args[0]), [dims_map(rank, list(read))]
+    )
 
 
 def _reshape(at: Emitter, kind: Any, x: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> SSAValue:
@@ -125,7 +130,9 @@ def _reshape(at: Emitter, kind: Any, x: SSAValue, groups: Sequence[Sequence[int]
     if kind is tensor.ExpandShapeOp:
         dynamic = [at.dim(x, axis) for axis, size in enumerate(shape_of(x)) if size < 0]
         return at.add(tensor.ExpandShapeOp(x, dynamic, attribute, list(shape), type_)).result
-    return at.add(tensor.CollapseShapeOp(operands=[x], properties={"reassociation": attribute}, result_types=[type_])).result
+    return at.add(
+        tensor.CollapseShapeOp(operands=[x], properties={"reassociation": attribute}, result_types=[type_])
+    ).result
 
 
 def _collapse(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
@@ -148,7 +155,9 @@ def _expand(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
         return None
     factor = next((f for f in ((2, 3, 1) if n % 3 else (1,)) if shape[axis] % f == 0), 1)
     groups = [[i] for i in range(axis)] + [[axis, axis + 1]] + [[i + 1] for i in range(axis + 1, len(shape))]
-    return _reshape(g.emitter(), tensor.ExpandShapeOp, x, groups, [*shape[:axis], factor, shape[axis] // factor, *shape[axis + 1 :]])
+    return _reshape(
+        g.emitter(), tensor.ExpandShapeOp, x, groups, [*shape[:axis], factor, shape[axis] // factor, *shape[axis + 1 :]]
+    )
 
 
 def _pad(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
@@ -233,7 +242,9 @@ def _max_pool(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:
     maps = [image, dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
     window = at.empty(f32, [2, 2])
     iterators = [PARALLEL] * 4 + [REDUCTION] * 2
-    return at.generic([x, window], [init], maps, iterators, lambda b: [b.op(arith.MaximumfOp, b.args[0], b.args[2])]).results[0]
+    return at.generic(
+        [x, window], [init], maps, iterators, lambda b: [b.op(arith.MaximumfOp, b.args[0], b.args[2])]
+    ).results[0]
 
 
 def _positions(g: GraphBuilder, x: SSAValue, n: int) -> SSAValue | None:

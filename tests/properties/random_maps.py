@@ -15,7 +15,8 @@ PROGRAM = """func.func @main(%x: tensor<{x}xf32>, %l: tensor<{l}xf32>) -> tensor
   %z = arith.constant 0.0 : f32
 {dims}  %e = tensor.empty({named}) : tensor<{out}xf32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<{out}xf32>) -> tensor<{out}xf32>
-  %r = linalg.generic {{indexing_maps = [affine_map<({loops}) -> ({places})>, affine_map<({loops}) -> ({loops})>, affine_map<({loops}) -> ({kept})>],
+  %r = linalg.generic {{indexing_maps = [affine_map<({loops}) -> ({places})>, affine_map<({loops}) -> ({loops})>,
+      affine_map<({loops}) -> ({kept})>],
       iterator_types = [{iterators}]}} ins(%x, %l : tensor<{x}xf32>, tensor<{l}xf32>) outs(%f : tensor<{out}xf32>) {{
   ^bb0(%p: f32, %q: f32, %o: f32):
     %m = arith.mulf %p, %q : f32
@@ -27,7 +28,8 @@ PROGRAM = """func.func @main(%x: tensor<{x}xf32>, %l: tensor<{l}xf32>) -> tensor
 
 
 class Reading(NamedTuple):
-    """A program that reads `x` through a map, one place per axis, in loops as many and as long as `l` has axes; it sums over some of them."""
+    """A program that reads `x` through a map, one place per axis, in loops as many and as long as `l` has axes; it sums
+    over some of them."""
 
     text: str
     places: tuple[str, ...]
@@ -39,7 +41,10 @@ def random_reading(rng: np.random.Generator) -> Reading:
     loops = LOOPS[: int(rng.integers(2, 4))]
     places = tuple(_place(rng, loops) for _ in range(int(rng.integers(1, 3))))
     kept = loops[: int(rng.integers(1, len(loops) + 1))]
-    dims = "".join(f"  %c{i} = arith.constant {i} : index\n  %n{i} = tensor.dim %l, %c{i} : tensor<{_sizes(loops)}xf32>\n" for i in range(len(kept)))
+    dims = "".join(
+        f"  %c{i} = arith.constant {i} : index\n  %n{i} = tensor.dim %l, %c{i} : tensor<{_sizes(loops)}xf32>\n"
+        for i in range(len(kept))
+    )
     parts = {
         "x": _sizes(places),
         "l": _sizes(loops),

@@ -33,7 +33,9 @@ class RandomModel:
             _STEPS[code % len(_STEPS)](self, names[first % len(names)], second)
         read = {name for node in self.builder.nodes for name in node.input}
         made = [name for name in self.shapes if name not in INPUTS]
-        outputs = {name: self.shapes[name] for name in made if name not in read} or {self.add("Neg", ["rows"], INPUTS["rows"]): INPUTS["rows"]}
+        outputs = {name: self.shapes[name] for name in made if name not in read} or {
+            self.add("Neg", ["rows"], INPUTS["rows"]): INPUTS["rows"]
+        }
         return self.builder.model({name: (FLOAT, shape) for name, shape in INPUTS.items()}, dict(outputs))
 
     def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: Any) -> str:

@@ -1,5 +1,5 @@
-"""Rules of users decide what runs together, never what comes out: with rules that find everything legal, or answer by chance, outputs are those
-of the interpreter, or the compile is refused with a code."""
+"""Rules of users decide what runs together, never what comes out: with rules that find everything legal, or answer by
+chance, outputs are those of the interpreter, or the compile is refused with a code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ EXPORT = Mine
 ANSWERS = ("Legal()", "self.chance.choice([Legal(), Legal(), WhyNot('no-rule', 'by chance'), NotApplicable()])")
 
 
-@pytest.fixture(scope="module", params=[(shape, answer) for shape in ("SHARED", "PULLED") for answer in ANSWERS], ids=lambda p: f"{p[0]}-{p[1][:5]}")
+@pytest.fixture(
+    scope="module",
+    params=[(shape, answer) for shape in ("SHARED", "PULLED") for answer in ANSWERS],
+    ids=lambda p: f"{p[0]}-{p[1][:5]}",
+)
 def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape, answer = request.param
     path = tmp_path_factory.mktemp("rules") / "mine.py"
@@ -68,7 +72,9 @@ def _check(model: onnx.ModelProto, rules: Path, seed: int) -> None:
     program.run(_feeds(reference, seed + 1))
     expected, got = reference.run(feeds), program.run(feeds)
     for name, values in expected.items():
-        np.testing.assert_allclose(got[name], values, rtol=0, atol=1e-4 * max(float(np.abs(values).max(initial=0)), 1e-30), err_msg=name)
+        np.testing.assert_allclose(
+            got[name], values, rtol=0, atol=1e-4 * max(float(np.abs(values).max(initial=0)), 1e-30), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("name", SMALL_MODELS)

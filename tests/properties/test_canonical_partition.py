@@ -1,5 +1,5 @@
-"""The fusion of a model does not depend on how it is written: nodes permuted, everything renamed and the weights changed, it is the same, ids
-and reasons included; so a plan made for one export fits another."""
+"""The fusion of a model does not depend on how it is written: nodes permuted, everything renamed and the weights
+changed, it is the same, ids and reasons included; so a plan made for one export fits another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _fused(model: onnx.ModelProto, level: str = "default", plan: Path | None = N
 
 def _signature(record: CompileRecord) -> tuple[object, ...]:
     groups = sorted(tuple(sorted(members)) for members in record.groups)
-    assert sorted(node for members in groups for node in members) == sorted(record.fusion_nodes), "every op is in one group"
+    assert sorted(node for members in groups for node in members) == sorted(record.fusion_nodes), (
+        "every op is in one group"
+    )
     decisions = [(d.producer, d.consumer, d.rule, d.verdict, d.code, d.numbers) for d in record.decisions]
     return record.fingerprint, sorted(record.fusion_nodes), groups, decisions
 

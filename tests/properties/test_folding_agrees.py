@@ -1,4 +1,5 @@
-"""What is computed while a model is read: every folder against onnxruntime, on numbers of all types, wrapping, dividing and comparing as they may.
+"""What is computed while a model is read: every folder against onnxruntime, on numbers of all types, wrapping, dividing
+and comparing as they may.
 
 Values are few and extreme, so that overflow, signs, zeros and not-a-numbers meet often.
 """
@@ -34,7 +35,10 @@ def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...] | None = None) ->
         items: list[Any] = draw(st.lists(st.booleans(), min_size=count, max_size=count))
     elif kind.kind in "iu":
         limits = np.iinfo(kind)
-        number = st.one_of(st.integers(max(limits.min, -9), 9), st.sampled_from([int(limits.min), int(limits.max), int(limits.max) - 1]))
+        number = st.one_of(
+            st.integers(max(limits.min, -9), 9),
+            st.sampled_from([int(limits.min), int(limits.max), int(limits.max) - 1]),
+        )
         items = draw(st.lists(number, min_size=count, max_size=count))
     else:
         items = draw(st.lists(st.sampled_from(SPECIAL), min_size=count, max_size=count))
@@ -42,8 +46,11 @@ def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...] | None = None) ->
         return np.array(items, kind).reshape(sizes)
 
 
-def _check(op_type: str, inputs: list[Array], attributes: dict[str, Any] | None = None, opset: int = 18, outputs: int = 1) -> None:
-    """Folded, and fed to onnxruntime: the same, unless onnxruntime has no kernel; where it refuses the values, nothing raw may escape here."""
+def _check(
+    op_type: str, inputs: list[Array], attributes: dict[str, Any] | None = None, opset: int = 18, outputs: int = 1
+) -> None:
+    """Folded, and fed to onnxruntime: the same, unless onnxruntime has no kernel; where it refuses the values, nothing
+    raw may escape here."""
     fed = one_node(op_type, inputs, attributes, opset=opset, outputs=outputs)
     held = one_node(op_type, inputs, attributes, opset=opset, outputs=outputs, constants=range(len(inputs)))
     try:
@@ -62,7 +69,9 @@ def _check(op_type: str, inputs: list[Array], attributes: dict[str, Any] | None 
         assert text is None, f"{op_type} {inputs} {attributes}: {text}"
 
 
-BINARY = st.sampled_from(["Add", "Sub", "Mul", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+BINARY = st.sampled_from(
+    ["Add", "Sub", "Mul", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"]
+)
 
 
 @given(st.data(), BINARY, st.sampled_from(INTEGERS + FLOATS))
@@ -83,7 +92,11 @@ def test_division(data: st.DataObject, op_type: str, dtype: str, fmod: bool) -> 
     _check(op_type, [x, y], {"fmod": 1} if fmod and op_type == "Mod" else None)
 
 
-@given(st.data(), st.sampled_from(["Neg", "Abs", "Sqrt", "Reciprocal", "Floor", "Ceil", "Identity"]), st.sampled_from(INTEGERS + FLOATS))
+@given(
+    st.data(),
+    st.sampled_from(["Neg", "Abs", "Sqrt", "Reciprocal", "Floor", "Ceil", "Identity"]),
+    st.sampled_from(INTEGERS + FLOATS),
+)
 @settings(max_examples=2 * EXAMPLES, deadline=None, derandomize=True)
 def test_one_operand(data: st.DataObject, op_type: str, dtype: str) -> None:
     _check(op_type, [data.draw(arrays(dtype))])
@@ -119,7 +132,11 @@ def test_logic(data: st.DataObject, op_type: str) -> None:
 @given(st.data(), st.sampled_from(("int32", "int64", "float32", "float64")))
 @settings(max_examples=2 * EXAMPLES, deadline=None, derandomize=True)
 def test_ranges(data: st.DataObject, dtype: str) -> None:
-    small = st.integers(-9, 9) if dtype.startswith("int") else st.sampled_from([-3.3, -1.0, -0.1, 0.0, 0.1, 0.3, 0.7, 1.0, 2.5, 9.9])
+    small = (
+        st.integers(-9, 9)
+        if dtype.startswith("int")
+        else st.sampled_from([-3.3, -1.0, -0.1, 0.0, 0.1, 0.3, 0.7, 1.0, 2.5, 9.9])
+    )
     start, limit, step = (np.array(data.draw(small), dtype) for _ in range(3))
     _check("Range", [start, limit, step if step else np.array(1, dtype)], opset=11)
 
@@ -174,7 +191,9 @@ def test_products(items: list[int], keep: bool) -> None:
 @given(st.data(), st.integers(-3, 2))
 @settings(max_examples=EXAMPLES // 2, deadline=None, derandomize=True)
 def test_concatenation(data: st.DataObject, axis: int) -> None:
-    _check("Concat", [data.draw(arrays("int32", (2, 1, 3))) for _ in range(data.draw(st.integers(1, 3)))], {"axis": axis})
+    _check(
+        "Concat", [data.draw(arrays("int32", (2, 1, 3))) for _ in range(data.draw(st.integers(1, 3)))], {"axis": axis}
+    )
 
 
 WRONG = [
@@ -218,13 +237,18 @@ WRONG = [
 """Constants that no answer is right for: refused with a code, or whatever a run may give, but nothing raw."""
 
 
-REFUSED = frozenset("Gather Reshape Squeeze Expand ConstantOfShape Range Concat Transpose Split OneHot Tile ReverseSequence Resize Upsample".split())
+REFUSED = frozenset(
+    "Gather Reshape Squeeze Expand ConstantOfShape Range Concat Transpose Split OneHot Tile ReverseSequence Resize "
+    "Upsample".split()
+)
 """Those of them whose sizes cannot be: a model with them is refused."""
 
 
 def test_nothing_raw_escapes() -> None:
     for op_type, inputs, attributes in WRONG:
-        held = one_node(op_type, inputs, attributes, opset=9 if op_type == "Upsample" else 18, constants=range(len(inputs)))
+        held = one_node(
+            op_type, inputs, attributes, opset=9 if op_type == "Upsample" else 18, constants=range(len(inputs))
+        )
         try:
             interpreted(held, [])
         except FuselineError as error:

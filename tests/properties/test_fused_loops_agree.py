@@ -1,4 +1,5 @@
-"""What dispatches say of their loops is what their bodies have: derived afresh after every pass, and by code generation's own axes."""
+"""What dispatches say of their loops is what their bodies have: derived afresh after every pass, and by code
+generation's own axes."""
 
 from __future__ import annotations
 
@@ -56,8 +57,9 @@ def _check_axes(view: DispatchView, loops: FusedLoops) -> None:
 
 
 def _check_grid(view: DispatchView, loops: FusedLoops) -> None:
-    """The grid that the family of blocks finds in a dispatch of one arm has all that fusion gave it, units aside. It may have more: where fusion gave
-    up a loop because a member has none of it, code generation may evaluate that member in place."""
+    """The grid that the family of blocks finds in a dispatch of one arm has all that fusion gave it, units aside. It
+    may have more: where fusion gave up a loop because a member has none of it, code generation may evaluate that member
+    in place."""
     structure, members = structure_of(view), members_of(view.entry.body.block)
     if len(loops.grids) == 1 and structure.placed:
         given = {

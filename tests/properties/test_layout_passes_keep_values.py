@@ -1,4 +1,5 @@
-"""Random graphs keep their values, their provenance and their form (a second run changes nothing) under every layout and padding pass."""
+"""Random graphs keep their values, their provenance and their form (a second run changes nothing) under every layout
+and padding pass."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def nodes(module: ModuleOp) -> set[str]:
     return {node for op in module.walk() for node in provenance(op)}
 
 
-def check(pipeline: Sequence[ModulePass], program: list[Step], seed: int, shapes: Sequence[Sequence[int]] = SHAPES) -> None:
+def check(
+    pipeline: Sequence[ModulePass], program: list[Step], seed: int, shapes: Sequence[Sequence[int]] = SHAPES
+) -> None:
     """`pipeline` on the program that `program` spells keeps what must be kept."""
     ctx = new_context()
     builder = GraphBuilder(ctx, shapes, seed)
@@ -92,7 +95,9 @@ def check(pipeline: Sequence[ModulePass], program: list[Step], seed: int, shapes
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
     assert before <= nodes(module) | set(ctx.records.eliminated)
     main = next(op for op in module.ops if isinstance(op, FuncOp))
-    lost = [op for op in main.body.block.ops if op.name.partition(".")[0] in ("linalg", "tensor") and not provenance(op)]
+    lost = [
+        op for op in main.body.block.ops if op.name.partition(".")[0] in ("linalg", "tensor") and not provenance(op)
+    ]
     assert not [op.name for op in lost if op.name not in ("tensor.dim", "tensor.collapse_shape", "tensor.empty")]
 
 

@@ -1,4 +1,5 @@
-"""An artifact whose header was changed and signed again is refused with a code; where the change is a program of its own, it stays in its memory.
+"""An artifact whose header was changed and signed again is refused with a code; where the change is a program of its
+own, it stays in its memory.
 
 Kept small here; `-m slow` has five thousand cases, and `mutations` is there for whoever wants more.
 """
@@ -75,7 +76,10 @@ def test_a_changed_program_never_leaves_its_memory(name: str, saved: dict[str, S
 @pytest.mark.parametrize("relinked", [False, True])
 def test_programs_inside_an_operator_are_checked_as_well(relinked: bool, saved: dict[str, Saved], tmp_path: Path):
     cases = list(branch_mutations(saved["branches"].data, FEW, seed=3, relinked=relinked))
-    _must_be(_run(saved["branches"], cases, tmp_path, 1), {*ERROR_TITLES, "same", *(["other"] if relinked else [])} - {"E0901"})
+    _must_be(
+        _run(saved["branches"], cases, tmp_path, 1),
+        {*ERROR_TITLES, "same", *(["other"] if relinked else [])} - {"E0901"},
+    )
 
 
 @pytest.mark.slow
@@ -86,5 +90,21 @@ def test_many_changed_headers(relinked: bool, saved: dict[str, Saved], tmp_path:
     allowed = {*ERROR_TITLES, "same", *(["other"] if relinked else [])} - {"E0901"}
     for artifact in saved.values():
         for threads in (1, 2):
-            _must_be(_run(artifact, list(mutations(artifact.data, share // 2, seed=100 + threads, relinked=relinked)), tmp_path, threads), allowed)
-    _must_be(_run(saved["branches"], list(branch_mutations(saved["branches"].data, share, seed=9, relinked=relinked)), tmp_path, 1), allowed)
+            _must_be(
+                _run(
+                    artifact,
+                    list(mutations(artifact.data, share // 2, seed=100 + threads, relinked=relinked)),
+                    tmp_path,
+                    threads,
+                ),
+                allowed,
+            )
+    _must_be(
+        _run(
+            saved["branches"],
+            list(branch_mutations(saved["branches"].data, share, seed=9, relinked=relinked)),
+            tmp_path,
+            1,
+        ),
+        allowed,
+    )

@@ -26,13 +26,17 @@ def test_mutations_change_programs_and_are_the_same_again():
 
 def test_mutated_programs_are_refused_with_a_code_or_compiled(tmp_path: Path):
     programs = corpus()
-    assert [(seed, found) for seed in range(100) if (found := failure(mutated(programs, seed), tmp_path)) is not None] == []
+    assert [
+        (seed, found) for seed in range(100) if (found := failure(mutated(programs, seed), tmp_path)) is not None
+    ] == []
 
 
 @pytest.mark.slow
 def test_many_mutated_programs_are_refused_with_a_code_or_compiled(tmp_path: Path):
     programs = corpus()
-    assert [(seed, found) for seed in range(1000, 6000) if (found := failure(mutated(programs, seed), tmp_path)) is not None] == []
+    assert [
+        (seed, found) for seed in range(1000, 6000) if (found := failure(mutated(programs, seed), tmp_path)) is not None
+    ] == []
 
 
 @pytest.mark.parametrize("line", ["\x00", '%0 = "arith.addf"(%a) : (tensor<4xf32>) -> f32', "%é = arith"])
@@ -53,7 +57,9 @@ def test_a_place_may_have_any_name(tmp_path: Path):
     np.testing.assert_allclose(fuseline.load(tmp_path / "p.fuse").run({"a": a})["result0"], np.exp(a), rtol=1e-6)
 
 
-@pytest.mark.parametrize("data", [b"func.func @f\xff() { return }", b"\xff\xfe", "func.func @f() { return }".encode("utf-16")])
+@pytest.mark.parametrize(
+    "data", [b"func.func @f\xff() { return }", b"\xff\xfe", "func.func @f() { return }".encode("utf-16")]
+)
 def test_bytes_that_are_no_text(data: bytes, tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_bytes(data)

@@ -1,4 +1,5 @@
-"""Whatever sizes, scalars and host operators come between two ops, no merge makes a partition in which two groups wait for each other."""
+"""Whatever sizes, scalars and host operators come between two ops, no merge makes a partition in which two groups wait
+for each other."""
 
 from __future__ import annotations
 
@@ -22,14 +23,22 @@ from tests.unit.passes.fusion.programs import TARGET, Program
 
 
 class RandomGraph:
-    """A function over 8 x 8 tensors whose ops, picked by `rng`, wait for each other in every way there is: through data, through a scalar
-    taken out of a tensor, through a size that a host operator tells."""
+    """A function over 8 x 8 tensors whose ops, picked by `rng`, wait for each other in every way there is: through
+    data, through a scalar taken out of a tensor, through a size that a host operator tells."""
 
     def __init__(self, seed: int, length: int = 18) -> None:
         self.rng = random.Random(seed)
         self.program = Program((8, 8), (8, 8))
         self.values: list[SSAValue] = list(self.program.x)
-        kinds: list[Callable[[Emitter], SSAValue]] = [self.add, self.add, self.transposed, self.scaled, self.padded, self.host, self.parts]
+        kinds: list[Callable[[Emitter], SSAValue]] = [
+            self.add,
+            self.add,
+            self.transposed,
+            self.scaled,
+            self.padded,
+            self.host,
+            self.parts,
+        ]
         for _ in range(length):
             self.values.append(self.rng.choice(kinds)(self.program.emitter()))
         unread = [value for value in self.values[2:] if value.first_use is None]
@@ -38,11 +47,16 @@ class RandomGraph:
     def pick(self) -> SSAValue:
         return self.rng.choice(self.values[-4:])
 
-    def elementwise(self, e: Emitter, *inputs: SSAValue, scale: SSAValue | None = None, order: tuple[int, int] = (0, 1)) -> SSAValue:
+    def elementwise(
+        self, e: Emitter, *inputs: SSAValue, scale: SSAValue | None = None, order: tuple[int, int] = (0, 1)
+    ) -> SSAValue:
         maps = [dims_map(2, order), *[identity_map(2)] * (len(inputs) - 1)]
         second = scale if scale is not None else None
         return e.elementwise(
-            inputs, e.empty(f32, (8, 8)), lambda b: b.op(arith.AddfOp, b.args[0], second if second is not None else b.args[len(inputs) - 1]), maps
+            inputs,
+            e.empty(f32, (8, 8)),
+            lambda b: b.op(arith.AddfOp, b.args[0], second if second is not None else b.args[len(inputs) - 1]),
+            maps,
         )
 
     def add(self, e: Emitter) -> SSAValue:
@@ -96,7 +110,8 @@ def test_groups_of_random_graphs_can_be_ordered(level: str):
 
 
 def test_no_two_groups_merge_that_a_scalar_or_a_size_keeps_apart():
-    """A group that takes a scalar from another is refused as its partner, whatever a rule says of the data between them."""
+    """A group that takes a scalar from another is refused as its partner, whatever a rule says of the data between
+    them."""
     kept_apart = 0
     for seed in range(60):
         graph = FusionGraph(RandomGraph(seed).program.function.body.block, ShapeAnalysis())

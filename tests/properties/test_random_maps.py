@@ -1,4 +1,5 @@
-"""Whatever affine maps a program reads through, and whatever sizes it is fed: native code and the interpreter give equal numbers or one error."""
+"""Whatever affine maps a program reads through, and whatever sizes it is fed: native code and the interpreter give
+equal numbers or one error."""
 
 from __future__ import annotations
 

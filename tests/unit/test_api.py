@@ -22,7 +22,9 @@ def _feeds(model: fuseline.CompiledModel, seed: int) -> dict[str, np.ndarray]:
     out: dict[str, np.ndarray] = {}
     for item in model.inputs:
         shape = [extent if isinstance(extent, int) else sizes[str(extent)] for extent in item.shape]
-        out[item.name] = (rng.integers(0, 50, shape) if item.dtype.kind == "i" else rng.standard_normal(shape)).astype(item.dtype)
+        out[item.name] = (rng.integers(0, 50, shape) if item.dtype.kind == "i" else rng.standard_normal(shape)).astype(
+            item.dtype
+        )
     return out
 
 
@@ -43,7 +45,9 @@ def test_outputs_agree_with_onnxruntime(name: str, threads: int):
 
 
 def test_the_interpreter_agrees_and_null_counts(tmp_path: Path):
-    native, interpreted, counted = (fuseline.compile(SMALL_MODELS["convolutions"](), threads=1, target=t) for t in ("cpu", "interpreter", "null"))
+    native, interpreted, counted = (
+        fuseline.compile(SMALL_MODELS["convolutions"](), threads=1, target=t) for t in ("cpu", "interpreter", "null")
+    )
     feeds = _feeds(native, 9)
     for name, expected in interpreted.run(feeds).items():
         assert np.abs(native.run(feeds)[name] - expected).max() <= 1e-4 * np.abs(expected).max()
@@ -123,7 +127,10 @@ def test_load_imports_no_compiler(tmp_path: Path):
 
 
 def test_names_load_on_first_use():
-    script = "import sys, fuseline; assert 'numpy' not in sys.modules; fuseline.FuselineError; assert 'numpy' not in sys.modules"
+    script = (
+        "import sys, fuseline; assert 'numpy' not in sys.modules; fuseline.FuselineError; assert 'numpy' not in "
+        "sys.modules"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
     assert set(fuseline.__all__) <= set(dir(fuseline))
     with pytest.raises(AttributeError, match="nothing"):

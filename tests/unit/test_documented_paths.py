@@ -14,7 +14,8 @@ EXAMPLES = {"passes/fusion/rules/noun_phrase.py"}
 
 
 def exists(name: str) -> bool:
-    """Whether a file is at that path from the root, from the package, or from one of its folders; by its name alone, anywhere in the package."""
+    """Whether a file is at that path from the root, from the package, or from one of its folders; by its name alone,
+    anywhere in the package."""
     source = ROOT / "src" / "fuseline"
     if "/" not in name:
         return any(source.rglob(name))

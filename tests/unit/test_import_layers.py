@@ -1,4 +1,5 @@
-"""The import layers of docs/map.md, enforced: every module's imports, read with ast, against the table below; and no circle among modules.
+"""The import layers of docs/map.md, enforced: every module's imports, read with ast, against the table below; and no
+circle among modules.
 
 Every import counts, also one inside a function or for a type checker only.
 """
@@ -123,8 +124,13 @@ def _module_of(name: str, modules: Mapping[str, str]) -> str | None:
 
 def circle(sources: Mapping[str, str]) -> str | None:
     """A circle of imports among modules, given as dotted name to source text; None where there is none."""
-    found = {name: [_module_of(imported, sources) for imported in _imports(ast.parse(text))] for name, text in sources.items()}
-    graph = TopologicalSorter({name: [module for module in modules if module is not None] for name, modules in found.items()})
+    found = {
+        name: [_module_of(imported, sources) for imported in _imports(ast.parse(text))]
+        for name, text in sources.items()
+    }
+    graph = TopologicalSorter(
+        {name: [module for module in modules if module is not None] for name, modules in found.items()}
+    )
     try:
         graph.prepare()
     except CycleError as error:
@@ -167,7 +173,17 @@ def test_a_circle_is_named(sources: dict[str, str]):
 
 
 def test_a_tree_of_imports_is_no_circle():
-    assert circle({"f": "from f.a import A", "f.a": "from f.b import c\nimport numpy", "f.b": "", "f.b.c": "from f.b import B"}) is None
+    assert (
+        circle(
+            {
+                "f": "from f.a import A",
+                "f.a": "from f.b import c\nimport numpy",
+                "f.b": "",
+                "f.b.c": "from f.b import B",
+            }
+        )
+        is None
+    )
 
 
 def test_every_module_keeps_to_its_layer():
@@ -186,7 +202,11 @@ def test_every_module_keeps_to_its_layer():
         ("report.text", "from fuseline.ir.dim import Dim", "report may import only"),
         ("runtime.loader", "import llvmlite.binding", "runtime may use only numpy"),
         ("runtime.loader", "from fuseline.report.records import decode", "runtime may import only"),
-        ("targets.interpreter.target", "from fuseline.targets.cpu.isa import avx2", "targets.interpreter may import only"),
+        (
+            "targets.interpreter.target",
+            "from fuseline.targets.cpu.isa import avx2",
+            "targets.interpreter may import only",
+        ),
         ("surprise", "", "belongs to no layer"),
     ],
 )

@@ -1,11 +1,13 @@
 """Mutants: small changes to the compiler's code that some test must notice.
 
-    python -m tools.mutants [--modules 'fuseline.passes.*' ...] [--names NAME ...] [--sample 300] [--seed 0] [--allowed 10] [--json]
+    python -m tools.mutants [--modules 'fuseline.passes.*' ...] [--names NAME ...] [--sample 300] [--seed 0] [--allowed
+    10] [--json]
 
-Which files are changed, and which tests run, stands in `[tool.mutants]` of pyproject.toml. mutmut makes the changes. The first run measures which
-test runs which line (minutes) and keeps that in `mutants/`; later ones measure new and changed test files only. A mutant then meets only tests that
-run its line, in a forked child that has everything imported. One that no test runs counts as survived; one listed in `equivalent.toml`, with the
-reason why no test can notice it, counts for nothing. Exit code 1 where more than `--allowed` percent survive.
+Which files are changed, and which tests run, stands in `[tool.mutants]` of pyproject.toml. mutmut makes the changes.
+The first run measures which test runs which line (minutes) and keeps that in `mutants/`; later ones measure new and
+changed test files only. A mutant then meets only tests that run its line, in a forked child that has everything
+imported. One that no test runs counts as survived; one listed in `equivalent.toml`, with the reason why no test can
+notice it, counts for nothing. Exit code 1 where more than `--allowed` percent survive.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ KEPT = ROOT / "mutants"
 
 
 def _progress(stream: int) -> Callable[[str], None]:
-    """Writes a line to a stream of its own (pytest has the usual ones): over the last one on a terminal, each ten seconds elsewhere."""
+    """Writes a line to a stream of its own (pytest has the usual ones): over the last one on a terminal, each ten
+    seconds elsewhere."""
     last = [0.0]
 
     def show(text: str) -> None:
@@ -46,7 +49,9 @@ def _progress(stream: int) -> Callable[[str], None]:
     return show
 
 
-def run(chosen: Sequence[Mutant], settings: dict[str, Any], options: argparse.Namespace, progress: Callable[[str], None]) -> Summary:
+def run(
+    chosen: Sequence[Mutant], settings: dict[str, Any], options: argparse.Namespace, progress: Callable[[str], None]
+) -> Summary:
     """Judge the mutants: measure what is not measured yet, then run them."""
     from .session import bring_up_to_date, import_sources, start
 
@@ -101,13 +106,17 @@ def _settings() -> dict[str, Any]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--modules", nargs="+", default=["*"], help="glob patterns of module names")
     parser.add_argument("--names", nargs="+", default=[], help="run these mutants, no sample")
     parser.add_argument("--sample", type=int, default=300, help="how many to draw; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--allowed", type=float, default=10.0, help="percent of the sample that may survive")
-    parser.add_argument("--budget", type=float, default=8.0, help="processor seconds of tests that a mutant meets at most")
+    parser.add_argument(
+        "--budget", type=float, default=8.0, help="processor seconds of tests that a mutant meets at most"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--fresh", action="store_true", help="measure every test again")
     parser.add_argument("--json", action="store_true")

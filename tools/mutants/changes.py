@@ -1,4 +1,5 @@
-"""Mutants: small changes to functions of the compiler. mutmut makes them; here each gets a name, its lines and its diff."""
+"""Mutants: small changes to functions of the compiler. mutmut makes them; here each gets a name, its lines and its
+diff."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class Mutant:
         return "\n".join(lines)
 
     def lines(self) -> set[int]:
-        """The lines of the unchanged file whose statements it changes, from 1: a test that runs none of them cannot notice."""
+        """The lines of the unchanged file whose statements it changes, from 1: a test that runs none of them cannot
+        notice."""
         touched = {line for start, stop, _, _ in self._hunks for line in range(start + 1, max(stop, start + 1) + 1)}
         found = set[int]()
         for line in touched:
@@ -77,7 +79,10 @@ def module_name(file: str) -> str:
 def mutants(root: Path, file: str, numbers: Collection[int]) -> list[Mutant]:
     """The mutants of `file` with these numbers; see `count`."""
     text, module, changes = _changes(root, file)
-    return [Mutant(file, number, changes[number][0], text, _changed(module, changes[number][1])) for number in sorted(numbers)]
+    return [
+        Mutant(file, number, changes[number][0], text, _changed(module, changes[number][1]))
+        for number in sorted(numbers)
+    ]
 
 
 def count(root: Path, file: str) -> int:
@@ -89,7 +94,11 @@ def _changes(root: Path, file: str) -> tuple[str, libcst.Module, list[tuple[str,
     text = (root / file).read_text(encoding="utf-8")
     module, found, _, _ = create_mutations(file, text)
     names = _qualified_names(module)
-    return text, module, [(names[place], change) for change in found if (place := change.contained_by_top_level_function) in names]
+    return (
+        text,
+        module,
+        [(names[place], change) for change in found if (place := change.contained_by_top_level_function) in names],
+    )
 
 
 def _changed(module: libcst.Module, change: Mutation) -> str:
@@ -104,7 +113,11 @@ def _qualified_names(module: libcst.Module) -> dict[libcst.CSTNode | None, str]:
         if isinstance(node, libcst.FunctionDef):
             found[node] = node.name.value
         elif isinstance(node, libcst.ClassDef):
-            found |= {inner: f"{node.name.value}.{inner.name.value}" for inner in node.body.body if isinstance(inner, libcst.FunctionDef)}
+            found |= {
+                inner: f"{node.name.value}.{inner.name.value}"
+                for inner in node.body.body
+                if isinstance(inner, libcst.FunctionDef)
+            }
     return found
 
 
@@ -118,7 +131,9 @@ def _own_lines(node: ast.stmt) -> range:
     body = getattr(node, "body", None) or getattr(node, "cases", None)
     if not body:
         return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    if isinstance(node, ast.FunctionDef):  # its head runs on import, before any test does: who runs what follows it may notice
+    if isinstance(
+        node, ast.FunctionDef
+    ):  # its head runs on import, before any test does: who runs what follows it may notice
         return range(node.lineno, _first_run(node).lineno + 1)
     first = body[0].pattern.lineno if isinstance(body[0], ast.match_case) else body[0].lineno
     return range(node.lineno, max(first, node.lineno + 1))

@@ -1,4 +1,5 @@
-"""Work in forked children, several at once: each has its own copy of this process, so that what it changes or breaks ends with it."""
+"""Work in forked children, several at once: each has its own copy of this process, so that what it changes or breaks
+ends with it."""
 
 from __future__ import annotations
 

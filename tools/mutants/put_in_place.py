@@ -1,4 +1,5 @@
-"""Puts a mutant in place of the function it changes, in this process: the function objects stay, so everything that imported one runs the change."""
+"""Puts a mutant in place of the function it changes, in this process: the function objects stay, so everything that
+imported one runs the change."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .changes import Mutant
 
 
 class Live:
-    """The functions of this process by the file they are written in, and its caches: looked for once, before children are forked."""
+    """The functions of this process by the file they are written in, and its caches: looked for once, before children
+    are forked."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -31,7 +33,10 @@ class Live:
         """Give the mutant's function (closures too) its new code and default values; returns how many there were."""
         path = str(self.root / mutant.file)
         tree = ast.parse(mutant.after)
-        codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(compile(tree, path, "exec", dont_inherit=True))}
+        codes = {
+            (code.co_qualname, code.co_firstlineno): code
+            for code in _codes(compile(tree, path, "exec", dont_inherit=True))
+        }
         changed = 0
         for function in self.functions.get(path, []):
             own = function.__code__
@@ -61,13 +66,20 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _set_defaults(function: FunctionType, tree: ast.Module) -> None:
-    """Default values that are literals: the others are computed where the function is defined, and mutants leave those alone."""
+    """Default values that are literals: the others are computed where the function is defined, and mutants leave those
+    alone."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and _first_line(node) == function.__code__.co_firstlineno:
             old = function.__defaults__ or ()
-            function.__defaults__ = tuple(_literal(new, value) for new, value in zip(node.args.defaults, old, strict=True)) or None
+            function.__defaults__ = (
+                tuple(_literal(new, value) for new, value in zip(node.args.defaults, old, strict=True)) or None
+            )
             keywords = function.__kwdefaults__ or {}
-            news = {name.arg: value for name, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value is not None}
+            news = {
+                name.arg: value
+                for name, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+                if value is not None
+            }
             function.__kwdefaults__ = {name: _literal(news[name], value) for name, value in keywords.items()} or None
 
 

@@ -1,4 +1,5 @@
-"""Which test runs which lines, and how long each takes: measured once by `coverage` and kept, so that a mutant meets only tests that could notice."""
+"""Which test runs which lines, and how long each takes: measured once by `coverage` and kept, so that a mutant meets
+only tests that could notice."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def digest(path: Path) -> str:
 
 @dataclass
 class Measured:
-    """One test: processor seconds, whether it passes on unchanged code, and the lines it runs of each file, as a mask of bits."""
+    """One test: processor seconds, whether it passes on unchanged code, and the lines it runs of each file, as a mask
+    of bits."""
 
     seconds: float
     passes: bool
@@ -46,7 +48,10 @@ class Reach:
 
     def write(self, place: Path) -> None:
         """Keep the measurements."""
-        tests = {name: [test.seconds, test.passes, {file: f"{mask:x}" for file, mask in test.masks.items()}] for name, test in self.tests.items()}
+        tests = {
+            name: [test.seconds, test.passes, {file: f"{mask:x}" for file, mask in test.masks.items()}]
+            for name, test in self.tests.items()
+        }
         place.write_text(json.dumps({"tests": tests, "files": self.files}))
 
     def add(self, found: dict[str, Any]) -> None:
@@ -55,7 +60,8 @@ class Reach:
             self.tests[name] = Measured(seconds, passes, {file: int(mask, 16) for file, mask in masks.items()})
 
     def within(self, names: Sequence[str], budget: float) -> tuple[list[str], float]:
-        """As many of the tests, from the first, as take `budget` seconds together (one at least), and what they take."""
+        """As many of the tests, from the first, as take `budget` seconds together (one at least), and what they
+        take."""
         total, kept = 0.0, list[str]()
         for name in names:
             if kept and total + self.tests[name].seconds > budget:
@@ -71,19 +77,29 @@ class Reach:
         return [name for name, file in pairs if file in changed or name not in self.tests]
 
     def tests_of(self, file: str, lines: Collection[int], known: Collection[str], *, exact: bool) -> list[str]:
-        """The passing tests among `known` that run one of the lines; of a file that changed since (not `exact`), behind them those that run any.
+        """The passing tests among `known` that run one of the lines; of a file that changed since (not `exact`), behind
+        them those that run any.
 
         Tests named after the file come first, then the quick ones.
         """
         wanted, stem = sum(1 << line for line in lines), Path(file).stem
-        masks = {name: test.masks.get(file, 0) for name in known if (test := self.tests.get(name)) is not None and test.passes}
+        masks = {
+            name: test.masks.get(file, 0)
+            for name in known
+            if (test := self.tests.get(name)) is not None and test.passes
+        }
         found = [name for name, mask in masks.items() if mask & (wanted if exact else -1)]
-        return sorted(found, key=lambda name: (stem not in name, not masks[name] & wanted, self.tests[name].seconds, name))
+        return sorted(
+            found, key=lambda name: (stem not in name, not masks[name] & wanted, self.tests[name].seconds, name)
+        )
 
 
 def measure(names: Sequence[str], run: Callable[[str], bool], root: Path, sources: Sequence[str]) -> dict[str, Any]:
-    """Run tests by name under coverage: name -> [seconds, passes, {file: mask in hexadecimal}], for `sources` under `root`."""
-    watch = coverage.Coverage(data_file=None, include=[str(root / file) for file in sources], config_file=False, messages=False)
+    """Run tests by name under coverage: name -> [seconds, passes, {file: mask in hexadecimal}], for `sources` under
+    `root`."""
+    watch = coverage.Coverage(
+        data_file=None, include=[str(root / file) for file in sources], config_file=False, messages=False
+    )
     found: dict[str, Any] = {}
     watch.start()
     for name in names:
@@ -96,7 +112,10 @@ def measure(names: Sequence[str], run: Callable[[str], bool], root: Path, source
         if name in found:
             masks, short = found[name][2], str(Path(file).relative_to(root))
             masks[short] = masks.get(short, 0) | 1 << line
-    return {name: [seconds, passes, {file: f"{mask:x}" for file, mask in masks.items()}] for name, (seconds, passes, masks) in found.items()}
+    return {
+        name: [seconds, passes, {file: f"{mask:x}" for file, mask in masks.items()}]
+        for name, (seconds, passes, masks) in found.items()
+    }
 
 
 def _lines(data: coverage.CoverageData) -> Iterator[tuple[str, str, int]]:

@@ -1,4 +1,5 @@
-"""One pytest session that collects the tests once; measuring and mutants then run them in forked children, in any order and as often as needed."""
+"""One pytest session that collects the tests once; measuring and mutants then run them in forked children, in any order
+and as often as needed."""
 
 from __future__ import annotations
 
@@ -77,12 +78,17 @@ def import_sources(files: Sequence[str]) -> None:
         importlib.import_module(module_name(file))
 
 
-def bring_up_to_date(session: Session, reach: Reach, sources: Sequence[str], workers: int, progress: Callable[[str], None]) -> None:
+def bring_up_to_date(
+    session: Session, reach: Reach, sources: Sequence[str], workers: int, progress: Callable[[str], None]
+) -> None:
     """Measure the tests that are new or changed; source files count as measured only where every test was."""
     names = reach.unmeasured(session.root, session.files())
     everything = len(names) == len(session.items)
     groups = [names[i : i + MEASURED_AT_ONCE] for i in range(0, len(names), MEASURED_AT_ONCE)]
-    jobs = [Job(str(i), partial(measure, group, session.passes, session.root, sources), 1800) for i, group in enumerate(groups)]
+    jobs = [
+        Job(str(i), partial(measure, group, session.passes, session.root, sources), 1800)
+        for i, group in enumerate(groups)
+    ]
     found: dict[str, Any] = {}
     for done, outcome in enumerate(outcomes(jobs, workers), 1):
         progress(f"measuring {len(names)} tests: {100 * done // len(groups)} %")
@@ -92,7 +98,9 @@ def bring_up_to_date(session: Session, reach: Reach, sources: Sequence[str], wor
     reach.files |= {file: digest(session.root / file) for file in wanted}
 
 
-def judge(session: Session, reach: Reach, mutants: Sequence[Mutant], budget: float, workers: int) -> Iterator[tuple[Mutant, Verdict]]:
+def judge(
+    session: Session, reach: Reach, mutants: Sequence[Mutant], budget: float, workers: int
+) -> Iterator[tuple[Mutant, Verdict]]:
     """Run the tests that reach each mutant, at most `budget` seconds of them, until one fails."""
     known = {mutant.name: mutant for mutant in mutants}
     live = Live(session.root)

@@ -14,7 +14,8 @@ from .changes import Mutant, module_name
 from .forks import Outcome
 
 KILLED, SURVIVED, UNREACHED, EQUIVALENT, UNPLACED = "killed", "survived", "unreached", "equivalent", "unplaced"
-"""`unreached`: no test runs the line, which counts as survived. `unplaced`: no live function has the code, which counts for nothing."""
+"""`unreached`: no test runs the line, which counts as survived. `unplaced`: no live function has the code, which counts
+for nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def verdict(outcome: Outcome) -> Verdict:
 class Equivalents:
     """Mutants that change nothing that can be seen: (module.function, removed lines, added lines) -> the reason.
 
-    `patterns` are regular expressions of what may change, or go, anywhere: a mutant that changes only such text is equivalent, too.
+    `patterns` are regular expressions of what may change, or go, anywhere: a mutant that changes only such text is
+    equivalent, too.
     """
 
     reasons: Mapping[tuple[str, str, str], str]
@@ -54,9 +56,12 @@ class Equivalents:
 
     @classmethod
     def read(cls, place: Path) -> Equivalents:
-        """From TOML: tables `mutant` of `function`, `removed`, `added` and `reason`, tables `pattern` of `text` and `reason`."""
+        """From TOML: tables `mutant` of `function`, `removed`, `added` and `reason`, tables `pattern` of `text` and
+        `reason`."""
         found = tomllib.loads(place.read_text(encoding="utf-8"))
-        reasons = {(entry["function"], entry["removed"], entry["added"]): entry["reason"] for entry in found.get("mutant", [])}
+        reasons = {
+            (entry["function"], entry["removed"], entry["added"]): entry["reason"] for entry in found.get("mutant", [])
+        }
         return cls(reasons, tuple(re.compile(entry["text"]) for entry in found.get("pattern", [])))
 
     def __contains__(self, mutant: Mutant) -> bool:
@@ -103,7 +108,10 @@ class Summary:
 
 def as_json(summary: Summary, seed: int, allowed: float) -> dict[str, Any]:
     """The summary as `--json` prints it."""
-    left = [{"name": mutant.name, "kind": summary.verdicts[mutant.name].kind, "diff": mutant.diff} for mutant in summary.left]
+    left = [
+        {"name": mutant.name, "kind": summary.verdicts[mutant.name].kind, "diff": mutant.diff}
+        for mutant in summary.left
+    ]
     areas = {name: dict(kinds) for name, kinds in summary.by_area().items()}
     killers = {name: verdict.by for name, verdict in summary.verdicts.items() if verdict.kind == KILLED}
     figures = {"seed": seed, "ran": len(summary.verdicts), "percent": round(summary.share, 1), "allowed": allowed}
@@ -114,5 +122,8 @@ def table(summary: Summary) -> Sequence[str]:
     """The summary as lines: the survivors' diffs, a line per area, the share."""
     lines = [f"{mutant.diff}\n  ({summary.verdicts[mutant.name].kind})" for mutant in summary.left]
     for name, kinds in sorted(summary.by_area().items()):
-        lines.append(f"{name:24} " + "  ".join(f"{kind} {kinds[kind]}" for kind in (KILLED, SURVIVED, UNREACHED, EQUIVALENT, UNPLACED)))
+        lines.append(
+            f"{name:24} "
+            + "  ".join(f"{kind} {kinds[kind]}" for kind in (KILLED, SURVIVED, UNREACHED, EQUIVALENT, UNPLACED))
+        )
     return [*lines, f"{len(summary.left)} of {len(summary.verdicts)} mutants left: {summary.share:.1f} %"]

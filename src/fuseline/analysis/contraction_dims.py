@@ -1,6 +1,7 @@
 """The roles of the loops of a contraction: which are batch, rows (M), columns (N) and summed (K).
 
-C[batch, m, n] += A[batch, m, k] * B[batch, n, k]      each of batch, m, n, k may be several loops, in any order in any operand
+C[batch, m, n] += A[batch, m, k] * B[batch, n, k]      each of batch, m, n, k may be several loops, in any order in any
+                                                       operand
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class ContractionDims:
 
 
 def contraction_dims(view: StructuredOp) -> ContractionDims | None:
-    """The roles of the loops of `view`; None where it is no contraction or a loop fits no role (K in one operand only)."""
+    """The roles of the loops of `view`; None where it is no contraction or a loop fits no role (K in one operand
+    only)."""
     if kind(view.op) is not Kind.CONTRACTION:
         return None
     sides = multiply_add_operands(view.op)

@@ -1,6 +1,7 @@
 """The roles of the loops of a convolution or pooling, as in MLIR's `inferConvolutionDims`.
 
-O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, input_channel, depth] * F[window, input_channel, channel, depth]
+O[batch, image, channel, depth] += I[batch, image * stride + window * dilation, input_channel, depth] * F[window,
+input_channel, channel, depth]
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, used_dims
 from fuseline.ir.fast.identity import by_identities
@@ -30,7 +38,8 @@ class WindowExpr:
 class ConvolutionDims:
     """Loops by role. `image`/`filter` are positions among the inputs (`filter` is the window operand of a pooling).
 
-    `spatial[i]` describes the image dimension `spatial_axes[i]`; `image_loops`/`window_loops` are its loops in the same order.
+    `spatial[i]` describes the image dimension `spatial_axes[i]`; `image_loops`/`window_loops` are its loops in the same
+    order.
     """
 
     batch: tuple[int, ...]
@@ -121,7 +130,12 @@ def _dims(parts: tuple[Any, ...]) -> ConvolutionDims | None:
 
 
 def _by_role(
-    maps: Sequence[AffineMap], count: int, image: int, filter_: int | None, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]
+    maps: Sequence[AffineMap],
+    count: int,
+    image: int,
+    filter_: int | None,
+    spatial: tuple[WindowExpr, ...],
+    axes: tuple[int, ...],
 ) -> ConvolutionDims | None:
     taken = {loop for expr in spatial for loop in (expr.loop, expr.window)}
     in_image = used_dims(maps[image])

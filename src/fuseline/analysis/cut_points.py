@@ -1,7 +1,7 @@
 """What an operand that is computed is made of: the stored tensors it reads, and where along a loop that changes.
 
-A loop that is run piece by piece between the borders of concats and pads meets no border inside a piece, so what is evaluated there needs no
-conditions. The loop that walks the stored tensors element by element is the one for the lanes.
+A loop that is run piece by piece between the borders of concats and pads meets no border inside a piece, so what is
+evaluated there needs no conditions. The loop that walks the stored tensors element by element is the one for the lanes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ MOST_VISITS = 64
 
 
 def cut_points(
-    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+    shapes: ShapeAnalysis,
+    value: SSAValue,
+    map_: AffineMap,
+    loop: int,
+    extents: Sequence[Dim],
+    is_stored: Callable[[SSAValue], bool],
 ) -> tuple[int, ...]:
-    """The iterations of `loop`, in order and without 0, at which a part of `value` begins or ends; only those that are known."""
+    """The iterations of `loop`, in order and without 0, at which a part of `value` begins or ends; only those that are
+    known."""
     coordinates = coordinates_of(map_)
     extent = extents[loop]
     if coordinates is None or not isinstance(extent, int):
@@ -38,9 +44,15 @@ def cut_points(
 
 
 def stored_strides(
-    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+    shapes: ShapeAnalysis,
+    value: SSAValue,
+    map_: AffineMap,
+    loop: int,
+    extents: Sequence[Dim],
+    is_stored: Callable[[SSAValue], bool],
 ) -> list[Dim]:
-    """Elements between two steps of `loop` in each stored tensor that `value` is made of, as far as they are linear in the loops."""
+    """Elements between two steps of `loop` in each stored tensor that `value` is made of, as far as they are linear in
+    the loops."""
     coordinates = coordinates_of(map_)
     if coordinates is None:
         return []
@@ -50,7 +62,8 @@ def stored_strides(
 
 
 class _Walk:
-    """Collects the borders along one loop of everything that a value is computed from, and its steps in what is stored."""
+    """Collects the borders along one loop of everything that a value is computed from, and its steps in what is
+    stored."""
 
     def __init__(self, tracer: Tracer, shapes: ShapeAnalysis, loop: int) -> None:
         self.tracer, self.shapes, self.loop = tracer, shapes, loop
@@ -82,7 +95,8 @@ class _Walk:
         return _operands(StructuredOp(op), path) if is_generic(op) else ()
 
     def _cut(self, guards: Iterable[Guard[Linear]]) -> None:
-        """Note the iterations at which a coordinate that only this loop moves begins or ceases to lie inside its guard."""
+        """Note the iterations at which a coordinate that only this loop moves begins or ceases to lie inside its
+        guard."""
         for guard in guards:
             step, start = guard.coordinate.terms.get(self.loop), guard.coordinate.constant
             if len(guard.coordinate.terms) == 1 and isinstance(step, int) and step > 0 and isinstance(start, int):

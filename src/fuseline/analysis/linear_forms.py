@@ -1,6 +1,7 @@
 """Coordinates as linear forms of loops, with rounded quotients as terms of their own: what addresses are made of.
 
-`at // 2 * 2 + at % 2` is `at` again: a quotient is a term like a loop, a remainder is `at - 2 * (at // 2)`, and what cancels is gone.
+`at // 2 * 2 + at % 2` is `at` again: a quotient is a term like a loop, a remainder is `at - 2 * (at // 2)`, and what
+cancels is gone.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def _accumulate(terms: dict[Atom, Dim], atom: Atom, coefficient: Dim) -> None:
 
 
 def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[Linear] | None:
-    """The coordinates of linear index `whole` in a shape of `sizes`: what `flatten` undoes. None where a quotient would be divided again."""
+    """The coordinates of linear index `whole` in a shape of `sizes`: what `flatten` undoes. None where a quotient would
+    be divided again."""
     moving = [i for i, size in enumerate(sizes) if size != 1]
     out = [constant(0)] * len(sizes)
     for i in reversed(moving[1:]):
@@ -148,7 +150,8 @@ def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[
 
 
 def divided(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear, Linear] | None:
-    """`whole` divided by `size`, rounded down, and the rest: loops that step by multiples of `size` stay out of the quotient."""
+    """`whole` divided by `size`, rounded down, and the rest: loops that step by multiples of `size` stay out of the
+    quotient."""
     quotient, rest = _multiples(whole, size, extents)
     if _is_digit(rest, size, extents):
         return quotient, rest

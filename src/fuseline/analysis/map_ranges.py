@@ -1,4 +1,5 @@
-"""Between which places indexing maps read, as sizes: the least and the greatest value of an affine expression over its loops."""
+"""Between which places indexing maps read, as sizes: the least and the greatest value of an affine expression over its
+loops."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ class PlaceRange(NamedTuple):
 
 
 def place_range(expression: AffineExpr, extents: Sequence[Dim]) -> PlaceRange | None:
-    """The range of an expression over loops from 0 to `extents`, exclusively, of which none is 0; None for one that is not affine.
+    """The range of an expression over loops from 0 to `extents`, exclusively, of which none is 0; None for one that is
+    not affine.
 
-    It is met but where loops occur more than once or a remainder takes only some values, and those loops are symbolic or many.
+    It is met but where loops occur more than once or a remainder takes only some values, and those loops are symbolic
+    or many.
     """
     form = affine_form(expression)
     if form is None:

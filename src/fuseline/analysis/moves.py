@@ -1,13 +1,15 @@
-"""Where an op that only moves data finds an element of its result: from the coordinates of the element to those of its source.
+"""Where an op that only moves data finds an element of its result: from the coordinates of the element to those of its
+source.
 
     transpose, broadcast, cast, expand_shape, collapse_shape, extract_slice     one source, read everywhere
     pad                 the source inside the border; outside of it nothing is read
     concat              the operand in whose range the coordinate along the axis falls
     insert_slice        the inserted tensor inside its box, else the destination
 
-This is the only table of it. Whoever asks brings coordinates of its own kind, with the four operations of `Coordinates`: affine expressions (fusion,
-below), linear forms (`linear_forms.py`: addresses), indices per lane (the CPU target's code), arrays (the tests' check against the interpreter).
-The idea is that of tinygrad's `apply_movement_op`.
+This is the only table of it. Whoever asks brings coordinates of its own kind, with the four operations of
+`Coordinates`: affine expressions (fusion, below), linear forms (`linear_forms.py`: addresses), indices per lane (the
+CPU target's code), arrays (the tests' check against the interpreter). The idea is that of tinygrad's
+`apply_movement_op`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class Coordinates(Protocol[C]):
 
 @dataclass(frozen=True, slots=True)
 class Guard(Generic[C]):
-    """The source has the element only where `0 <= coordinate < size`. `axis`: the source's dimension, None for one that a slice drops."""
+    """The source has the element only where `0 <= coordinate < size`. `axis`: the source's dimension, None for one that
+    a slice drops."""
 
     axis: int | None
     coordinate: C
@@ -71,7 +74,8 @@ class Guard(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Source(Generic[C]):
-    """Element `at` of `value`, where all guards hold. Of several sources the first whose guards hold has the element."""
+    """Element `at` of `value`, where all guards hold. Of several sources the first whose guards hold has the
+    element."""
 
     value: SSAValue
     at: tuple[C, ...]
@@ -93,7 +97,8 @@ def groups_of(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[in
 
 
 def kept_axes(sizes: Sequence[Dim], reduced: Sequence[int]) -> list[int]:
-    """Which dimensions of a slice of `sizes` its type of shape `reduced` keeps: the first that fit, as MLIR's `computeRankReductionMask` has it.
+    """Which dimensions of a slice of `sizes` its type of shape `reduced` keeps: the first that fit, as MLIR's
+    `computeRankReductionMask` has it.
 
     >>> kept_axes([1, 5, 1, 1], (5, 1))
     [1, 2]
@@ -112,7 +117,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return attributes.shape(type_)
 
 
-# one rule per op -------------------------------------------------------------------------------------------------------------------------
+# one rule per op ------------------------------------------------------------------------------------------------------
 
 
 def _transpose(op: linalg.ops.TransposeOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]]:
@@ -136,10 +141,16 @@ def _cast(op: tensor.CastOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]
 
 def _expand(op: tensor.ExpandShapeOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]]:
     wide = sizes.dims(op.result)
-    return [Source(op.src, tuple(kind.linearized([at[a] for a in group], [wide[a] for a in group]) for group in groups_of(op)))]
+    return [
+        Source(
+            op.src, tuple(kind.linearized([at[a] for a in group], [wide[a] for a in group]) for group in groups_of(op))
+        )
+    ]
 
 
-def _collapse(op: tensor.CollapseShapeOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]] | None:
+def _collapse(
+    op: tensor.CollapseShapeOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]
+) -> list[Source[C]] | None:
     wide = sizes.dims(op.src)
     found = [kind.number(0)] * len(wide)  # of a scalar, which has no groups, all dimensions are units
     for group, coordinate in zip(groups_of(op), at, strict=True):
@@ -152,7 +163,10 @@ def _collapse(op: tensor.CollapseShapeOp, at: Sequence[C], sizes: Sizes, kind: C
 
 
 def _extract_slice(op: tensor.ExtractSliceOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]]:
-    offsets, strides = sizes.mixed(attributes.values(op.static_offsets), op.offsets), sizes.mixed(attributes.values(op.static_strides), op.strides)
+    offsets, strides = (
+        sizes.mixed(attributes.values(op.static_offsets), op.offsets),
+        sizes.mixed(attributes.values(op.static_strides), op.strides),
+    )
     cut, whole = sizes.mixed(attributes.values(op.static_sizes), op.sizes), sizes.dims(op.source)
     coordinates = dict(zip(kept_axes(cut, _shape(op.result)), at, strict=True))
     found: list[C] = []
@@ -167,7 +181,10 @@ def _extract_slice(op: tensor.ExtractSliceOp, at: Sequence[C], sizes: Sizes, kin
 
 
 def _pad(op: tensor.PadOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]]:
-    lows, highs = sizes.mixed(attributes.values(op.static_low), op.low), sizes.mixed(attributes.values(op.static_high), op.high)
+    lows, highs = (
+        sizes.mixed(attributes.values(op.static_low), op.low),
+        sizes.mixed(attributes.values(op.static_high), op.high),
+    )
     found, guards = list(at), list[Guard[C]]()
     for axis, (low, high, size) in enumerate(zip(lows, highs, sizes.dims(op.source), strict=True)):
         if low != 0 or high != 0:
@@ -186,8 +203,13 @@ def _concat(op: tensor.ConcatOp, at: Sequence[C], sizes: Sizes, kind: Coordinate
     return found
 
 
-def _insert_slice(op: tensor.InsertSliceOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]) -> list[Source[C]] | None:
-    offsets, box = sizes.mixed(attributes.values(op.static_offsets), op.offsets), sizes.mixed(attributes.values(op.static_sizes), op.sizes)
+def _insert_slice(
+    op: tensor.InsertSliceOp, at: Sequence[C], sizes: Sizes, kind: Coordinates[C]
+) -> list[Source[C]] | None:
+    offsets, box = (
+        sizes.mixed(attributes.values(op.static_offsets), op.offsets),
+        sizes.mixed(attributes.values(op.static_sizes), op.sizes),
+    )
     if any(stride != 1 for stride in sizes.mixed(attributes.values(op.static_strides), op.strides)):
         return None
     axes = {axis: i for i, axis in enumerate(kept_axes(box, _shape(op.source)))}
@@ -218,14 +240,15 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 """Of these the ones whose result is the operand's elements in the same order."""
 
 
-# coordinates as affine expressions -------------------------------------------------------------------------------------------------------
+# coordinates as affine expressions ------------------------------------------------------------------------------------
 
 Coordinate: TypeAlias = AffineExpr | None
 """An expression over loops; None where it is none (computed, or several dimensions regrouped)."""
 
 
 class AffineCoordinates:
-    """Coordinates as affine expressions. `regrouped`: a reshape mixed dimensions longer than 1, whose coordinates are None."""
+    """Coordinates as affine expressions. `regrouped`: a reshape mixed dimensions longer than 1, whose coordinates are
+    None."""
 
     def __init__(self) -> None:
         self.regrouped = False
@@ -236,7 +259,11 @@ class AffineCoordinates:
 
     def moved(self, at: Coordinate, stride: Dim, offset: Dim) -> Coordinate:
         """A sum that is no plain loop, whatever the offset; None for a stride."""
-        return AffineBinaryOpExpr(AffineBinaryOpKind.Add, at, self.number(offset)) if at is not None and stride == 1 else None  # pyright: ignore[reportArgumentType]
+        return (
+            AffineBinaryOpExpr(AffineBinaryOpKind.Add, at, self.number(offset))
+            if at is not None and stride == 1
+            else None
+        )  # pyright: ignore[reportArgumentType]
 
     def linearized(self, at: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
         """The coordinate of the one dimension longer than 1."""
@@ -252,9 +279,12 @@ class AffineCoordinates:
 
 
 def plain_pairs(op: Operation, sizes: Sizes) -> list[tuple[SSAValue, int, int]]:
-    """For an op that moves data: `(source, source dimension, result dimension)` where both always have the same coordinate."""
+    """For an op that moves data: `(source, source dimension, result dimension)` where both always have the same
+    coordinate."""
     if type(op) not in MOVES:
         return []
     loops = [AffineDimExpr(axis) for axis in range(len(sizes.dims(op.results[0])))]
     found = sources(op, loops, sizes, AffineCoordinates()) or []
-    return [(one.value, axis, c.position) for one in found for axis, c in enumerate(one.at) if isinstance(c, AffineDimExpr)]
+    return [
+        (one.value, axis, c.position) for one in found for axis, c in enumerate(one.at) if isinstance(c, AffineDimExpr)
+    ]

@@ -23,7 +23,8 @@ def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
 
 
 def widens_weights(op: linalg.ops.GenericOp) -> bool:
-    """Whether the body is `out + a * b` in f32, with one input of f32 and the other of 8 bits, converted with its sign."""
+    """Whether the body is `out + a * b` in f32, with one input of f32 and the other of 8 bits, converted with its
+    sign."""
     if multiply_add_operands(op) is None or element_of(op.results[0]) != f32:
         return False
     (total,) = yielded(op)
@@ -42,4 +43,8 @@ def _extends(value: SSAValue) -> bool:
     if type(value) is not OpResult or type(value.op) is not arith.ExtSIOp:
         return False
     source = operand_of(value.op, 0)
-    return isinstance(source, BlockArgument) and isinstance(source.type, IntegerType) and source.type.width.data in NARROW_BITS
+    return (
+        isinstance(source, BlockArgument)
+        and isinstance(source.type, IntegerType)
+        and source.type.width.data in NARROW_BITS
+    )

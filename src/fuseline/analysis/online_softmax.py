@@ -1,17 +1,20 @@
-"""Softmax whose weights are summed up by a contraction, recognised by its maps and bodies: what can be evaluated in one pass over its loop.
+"""Softmax whose weights are summed up by a contraction, recognised by its maps and bodies: what can be evaluated in one
+pass over its loop.
 
-    m = max(x)      e = exp(x - m)      l = sum(e)      p = e / l      o = sum(p * v)        all along one loop, the *streamed* one
+    m = max(x)      e = exp(x - m)      l = sum(e)      p = e / l      o = sum(p * v)
+            all along one loop, the *streamed* one
 
 A running maximum, sum and product stand for all of it: for each block of the loop
 
     m' = max(m, max(x))     r = exp(m - m')     l' = l r + sum(exp(x - m'))     o' = o r + sum(exp(x - m') * v)
 
-and the division by `l` follows once, at the end. (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al.,
-FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, 2022.)
+and the division by `l` follows once, at the end. (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax,
+2018; T. Dao et al., FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, 2022.)
 
-Between `e` and the product there may be any elementwise ops that keep to it as a factor: those that multiply or divide by what does not depend on
-`l` (dropout, casts) stay where they are, those that multiply or divide by `l` alone follow the product. So may anything else that reads `l`, and
-what puts 0 in place of NaN: divided by their total, the weights of a row are all NaN or none is.
+Between `e` and the product there may be any elementwise ops that keep to it as a factor: those that multiply or divide
+by what does not depend on `l` (dropout, casts) stay where they are, those that multiply or divide by `l` alone follow
+the product. So may anything else that reads `l`, and what puts 0 in place of NaN: divided by their total, the weights
+of a row are all NaN or none is.
 """
 
 from __future__ import annotations
@@ -48,9 +51,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """An elementwise op between `e` and the product: input `operand` are the weights so far. `deferred`: what it does can follow the product.
+    """An elementwise op between `e` and the product: input `operand` are the weights so far. `deferred`: what it does
+    can follow the product.
 
-    `rows` are ops that make a deferred op's factor of the total. `guard` is an op that tells where the weights are NaN; then `op` puts 0 there.
+    `rows` are ops that make a deferred op's factor of the total. `guard` is an op that tells where the weights are NaN;
+    then `op` puts 0 there.
     """
 
     op: Generic
@@ -112,14 +117,20 @@ class OnlineSoftmax:
 
 
 def online_softmaxes(ops: Iterable[Operation]) -> list[OnlineSoftmax]:
-    """Every such softmax among `ops`, of which nobody else reads what has the streamed loop: it never exists as a whole."""
+    """Every such softmax among `ops`, of which nobody else reads what has the streamed loop: it never exists as a
+    whole."""
     found = (_chain_from(op) for op in ops if is_generic(op) and StructuredOp(op).reduction)
     return [chain for chain in found if chain is not None]
 
 
 def _chain_from(op: Generic) -> OnlineSoftmax | None:
     maximum = reduction_of(op.results[0], MAXIMA)
-    if maximum is None or maximum.start() != -inf or len(StructuredOp(op).reduction) != 1 or element_of(maximum.result) not in (f32, f64):
+    if (
+        maximum is None
+        or maximum.start() != -inf
+        or len(StructuredOp(op).reduction) != 1
+        or element_of(maximum.result) not in (f32, f64)
+    ):
         return None
     readers = _readers(maximum.result)
     if len(readers) != 1:
@@ -141,7 +152,7 @@ def _reduced_axis(reduction: Reduction) -> int:
     return view.maps[0].results.index(AffineDimExpr(view.reduction[0]))
 
 
-# e = exp(x - m) ------------------------------------------------------------------------------------------------------------------------
+# e = exp(x - m) -------------------------------------------------------------------------------------------------------
 
 
 def _exponentials(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple[Generic, ...], Place] | None:
@@ -171,22 +182,35 @@ def _only_exponential(op: Generic) -> bool:
     if len(op.results) != 1 or len(op.inputs) != 1 or StructuredOp(op).reduction:
         return False
     (made,) = yielded(op)
-    return isinstance(made, OpResult) and isinstance(made.op, math.ExpOp) and made.op.operands[0] is op.body.block.args[0]
+    return (
+        isinstance(made, OpResult) and isinstance(made.op, math.ExpOp) and made.op.operands[0] is op.body.block.args[0]
+    )
 
 
-# l = sum(e), o = sum(p v) ----------------------------------------------------------------------------------------------------------------
+# l = sum(e), o = sum(p v) ---------------------------------------------------------------------------------------------
 
 
 def _total(e: Place) -> Reduction | None:
     """The sum of `e` along the streamed loop alone, from 0."""
     for op in _readers(e.value):
-        found = reduction_of(op.results[0], (arith.AddfOp,)) if StructuredOp(op).reduction and len(op.results) == 1 else None
-        if found is not None and found.source is e.value and found.start() == 0 and len(StructuredOp(op).reduction) == 1:
+        found = (
+            reduction_of(op.results[0], (arith.AddfOp,))
+            if StructuredOp(op).reduction and len(op.results) == 1
+            else None
+        )
+        if (
+            found is not None
+            and found.source is e.value
+            and found.start() == 0
+            and len(StructuredOp(op).reduction) == 1
+        ):
             return found if _reduced_axis(found) == e.axis else None
     return None
 
 
-def _with_product(maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: Place, source: Place) -> OnlineSoftmax | None:
+def _with_product(
+    maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: Place, source: Place
+) -> OnlineSoftmax | None:
     """The chain from `e` to the contraction that sums it up."""
     weights: list[Weighing] = []
     place = e
@@ -238,7 +262,8 @@ def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]
 
 
 def _summed(op: Generic, place: Place) -> int | None:
-    """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it sums over."""
+    """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it
+    sums over."""
     sides = multiply_add_operands(op)
     structured = StructuredOp(op)
     if sides is None or not structured.reduction or splat_value(structured.outputs[0]) != 0:
@@ -255,7 +280,8 @@ def _position(expr: object) -> int | None:
 
 
 def _of_rows(op: Generic, operand: int, total: Reduction, axis: int) -> bool:
-    """Whether all that an op reads beside its weights, the total in their own rows among it, is the same along the streamed loop."""
+    """Whether all that an op reads beside its weights, the total in their own rows among it, is the same along the
+    streamed loop."""
     structured = StructuredOp(op)
     whole = structured.maps[operand]
     streamed = whole.results[axis]
@@ -267,23 +293,34 @@ def _of_rows(op: Generic, operand: int, total: Reduction, axis: int) -> bool:
     return not captured(op)
 
 
-# ops that keep to a factor ---------------------------------------------------------------------------------------------------------------
+# ops that keep to a factor --------------------------------------------------------------------------------------------
 
 
 def _keeps_factor(op: Generic, value: SSAValue) -> bool:
-    """Whether an all-parallel op makes of `value`, point by point, something that grows with it: of a multiple the multiple."""
+    """Whether an all-parallel op makes of `value`, point by point, something that grows with it: of a multiple the
+    multiple."""
     structured = StructuredOp(op)
     if len(op.results) != 1 or structured.reduction or list(structured.inputs).count(value) != 1:
         return False
     position = structured.inputs.index(value)
     map_ = structured.maps[position]
-    return is_plain(map_) and map_ == structured.output_maps[0] and _homogeneous(yielded(op)[0], op.body.block.args[position])
+    return (
+        is_plain(map_)
+        and map_ == structured.output_maps[0]
+        and _homogeneous(yielded(op)[0], op.body.block.args[position])
+    )
 
 
 def _guarded(readers: list[Generic], value: SSAValue) -> Weighing | None:
     """`select(isnan(p), 0, p)` of weights divided by their total: of which all in a row are NaN, or none."""
     guard, op = readers if readers[0].results[0] in readers[1].inputs else (readers[1], readers[0])
-    if not _tells_nan(guard) or _readers(guard.results[0]) != [op] or len(op.inputs) != 2 or value not in op.inputs or len(op.results) != 1:
+    if (
+        not _tells_nan(guard)
+        or _readers(guard.results[0]) != [op]
+        or len(op.inputs) != 2
+        or value not in op.inputs
+        or len(op.results) != 1
+    ):
         return None
     (made,) = yielded(op)
     operand = list(op.inputs).index(value)
@@ -299,7 +336,11 @@ def _tells_nan(op: Generic) -> bool:
     if len(op.inputs) != 1 or len(op.results) != 1 or not _is_pointwise(op):
         return False
     (made,) = yielded(op)
-    if not isinstance(made, OpResult) or not isinstance(made.op, arith.CmpfOp) or made.op.predicate.value.data not in UNEQUAL_TO_ITSELF:
+    if (
+        not isinstance(made, OpResult)
+        or not isinstance(made.op, arith.CmpfOp)
+        or made.op.predicate.value.data not in UNEQUAL_TO_ITSELF
+    ):
         return False
     return all(operand is op.body.block.args[0] for operand in made.op.operands)
 
@@ -341,7 +382,7 @@ def _depends(value: SSAValue, argument: BlockArgument) -> bool:
     return isinstance(value, OpResult) and any(_depends(operand, argument) for operand in value.op.operands)
 
 
-# who reads what --------------------------------------------------------------------------------------------------------------------------
+# who reads what -------------------------------------------------------------------------------------------------------
 
 
 def _readers(value: SSAValue) -> list[Generic]:

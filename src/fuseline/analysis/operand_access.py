@@ -1,8 +1,9 @@
-"""How a root op reads an operand: where its elements lie in stored tensors, seen through everything that only moves data.
+"""How a root op reads an operand: where its elements lie in stored tensors, seen through everything that only moves
+data.
 
-Pads, slices, reshapes, transposes, copies, broadcasts (nearest-neighbour upsampling is one) and concats are followed back to the tensors that are
-stored. A pad becomes a `Bound`: outside of it the element is the pad value, and nothing is read. A concat along a loop cuts that loop into
-`Segment`s, each with an access of its own.
+Pads, slices, reshapes, transposes, copies, broadcasts (nearest-neighbour upsampling is one) and concats are followed
+back to the tensors that are stored. A pad becomes a `Bound`: outside of it the element is the pad value, and nothing is
+read. A concat along a loop cuts that loop into `Segment`s, each with an access of its own.
 """
 
 from __future__ import annotations
@@ -62,14 +63,16 @@ class LinearAccess:
         return any(loop in q.numerator.terms for q in self.quotients)
 
     def step(self, loop: int, estimated: Callable[[Dim], int]) -> float:
-        """About how far apart two steps of `loop` are, in elements; `estimated` stands in for sizes that are not known."""
+        """About how far apart two steps of `loop` are, in elements; `estimated` stands in for sizes that are not
+        known."""
         rounded = (estimated(q.numerator.terms.get(loop, 0)) * estimated(q.stride) / q.divisor for q in self.quotients)
         return abs(estimated(self.stride(loop)) + sum(rounded))
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The iterations `start` to `start + size` of `loop`, and the access for them, in which `loop` counts from `start`. `loop` None: all."""
+    """The iterations `start` to `start + size` of `loop`, and the access for them, in which `loop` counts from `start`.
+    `loop` None: all."""
 
     loop: int | None
     start: Dim
@@ -90,9 +93,14 @@ def coordinates_of(map_: AffineMap) -> list[Linear] | None:
 
 
 def segments(
-    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, extents: Sequence[Dim], is_stored: Callable[[SSAValue], bool]
+    shapes: ShapeAnalysis,
+    value: SSAValue,
+    map_: AffineMap,
+    extents: Sequence[Dim],
+    is_stored: Callable[[SSAValue], bool],
 ) -> tuple[Segment, ...] | None:
-    """Where the elements that `map_` picks of `value` lie, in the order of the loop that concats cut; None where they are computed.
+    """Where the elements that `map_` picks of `value` lie, in the order of the loop that concats cut; None where they
+    are computed.
 
     Args:
         map_: from loops to coordinates of `value`.
@@ -106,7 +114,7 @@ def segments(
     return _segments_of(paths, shapes, extents) if paths is not None and len(paths) <= MOST_SEGMENTS else None
 
 
-# from paths to segments ----------------------------------------------------------------------------------------------------------------
+# from paths to segments -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,7 @@ def _origin(value: SSAValue) -> SSAValue:
     return value
 
 
-# following a value to memory -----------------------------------------------------------------------------------------------------------
+# following a value to memory ------------------------------------------------------------------------------------------
 
 
 class Tracer:
@@ -225,7 +233,9 @@ class Tracer:
     def stored(self, value: SSAValue) -> bool:
         """Whether a value lies in memory, or is a reshape of what does."""
         while not self.is_stored(value):
-            if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+            if not isinstance(value, OpResult) or not isinstance(
+                value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp
+            ):
                 return False
             value = value.op.src
         return True
@@ -246,7 +256,11 @@ class Tracer:
     def step(self, path: Path, op: Operation) -> Path | None:
         """Through an op that only moves data, a concat aside; None where it is another."""
         if is_generic(op):
-            moved = _through_copy(StructuredOp(op), path.at) if kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST) else None
+            moved = (
+                _through_copy(StructuredOp(op), path.at)
+                if kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
+                else None
+            )
             return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
         found = sources(op, path.at, self.shapes, self.coordinates)
         if found is None or len(found) != 1:

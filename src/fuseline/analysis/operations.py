@@ -1,4 +1,5 @@
-"""How much code an evaluation of an op is: operations of about 20 bytes, for several vectors and what is left of them."""
+"""How much code an evaluation of an op is: operations of about 20 bytes, for several vectors and what is left of
+them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from xdsl.ir import Operation
 from fuseline.analysis.structured import body_ops
 
 ELEMENTARY = 20
-"""Operations of a function like exp, several vectors and a rest of them, in terms of one addition of the same (about 20 bytes)."""
+"""Operations of a function like exp, several vectors and a rest of them, in terms of one addition of the same (about 20
+bytes)."""
 
 DEARER = {
     "math.sin": 400,
@@ -28,7 +30,10 @@ DEARER = {
 }
 """Functions that take arguments of any size: measured like `ELEMENTARY`, on AVX2 and AVX-512."""
 
-CHEAP = frozenset(f"math.{name}" for name in ("absf", "absi", "floor", "ceil", "roundeven", "fma", "sqrt", "rsqrt", "trunc", "copysign"))
+CHEAP = frozenset(
+    f"math.{name}"
+    for name in ("absf", "absi", "floor", "ceil", "roundeven", "fma", "sqrt", "rsqrt", "trunc", "copysign")
+)
 
 
 def body_operations(op: linalg.ops.GenericOp) -> int:

@@ -1,14 +1,17 @@
 """What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
 
-A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Three ways to read through
-producers keep that cheap, in this order:
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Three
+ways to read through producers keep that cheap, in this order:
 
-    addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing is evaluated
-    segmented   a concat along one loop of the root (the reduction; the channels of a window) is that loop cut into pieces: likewise
-    packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read the scratch
+    addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing
+                is evaluated
+    segmented   a concat along one loop of the root (the reduction; the channels of a window) is that loop cut into
+                pieces: likewise
+    packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
+                the scratch
 
-A block spans `BLOCK_USES` rows or columns of the other operand where there are as many, so each evaluation is paid for by as many multiply-adds.
-What overlapping windows share is evaluated once per window position.
+A block spans `BLOCK_USES` rows or columns of the other operand where there are as many, so each evaluation is paid for
+by as many multiply-adds. What overlapping windows share is evaluated once per window position.
 """
 
 from __future__ import annotations
@@ -26,7 +29,15 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands, used_dims
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    captured_tensors,
+    is_generic,
+    kind,
+    multiply_add_operands,
+    used_dims,
+)
 from fuseline.ir.dim import Dim, product, upper_bound
 
 PrologueKind = Literal["addressed", "segmented", "packed"]
@@ -46,10 +57,9 @@ class Prologue:
     """How an operand is read through its producers.
 
     Attributes:
-        kind: None where reading through them is not cheap; `reason` then says why.
-        recompute: how often each element is evaluated in all, at most; 1 where nothing is evaluated. Infinite where it is not bounded.
-        operations: arithmetic operations per evaluation.
-        pieces: how many stored tensors the operand is read from, as segments.
+        kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
+        evaluated in all, at most; 1 where nothing is evaluated. Infinite where it is not bounded. operations:
+        arithmetic operations per evaluation. pieces: how many stored tensors the operand is read from, as segments.
     """
 
     kind: PrologueKind | None
@@ -63,12 +73,19 @@ def prologue(root: StructuredOp, position: int, members: Collection[Operation], 
     """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
 
     Args:
-        members: the producers to be read through; what they read is stored. Ops that cost nothing to repeat (reshapes, fills, constants,
+        members: the producers to be read through; what they read is stored. Ops that cost nothing to repeat (reshapes,
+        fills, constants,
             index arithmetic) are looked through whether they are in it or not.
         shapes: of the function that holds them.
     """
     chain = list(producers_of(root.inputs[position], members))
-    found = segments(shapes, root.inputs[position], root.input_maps[position], root.loops(shapes), lambda value: _is_stored(value, members))
+    found = segments(
+        shapes,
+        root.inputs[position],
+        root.input_maps[position],
+        root.loops(shapes),
+        lambda value: _is_stored(value, members),
+    )
     if kind(root.op) in (Kind.CONTRACTION, Kind.CONVOLUTION):
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
@@ -99,10 +116,12 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
         todo += captured_tensors(value.op) if value.op.regions else ()
 
 
-# products ------------------------------------------------------------------------------------------------------------------------------
+# products -------------------------------------------------------------------------------------------------------------
 
 
-def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
+def _of_product(
+    root: StructuredOp, position: int, chain: Sequence[Operation], found: Sequence[Segment], shapes: ShapeAnalysis
+) -> Prologue:
     extents = root.loops(shapes)
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
@@ -114,9 +133,12 @@ def _of_product(root: StructuredOp, position: int, chain: Sequence[Operation], f
 
 
 def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
-    """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and another is left to be the innermost."""
+    """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and another is
+    left to be the innermost."""
     access = segment.access
-    if access.quotients and access.bounds and access.pad != 0:  # padding that is read, not left out, would need a page for each way to round
+    if (
+        access.quotients and access.bounds and access.pad != 0
+    ):  # padding that is read, not left out, would need a page for each way to round
         return False
     if any(sum(loop in q.numerator.loops for loop in reduction) > 1 for q in access.quotients):
         return False
@@ -126,11 +148,16 @@ def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
 
 
 def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
-    """Whether the operand is the one that vectors run along: the innermost loop of the result is one of its own. An image never is."""
+    """Whether the operand is the one that vectors run along: the innermost loop of the result is one of its own. An
+    image never is."""
     if kind(root.op) is Kind.CONVOLUTION:
         return all(isinstance(expr, AffineDimExpr) for expr in root.input_maps[position].results)
     extents = root.loops(shapes)
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+    written = [
+        expr.position
+        for expr in root.output_maps[0].results
+        if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1
+    ]
     return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
@@ -140,13 +167,18 @@ def _packed(root: StructuredOp, position: int, chain: Sequence[Operation], shape
         return Prologue(None, reason="a reduction would be repeated for every block")
     steps = upper_bound(_extent(root, set(root.reduction), shapes))
     if steps is None or steps > LONGEST_PACKED:
-        return Prologue(None, reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the scratch")
+        return Prologue(
+            None,
+            reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
+            f"scratch",
+        )
     total = sum(operations(op) for op in chain)
     return Prologue("packed", _evaluations(root, position, shapes), total)
 
 
 def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> float:
-    """How often each element of the operand is evaluated: once per block of what it is reused over, and per window position."""
+    """How often each element of the operand is evaluated: once per block of what it is reused over, and per window
+    position."""
     mine = used_dims(root.input_maps[position])
     reuse = upper_bound(_extent(root, used_dims(root.output_maps[0]) - mine, shapes))
     iterations = upper_bound(_extent(root, mine, shapes))
@@ -160,14 +192,16 @@ def _extent(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -
     return product(extent for loop, extent in enumerate(root.loops(shapes)) if loop in loops)
 
 
-# windows -------------------------------------------------------------------------------------------------------------------------------
+# windows --------------------------------------------------------------------------------------------------------------
 
 
 def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
     if not found:
         return Prologue(None, reason="a window reads its image from stored tensors")
     extents = root.loops(shapes)
-    channels = [loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)]
+    channels = [
+        loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
+    ]
     if not channels or any(segment.access.quotients for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")
     if found[0].loop is None:
@@ -179,4 +213,6 @@ def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalys
 
 def _is_lane(segment: Segment, loop: int) -> bool:
     """Whether `loop` steps to the next element, and never into padding."""
-    return segment.access.stride(loop) == 1 and not any(loop in bound.coordinate.terms for bound in segment.access.bounds)
+    return segment.access.stride(loop) == 1 and not any(
+        loop in bound.coordinate.terms for bound in segment.access.bounds
+    )

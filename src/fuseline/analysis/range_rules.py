@@ -20,8 +20,8 @@ LARGEST = 1 << 40
 
 @dataclass(frozen=True)
 class ScalarRange:
-    """`low..high` (None: not known); where it is `met`, it grows (1) or shrinks (-1) with each of `varies`, so that a sum of two that go the same way
-    is met, too."""
+    """`low..high` (None: not known); where it is `met`, it grows (1) or shrinks (-1) with each of `varies`, so that a
+    sum of two that go the same way is met, too."""
 
     low: Dim | None
     high: Dim | None
@@ -103,7 +103,9 @@ def _at_most(a: ScalarRange, b: ScalarRange, **_: int) -> ScalarRange:
     """The smaller one; of something and a size both ends are met."""
     highs = [end for end in (a.high, b.high) if end is not None]
     met = a.met and b.met and (a.single is not None or b.single is not None)
-    return ScalarRange(_both(d.minimum, a.low, b.low), d.minimum(highs[0], highs[-1]) if highs else None, met, a.varies | b.varies)
+    return ScalarRange(
+        _both(d.minimum, a.low, b.low), d.minimum(highs[0], highs[-1]) if highs else None, met, a.varies | b.varies
+    )
 
 
 def _at_least(a: ScalarRange, b: ScalarRange, **_: int) -> ScalarRange:
@@ -146,7 +148,11 @@ def _quotient(a: ScalarRange, b: ScalarRange, **_: int) -> ScalarRange:
 
 def _shifted_right(a: ScalarRange, b: ScalarRange, **_: int) -> ScalarRange:
     number = b.single
-    return _quotient(a, replace(b, low=1 << number, high=1 << number)) if isinstance(number, int) and 0 <= number < 63 else VAGUE
+    return (
+        _quotient(a, replace(b, low=1 << number, high=1 << number))
+        if isinstance(number, int) and 0 <= number < 63
+        else VAGUE
+    )
 
 
 def _rounded_down(a: ScalarRange, b: ScalarRange, **_: int) -> ScalarRange:

@@ -1,7 +1,8 @@
 """Between which numbers the integers of a body lie, as sizes: what a place can be before anything runs.
 
-A range encloses every value that the integer takes. Where it is `met`, both ends are values for some data, so that what does not hold for an end does
-not hold for the program. Numbers that a type may not hold wrap around: of those nothing is known but their type.
+A range encloses every value that the integer takes. Where it is `met`, both ends are values for some data, so that what
+does not hold for an end does not hold for the program. Numbers that a type may not hold wrap around: of those nothing
+is known but their type.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from fuseline.ir.dim import Dim
 _VIEWS = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ExtractSliceOp)
 """What has no element that its source has not."""
 
-_OUTSIDE = frozenset({"arith.addi", "arith.subi", "arith.muli", "arith.floordivsi", "arith.divsi", "arith.maxsi", "arith.minsi"})
+_OUTSIDE = frozenset(
+    {"arith.addi", "arith.subi", "arith.muli", "arith.floordivsi", "arith.divsi", "arith.maxsi", "arith.minsi"}
+)
 """What sizes are computed with outside of bodies."""
 
 NARROW = 32
@@ -37,7 +40,8 @@ NARROW = 32
 class ScalarRanges:
     """Ranges of the integers in the body of `view`; `resources` are the arrays behind constants.
 
-    `assumed`: sizes that have to fit so many bits for the ranges to be right, since a symbol without a bound was put into less than 64.
+    `assumed`: sizes that have to fit so many bits for the ranges to be right, since a symbol without a bound was put
+    into less than 64.
     """
 
     shapes: ShapeAnalysis
@@ -47,7 +51,8 @@ class ScalarRanges:
     _known: dict[SSAValue, ScalarRange] = field(default_factory=dict[SSAValue, ScalarRange])
 
     def of(self, value: SSAValue) -> ScalarRange:
-        """The range of an integer or an index. Those of a body are looked at in its order, so that chains may have any length."""
+        """The range of an integer or an index. Those of a body are looked at in its order, so that chains may have any
+        length."""
         if value not in self._known and isinstance(value, OpResult) and value.op.parent_block() is self.view.body:
             for result in (result for op in self.view.body.ops for result in op.results):
                 if result not in self._known:
@@ -86,7 +91,11 @@ class ScalarRanges:
             size = self.shapes.index(value)
             return ScalarRange(size, size, True)
         rule: Callable[..., ScalarRange] | None = RULES.get(type(op))
-        return VAGUE if rule is None else rule(*(self.of(operand) for operand in op.operands), bits=_bits(op.operands[0].type))
+        return (
+            VAGUE
+            if rule is None
+            else rule(*(self.of(operand) for operand in op.operands), bits=_bits(op.operands[0].type))
+        )
 
     def _is_size(self, op: Operation) -> bool:
         return isinstance(op, tensor.DimOp) or (op.parent_block() is not self.view.body and op.name in _OUTSIDE)

@@ -1,7 +1,8 @@
 """Sizes of tensor values as `Dim`s, recomputed from the IR at any time.
 
-Every unknown size (`?`) in the IR has an index value behind it: an operand of `tensor.empty`, an `output_shape`, a `tensor.dim`. This
-analysis follows those down to the symbols that a function's arguments carry (`fuseline.dims`), so that equal sizes are equal `Dim`s.
+Every unknown size (`?`) in the IR has an index value behind it: an operand of `tensor.empty`, an `output_shape`, a
+`tensor.dim`. This analysis follows those down to the symbols that a function's arguments carry (`fuseline.dims`), so
+that equal sizes are equal `Dim`s.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
@@ -119,9 +128,18 @@ class ShapeAnalysis:
         parent = value.owner.parent_op()
         names = argument_attribute(parent, value.index, "fuseline.dims") if type(parent) is FuncOp else None
         if isinstance(names, ArrayAttr):
-            return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(n.data) for size, n in zip(shape, names.data, strict=True)))
+            return self._seen(
+                value,
+                tuple(
+                    size if size != DYNAMIC_INDEX else self.symbol(n.data)
+                    for size, n in zip(shape, names.data, strict=True)
+                ),
+            )
         stem = value.name_hint or f"arg{value.index}"
-        return self._seen(value, tuple(size if size != DYNAMIC_INDEX else self.symbol(f"{stem}_{axis}") for axis, size in enumerate(shape)))
+        return self._seen(
+            value,
+            tuple(size if size != DYNAMIC_INDEX else self.symbol(f"{stem}_{axis}") for axis, size in enumerate(shape)),
+        )
 
     def _result(self, value: OpResult) -> Dims:
         op = value.op
@@ -132,7 +150,10 @@ class ShapeAnalysis:
             return self.dims(op.outputs[value.index])
         annotated = op.attributes.get(DIMS_ATTRIBUTE)
         if isinstance(annotated, ArrayAttr):
-            return self._seen(value, tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr)))
+            return self._seen(
+                value,
+                tuple(self.symbol(name.data) for name in annotated.data[value.index] if isinstance(name, StringAttr)),
+            )
         shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
         return tuple(self.fresh("unknown", value, axis) for axis in range(len(shape)))
 
@@ -172,7 +193,11 @@ class ShapeAnalysis:
     def _index_argument(self, value: BlockArgument) -> Dim:
         parent = value.owner.parent_op()
         name = argument_attribute(parent, value.index, "fuseline.name") if type(parent) is FuncOp else None
-        text = name.data if isinstance(name, StringAttr) and isinstance(value.type, IndexType) else (value.name_hint or f"arg{value.index}")
+        text = (
+            name.data
+            if isinstance(name, StringAttr) and isinstance(value.type, IndexType)
+            else (value.name_hint or f"arg{value.index}")
+        )
         self.origins.setdefault(text, (value, None))
         return self.symbol(text)
 
@@ -205,7 +230,9 @@ def _pad(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:
     assert type(op) is tensor.PadOp
     low = shapes.mixed(static_numbers(op, "static_low"), op.low)
     high = shapes.mixed(static_numbers(op, "static_high"), op.high)
-    return tuple(d.add(size, d.add(before, after)) for size, before, after in zip(shapes.dims(op.source), low, high, strict=True))
+    return tuple(
+        d.add(size, d.add(before, after)) for size, before, after in zip(shapes.dims(op.source), low, high, strict=True)
+    )
 
 
 def _extract_slice(shapes: ShapeAnalysis, op: Operation, value: OpResult) -> Dims:

@@ -2,9 +2,10 @@
 
     m = max(x)      e = exp(x - m)      s = sum(e)      y = e / s        all along the same dimensions
 
-Whatever the data, `x - m` is at most 0 or NaN. Where the maximum starts from minus infinity it is one of the elements, so `s` holds
-`exp(0) = 1` and is at least 1, at most the number of elements, or NaN: `1 / s` neither overflows nor loses digits. And where `e` is read by
-`s` and the quotients alone, a NaN among the elements makes `s` NaN and with it every `y`, whether or not the maximum was NaN too.
+Whatever the data, `x - m` is at most 0 or NaN. Where the maximum starts from minus infinity it is one of the elements,
+so `s` holds `exp(0) = 1` and is at least 1, at most the number of elements, or NaN: `1 / s` neither overflows nor loses
+digits. And where `e` is read by `s` and the quotients alone, a NaN among the elements makes `s` NaN and with it every
+`y`, whether or not the maximum was NaN too.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class SoftmaxFacts:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction of one operand, element by element; `kept[j]` is the operand's dimension behind dimension `j` of the result."""
+    """A reduction of one operand, element by element; `kept[j]` is the operand's dimension behind dimension `j` of the
+    result."""
 
     op: linalg.ops.GenericOp
     combine: Operation
@@ -77,7 +79,9 @@ def _add(facts: SoftmaxFacts, op: linalg.ops.GenericOp, exponent: math.ExpOp) ->
     facts.quotients.update(quotients)
     owners = {quotient.parent_op() for quotient in quotients}
     readers = {use.operation for use in op.results[0].uses}
-    alone = {use.operation for use in maximum.result.uses} == {op} and len(list(_argument(op, maximum.result).uses)) == 1
+    alone = {use.operation for use in maximum.result.uses} == {op} and len(
+        list(_argument(op, maximum.result).uses)
+    ) == 1
     if total is not None and alone and readers == {total.op, *owners} and all(_divides_only(o) for o in owners):
         facts.maxima.add(maximum.combine)
 
@@ -111,7 +115,12 @@ def reduction_of(value: SSAValue, kinds: tuple[type[Operation], ...]) -> Reducti
         return None
     op, view = value.op, StructuredOp(value.op)
     made = yielded(op)
-    if len(op.inputs) != 1 or len(op.outputs) != 1 or not isinstance(made[0], OpResult) or not isinstance(made[0].op, kinds):
+    if (
+        len(op.inputs) != 1
+        or len(op.outputs) != 1
+        or not isinstance(made[0], OpResult)
+        or not isinstance(made[0].op, kinds)
+    ):
         return None
     if set(made[0].op.operands) != set(op.body.block.args) or not all(is_plain(map_) for map_ in view.maps):
         return None
@@ -127,10 +136,13 @@ def is_plain(map_: AffineMap) -> bool:
 
 
 def matches(reduction: Reduction, whole: AffineMap, reduced: AffineMap) -> bool:
-    """Whether an op that reads the operand by `whole` and the result by `reduced` sees the result of the element's own row."""
+    """Whether an op that reads the operand by `whole` and the result by `reduced` sees the result of the element's own
+    row."""
     if not is_plain(whole) or len(reduced.results) != len(reduction.kept):
         return False
-    return all(expr == whole.results[dimension] for expr, dimension in zip(reduced.results, reduction.kept, strict=True))
+    return all(
+        expr == whole.results[dimension] for expr, dimension in zip(reduced.results, reduction.kept, strict=True)
+    )
 
 
 def _total(op: linalg.ops.GenericOp, maximum: Reduction) -> Reduction | None:
@@ -142,7 +154,11 @@ def _total(op: linalg.ops.GenericOp, maximum: Reduction) -> Reduction | None:
         found = reduction_of(use.operation.results[0], (arith.AddfOp,)) if use.operation.results else None
         if found is not None and found.source is made and found.start() == 0:
             loops = view.output_maps[0].results
-            if is_plain(view.output_maps[0]) and {loops[i] for i in found.kept} == kept_loops and len(loops) == view.rank:
+            if (
+                is_plain(view.output_maps[0])
+                and {loops[i] for i in found.kept} == kept_loops
+                and len(loops) == view.rank
+            ):
                 return found
     return None
 

@@ -1,4 +1,5 @@
-"""Elementwise ops that only centre and scale what is stored in 8 bits: `(x - zero_point) * scale`, or without the scale."""
+"""Elementwise ops that only centre and scale what is stored in 8 bits: `(x - zero_point) * scale`, or without the
+scale."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ STORED_BITS = 8
 
 @dataclass(frozen=True)
 class StoredIntegers:
-    """What `op` makes: `integer` (a value of its body, in `range`) times `scale` (an input's element, a number, or None: nothing)."""
+    """What `op` makes: `integer` (a value of its body, in `range`) times `scale` (an input's element, a number, or
+    None: nothing)."""
 
     op: linalg.ops.GenericOp
     integer: SSAValue
@@ -31,7 +33,12 @@ class StoredIntegers:
 def stored_integers(op: linalg.ops.GenericOp) -> StoredIntegers | None:
     """How `op` computes its only result, in f32 or i32, from integers of 8 bits; None where it does anything else."""
     view = StructuredOp(op)
-    if len(op.results) != 1 or view.reduction or not is_permutation(view.output_maps[0]) or element_of(op.results[0]) not in (f32, i32):
+    if (
+        len(op.results) != 1
+        or view.reduction
+        or not is_permutation(view.output_maps[0])
+        or element_of(op.results[0]) not in (f32, i32)
+    ):
         return None
     (value,) = yielded(op)
     scale: BlockArgument | float | None = None

@@ -17,7 +17,8 @@ _NOTHING = frozenset[str]()
 
 
 class AttributeNumbers:
-    """Numbers for attributes, equal ones the same: by identity first, so that a big map or constant is hashed once however many ops share it."""
+    """Numbers for attributes, equal ones the same: by identity first, so that a big map or constant is hashed once
+    however many ops share it."""
 
     def __init__(self) -> None:
         self._by_identity: dict[int, int] = {}
@@ -47,7 +48,8 @@ def _sorted(names: tuple[str, ...], ignored: frozenset[str]) -> tuple[str, ...]:
 
 
 def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
-    """A hashable value that is equal for two ops exactly when their code is; comparable among keys made with the same `numbers`."""
+    """A hashable value that is equal for two ops exactly when their code is; comparable among keys made with the same
+    `numbers`."""
     return _op_key(op, numbers, {})
 
 
@@ -58,7 +60,14 @@ def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[int, int]) ->
     for result in op.results:
         values[id(result)] = len(values)
     regions = tuple([_region_key(region, numbers, values) for region in op.regions]) if op.regions else ()
-    return (op.name, operands, properties, attributes, tuple([numbers.number(result.type) for result in op.results]), regions)
+    return (
+        op.name,
+        operands,
+        properties,
+        attributes,
+        tuple([numbers.number(result.type) for result in op.results]),
+        regions,
+    )
 
 
 def _region_key(region: Region, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:

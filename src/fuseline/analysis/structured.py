@@ -1,7 +1,7 @@
 """What a structured op is, inferred from its maps, iterators and body, never from a name.
 
-Answers are values; nothing here changes the IR. Every question about a `linalg.generic` that passes, rules and kernel families ask in common
-is asked here, so that they agree.
+Answers are values; nothing here changes the IR. Every question about a `linalg.generic` that passes, rules and kernel
+families ask in common is asked here, so that they agree.
 """
 
 from __future__ import annotations
@@ -69,9 +69,11 @@ def iterators_in(attribute: Attribute) -> tuple[str, ...]:
 
 
 class StructuredOp:
-    """A view of a `linalg.generic` (on tensors): loops, iterator kinds and the map of each operand (inputs, then outputs).
+    """A view of a `linalg.generic` (on tensors): loops, iterator kinds and the map of each operand (inputs, then
+    outputs).
 
-    `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`. Make a new view after a rewrite.
+    `input_maps[i]` takes the loops to the coordinates of `inputs[i]`; maps of results are `output_maps`. Make a new
+    view after a rewrite.
     """
 
     __slots__ = ("_extents", "input_count", "iterators", "maps", "op")
@@ -132,8 +134,8 @@ class StructuredOp:
         return body_of(self.op)
 
     def loops(self, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
-        """The extent of every loop, read off the first operand that spells it as a plain dimension; of a reduction, off the first one that
-        spells it as a number, where one does. Raises ValueError if none does."""
+        """The extent of every loop, read off the first operand that spells it as a plain dimension; of a reduction, off
+        the first one that spells it as a number, where one does. Raises ValueError if none does."""
         if self._extents is None or self._extents[0] is not shapes:
             self._extents = shapes, self._spelled(shapes)
         return self._extents[1]
@@ -148,7 +150,8 @@ class StructuredOp:
         return tuple([size for size in found if size is not None])
 
     def _numbers(self, shapes: ShapeAnalysis, loop: int) -> Iterator[int]:
-        """The numbers that operands spell a loop with: where another one says a symbol, the program requires that they are equal."""
+        """The numbers that operands spell a loop with: where another one says a symbol, the program requires that they
+        are equal."""
         for map_, value in zip(self.maps, operands_of(self.op), strict=True):
             for expr, size in zip(map_.results, shapes.dims(value), strict=True):
                 if type(expr) is AffineDimExpr and expr.position == loop and isinstance(size, int):
@@ -156,7 +159,8 @@ class StructuredOp:
 
 
 def extents_of(maps: Sequence[AffineMap], sizes: Sequence[Sequence[Dim]], rank: int) -> list[Dim | None]:
-    """The extent of each of `rank` loops, read off the first operand (of `sizes`, read through `maps`) that spells it; None where none does."""
+    """The extent of each of `rank` loops, read off the first operand (of `sizes`, read through `maps`) that spells it;
+    None where none does."""
     found: list[Dim | None] = [None] * rank
     for map_, dims in zip(maps, sizes, strict=True):
         for expr, size in zip(map_.results, dims, strict=True):
@@ -173,7 +177,9 @@ def input_count(op: linalg.ops.GenericOp) -> int:
 
 def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
     """Whether `op` is a `linalg.generic`."""
-    return type(op) is linalg.ops.GenericOp  # no class derives from it, and xDSL's classes are slow to ask about derivation
+    return (
+        type(op) is linalg.ops.GenericOp
+    )  # no class derives from it, and xDSL's classes are slow to ask about derivation
 
 
 def producer_of(value: SSAValue) -> Operation | None:
@@ -211,7 +217,9 @@ def _names_loops_once(map_: AffineMap, *, allow_zero: bool) -> bool:
 @by_identity
 def is_identity(map_: AffineMap) -> bool:
     """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
-    return len(map_.results) == map_.num_dims and all(type(e) is AffineDimExpr and e.position == i for i, e in enumerate(map_.results))
+    return len(map_.results) == map_.num_dims and all(
+        type(e) is AffineDimExpr and e.position == i for i, e in enumerate(map_.results)
+    )
 
 
 def is_permutation(map_: AffineMap) -> bool:
@@ -234,7 +242,8 @@ def used_dims(map_: AffineMap) -> set[int]:
 
 
 def captured(op: Operation) -> list[SSAValue]:
-    """Values defined outside `op` that its regions use, in first-use order (tensor.extract sources, scalar constants)."""
+    """Values defined outside `op` that its regions use, in first-use order (tensor.extract sources, scalar
+    constants)."""
     blocks: set[int] = set()
     inner = ops_inside(op, blocks)
     found: dict[SSAValue, None] = {}
@@ -286,8 +295,8 @@ def _strip_casts(value: SSAValue) -> SSAValue:
 
 
 def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
-    """The positions of the two inputs in a body `out + a * b` (either order, widening casts and zero-point subtractions of
-    inputs looked through); None for any other body."""
+    """The positions of the two inputs in a body `out + a * b` (either order, widening casts and zero-point subtractions
+    of inputs looked through); None for any other body."""
     if len(op.results) != 1:
         return None
     total = yielded(op)[0]
@@ -302,7 +311,9 @@ def multiply_add_operands(op: linalg.ops.GenericOp) -> tuple[int, int] | None:
     if type(term) is not OpResult or type(term.op) not in _PRODUCTS:
         return None
     sides = [_strip_casts(side) for side in operands_of(term.op)]
-    if all(type(side) is BlockArgument and side.owner is block and side.index < len(operands_of(op)) - 1 for side in sides):
+    if all(
+        type(side) is BlockArgument and side.owner is block and side.index < len(operands_of(op)) - 1 for side in sides
+    ):
         first, second = (side.index for side in sides if type(side) is BlockArgument)
         return first, second
     return None
@@ -341,7 +352,12 @@ def _parallel_kind(view: StructuredOp) -> Kind:
     if any([type(inner) is tensor.ExtractOp for inner in ops_of(body)]):
         return Kind.GATHER
     results = yielded(view.op)
-    if len(results) == 1 and type(results[0]) is BlockArgument and results[0].index < view.input_count and results[0].owner is body:
+    if (
+        len(results) == 1
+        and type(results[0]) is BlockArgument
+        and results[0].index < view.input_count
+        and results[0].owner is body
+    ):
         read, written = view.input_maps[results[0].index], view.output_maps[0]
         if len(read.results) < len(written.results) or not is_projected_permutation(read, allow_zero=False):
             return Kind.BROADCAST
@@ -382,7 +398,8 @@ def kind(op: Operation) -> Kind:
 
 
 def splat_value(value: SSAValue) -> float | int | None:
-    """The number that every element of `value` is, where it is a scalar or splat constant, a fill of one, or a reshape of one."""
+    """The number that every element of `value` is, where it is a scalar or splat constant, a fill of one, or a reshape
+    of one."""
     op = producer_of(value)
     if type(op) is arith.ConstantOp:
         return _splat_attribute(op)

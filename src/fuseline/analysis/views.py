@@ -1,7 +1,8 @@
 """Views: ops that name part of a buffer, or all of it under another shape, and move nothing.
 
-Reshapes are views, and so is a slice whose elements lie side by side in memory: one time step of a sequence, some rows of a matrix. A view costs no
-dispatch and no copy: whoever reads it reads the buffer from an offset on. So dispatches that differ in *which* part they read are equal code.
+Reshapes are views, and so is a slice whose elements lie side by side in memory: one time step of a sequence, some rows
+of a matrix. A view costs no dispatch and no copy: whoever reads it reads the buffer from an offset on. So dispatches
+that differ in *which* part they read are equal code.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ from fuseline.ir.fast import attributes
 def is_view(op: Operation) -> bool:
     """Whether the result is the operand's buffer, or a contiguous part of it that something in the program reads.
 
-    A slice that is itself returned is no view: the caller's buffer is its own. Nor is a slice of a constant, which is cut at compile time.
+    A slice that is itself returned is no view: the caller's buffer is its own. Nor is a slice of a constant, which is
+    cut at compile time.
     """
     if type(op) in RESHAPES:  # no class derives from them, and xDSL's classes are slow to ask about derivation
         return True
-    return type(op) is tensor.ExtractSliceOp and _is_contiguous(op) and not _is_known(base_of(op.source)) and not is_returned(op.result)
+    return (
+        type(op) is tensor.ExtractSliceOp
+        and _is_contiguous(op)
+        and not _is_known(base_of(op.source))
+        and not is_returned(op.result)
+    )
 
 
 def base_of(value: SSAValue) -> SSAValue:
@@ -48,7 +55,11 @@ def _is_contiguous(op: Operation) -> bool:
     if type(op) is not tensor.ExtractSliceOp or len(op.operands) > 1:
         return False
     source, sizes = _shape(op.source), attributes.values(op.static_sizes)
-    if DYNAMIC_INDEX in source or len(_shape(op.result)) != len(source) or any(stride != 1 for stride in attributes.values(op.static_strides)):
+    if (
+        DYNAMIC_INDEX in source
+        or len(_shape(op.result)) != len(source)
+        or any(stride != 1 for stride in attributes.values(op.static_strides))
+    ):
         return False
     moving = list(dropwhile(lambda pair: pair[0] == 1, zip(sizes, source, strict=True)))
     return all(size == extent for size, extent in moving[1:])

@@ -1,10 +1,14 @@
-"""Reductions whose terms are neutral but for a few, or follow from an order: made in one walk over what they combine, not as they are written.
+"""Reductions whose terms are neutral but for a few, or follow from an order: made in one walk over what they combine,
+not as they are written.
 
 scan      out[.., i, ..] = init + sum over j of (j <= i ? element[.., j, ..] : 0)        (or j < i, j >= i, j > i)
-scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)        (or any op that combines in any order)
+scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)
+          (or any op that combines in any order)
           out[.., i, ..] = the last element[.., e, ..] of those with place[.., e, ..] == i, init where there is none
-select    kept, at = element[.., j, ..], j for the last j, in order, that replaces what is kept so far        (the largest; the first, the last)
-rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        (or no more than a limit)
+select    kept, at = element[.., j, ..], j for the last j, in order, that replaces what is kept so far
+          (the largest; the first, the last)
+rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)
+          (or no more than a limit)
 """
 
 from __future__ import annotations
@@ -26,13 +30,14 @@ _SWAPPED = {2: 4, 3: 5, 4: 2, 5: 3}
 """Each predicate of signed order with its sides exchanged."""
 
 _ORDERS = {5: (True, False), 4: (False, False), 3: (True, True), 2: (False, True)}
-"""By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is backwards."""
+"""By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is
+backwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """`root` combines along its one reduction loop what lies before (`reverse`: behind) the place of its loop `walked`; else `neutral`.
-    `inclusive`: the element at that place counts."""
+    """`root` combines along its one reduction loop what lies before (`reverse`: behind) the place of its loop `walked`;
+    else `neutral`. `inclusive`: the element at that place counts."""
 
     root: StructuredOp
     element: SSAValue
@@ -44,8 +49,8 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop; else `neutral`. Without a
-    neutral element it puts `element` in the place of what is there."""
+    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop;
+    else `neutral`. Without a neutral element it puts `element` in the place of what is there."""
 
     root: StructuredOp
     element: SSAValue
@@ -56,8 +61,8 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """`root` counts along its loop `ranked` how many elements of its inputs (one tensor) come before each; input `here` is the element itself.
-    It counts up to `limit` (None: all)."""
+    """`root` counts along its loop `ranked` how many elements of its inputs (one tensor) come before each; input `here`
+    is the element itself. It counts up to `limit` (None: all)."""
 
     root: StructuredOp
     here: int
@@ -88,7 +93,8 @@ def scan_of(view: StructuredOp, extents: Sequence[Dim]) -> Scan | None:
 
 
 def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool, bool] | None:
-    """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether the walk is backwards."""
+    """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether
+    the walk is backwards."""
     if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data not in _ORDERS:
         return None
     predicate, loops = condition.predicate.value.data, [_loop(condition.lhs), _loop(condition.rhs)]
@@ -100,7 +106,8 @@ def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool,
 
 
 def scalars_behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
-    """`value` and every scalar that it is made of, as far as the body goes. Each is looked at once: bodies may use one again and again."""
+    """`value` and every scalar that it is made of, as far as the body goes. Each is looked at once: bodies may use one
+    again and again."""
     found, pending = set[SSAValue](), [value]
     while pending:
         current = pending.pop()
@@ -174,12 +181,19 @@ def rank_of(view: StructuredOp) -> Rank | None:
     if not isinstance(choice, arith.SelectOp) or len(view.inputs) != 2 or view.inputs[0] is not view.inputs[1]:
         return None
     order, equals, differs = (_comparison(value) for value in (choice.cond, choice.lhs, choice.rhs))
-    if order is None or equals is None or differs is None or (order[0], equals[0], differs[0]) != (_SIGNED_LESS, _SIGNED_LESS + 1, _SIGNED_LESS):
+    if (
+        order is None
+        or equals is None
+        or differs is None
+        or (order[0], equals[0], differs[0]) != (_SIGNED_LESS, _SIGNED_LESS + 1, _SIGNED_LESS)
+    ):
         return None
     reduced, ranked = (_loop(value) for value in order[1:])
     if reduced is None or reduced != view.reduction[0] or ranked not in view.parallel or equals[1:] != differs[1:]:
         return None
-    before, here = (value.index if isinstance(value, BlockArgument) and value.owner is view.body else None for value in equals[1:])
+    before, here = (
+        value.index if isinstance(value, BlockArgument) and value.owner is view.body else None for value in equals[1:]
+    )
     if before is None or here is None or not _moved(view, before, here, reduced, ranked):
         return None
     return Rank(view, here, ranked, limit)
@@ -206,13 +220,17 @@ def _moved(view: StructuredOp, before: int, here: int, reduced: int, ranked: int
     if before == here or ranked in used_dims(view.maps[before]) or reduced in used_dims(view.maps[here]):
         return False
     at = AffineDimExpr(ranked)
-    return all(a == b or (a == AffineDimExpr(reduced) and b == at) for a, b in zip(view.maps[before].results, view.maps[here].results, strict=True))
+    return all(
+        a == b or (a == AffineDimExpr(reduced) and b == at)
+        for a, b in zip(view.maps[before].results, view.maps[here].results, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`root` keeps, along its one reduction loop, an element of input `element` and the loop's counter where it stood; both change together, where
-    `replaces` holds, which depends on the element and on the one kept so far (and never on where that stood). `kept` and `place` are its results."""
+    """`root` keeps, along its one reduction loop, an element of input `element` and the loop's counter where it stood;
+    both change together, where `replaces` holds, which depends on the element and on the one kept so far (and never on
+    where that stood). `kept` and `place` are its results."""
 
     root: StructuredOp
     element: int
@@ -222,17 +240,27 @@ class Selection:
 
 
 def selection_of(view: StructuredOp) -> Selection | None:
-    """The argument reduction that `view` is, None for any other: `select(c, x, acc)` beside `select(c, i, at)` (ArgMax, ArgMin and their kin)."""
+    """The argument reduction that `view` is, None for any other: `select(c, x, acc)` beside `select(c, i, at)` (ArgMax,
+    ArgMin and their kin)."""
     if len(view.op.results) != 2 or len(view.reduction) != 1:
         return None
     chosen = [value.owner for value in yielded(view.op)]
     running = view.body.args[len(view.inputs) :]
     for kept, place in ((0, 1), (1, 0)):
         value, where = chosen[kept], chosen[place]
-        if not isinstance(value, arith.SelectOp) or not isinstance(where, arith.SelectOp) or value.cond is not where.cond:
+        if (
+            not isinstance(value, arith.SelectOp)
+            or not isinstance(where, arith.SelectOp)
+            or value.cond is not where.cond
+        ):
             continue
         held = value.rhs is running[kept] and where.rhs is running[place] and _loop(where.lhs) == view.reduction[0]
-        if held and _is_input(view, value.lhs) and running[place] not in scalars_behind(view, value.cond) and not _counts(view, value.cond):
+        if (
+            held
+            and _is_input(view, value.lhs)
+            and running[place] not in scalars_behind(view, value.cond)
+            and not _counts(view, value.cond)
+        ):
             assert isinstance(value.lhs, BlockArgument)
             return Selection(view, value.lhs.index, value.cond, kept, place)
     return None

@@ -32,9 +32,21 @@ OURS = "fuseline"
 @click.command()
 @model_argument
 @click.option("--vs", default="", metavar="PEERS", help="onnxruntime, openvino or both with a comma.")
-@click.option("--threads", "threads_text", default=None, metavar="N,N", help="Thread counts to measure (default: the machine's cores).")
+@click.option(
+    "--threads",
+    "threads_text",
+    default=None,
+    metavar="N,N",
+    help="Thread counts to measure (default: the machine's cores).",
+)
 @click.option("--per-dispatch", is_flag=True, help="Time every dispatch on its own, too.")
-@click.option("--rounds", type=click.IntRange(min=3), default=15, show_default=True, help="Rounds in which every contender is timed.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=3),
+    default=15,
+    show_default=True,
+    help="Rounds in which every contender is timed.",
+)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=@FILE.npy", help="A feed; others are generated.")
 @compile_options
 @json_option
@@ -77,7 +89,9 @@ def measure_program(program: CompiledModel, model: Path, peers: list[str], feeds
     return {"threads": program.threads, **_summary(times, peers), "relative_error": errors}
 
 
-def _prepared(model: Path, threads: int | None, inputs: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompiledModel, Feeds]:
+def _prepared(
+    model: Path, threads: int | None, inputs: tuple[str, ...], options: Mapping[str, Any]
+) -> tuple[CompiledModel, Feeds]:
     program = compiled(model, {**options, "threads": threads})
     given = parse_feeds(inputs, [item.name for item in program.inputs])
     return program, complete_feeds(program, given, model_hints(model), 0)
@@ -109,7 +123,14 @@ def _ratio(times: Mapping[str, np.ndarray], peer: str) -> dict[str, float]:
 
 def result_table(results: list[dict[str, Any]], peers: list[str]) -> Table:
     """One row per thread count: our median, and for each peer its median and the ratio with its confidence interval."""
-    table = Table("threads", OURS, *(word for name in peers for word in (name, "ratio")), box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        "threads",
+        OURS,
+        *(word for name in peers for word in (name, "ratio")),
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
     for column in table.columns:
         column.justify = "right"
     for result in results:
@@ -132,16 +153,29 @@ def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]
         waiting.setdefault(dispatch.executable, []).append(dispatch)
     rows: list[dict[str, Any]] = []
     for label, taken in dispatch_seconds(program.session.artifact, feeds, program.threads):
-        known = waiting[label].pop(0) if waiting.get(label) else DispatchRecord(name=label, executable=label, root="copy", members=[])
+        known = (
+            waiting[label].pop(0)
+            if waiting.get(label)
+            else DispatchRecord(name=label, executable=label, root="copy", members=[])
+        )
         moved = known.bytes_read + known.bytes_written
         predicted = known.predicted_ns * 1e-9
-        row = {"dispatch": known.name, "root": known.root, "seconds": taken, "predicted_seconds": predicted, "flops": known.flops, "bytes": moved}
+        row = {
+            "dispatch": known.name,
+            "root": known.root,
+            "seconds": taken,
+            "predicted_seconds": predicted,
+            "flops": known.flops,
+            "bytes": moved,
+        }
         rows.append(row)
     return rows
 
 
 def _dispatch_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("dispatch", "root", "time", "predicted", "GFLOP/s", "GB/s", box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        "dispatch", "root", "time", "predicted", "GFLOP/s", "GB/s", box=None, header_style="bold", pad_edge=False
+    )
     for column in table.columns[2:]:
         column.justify = "right"
     for row in rows:

@@ -1,4 +1,5 @@
-"""`--report-bug FILE`: one archive with all that is needed to see a failure again: the model without its weights, options, versions.
+"""`--report-bug FILE`: one archive with all that is needed to see a failure again: the model without its weights,
+options, versions.
 
 report.json     the command, the error, versions, and whether the archive alone shows the same error
 traceback.txt
@@ -26,18 +27,37 @@ from fuseline.border import coded
 from fuseline.errors import FuselineError
 from fuseline.runtime.files import write_file
 
-PACKAGES = ("numpy", "xdsl", "llvmlite", "onnx", "onnx-ir", "ml_dtypes", "click", "rich", "msgspec", "onnxruntime", "openvino")
+PACKAGES = (
+    "numpy",
+    "xdsl",
+    "llvmlite",
+    "onnx",
+    "onnx-ir",
+    "ml_dtypes",
+    "click",
+    "rich",
+    "msgspec",
+    "onnxruntime",
+    "openvino",
+)
 _MODELS = (".onnx", ".mlir", ".fuse")
 _DROPPED_WITH_VALUE = ("-o", "--output", "--input")
 _SECONDS = 900
 
 
 def write_report(path: Path, arguments: Sequence[str], problem: BaseException) -> bool:
-    """Write the archive; answers whether it shows the error by itself. Raises FuselineError (E0502) for a place that cannot be written."""
+    """Write the archive; answers whether it shows the error by itself. Raises FuselineError (E0502) for a place that
+    cannot be written."""
     with tempfile.TemporaryDirectory(prefix="fuseline-report-") as name:
         folder = Path(name)
         command, missing = _collect(arguments, folder)
-        error = problem if isinstance(problem, FuselineError) else coded(problem, "command") if isinstance(problem, Exception) else None
+        error = (
+            problem
+            if isinstance(problem, FuselineError)
+            else coded(problem, "command")
+            if isinstance(problem, Exception)
+            else None
+        )
         again = _tried(command, folder)
         same = error is not None and again is not None and again.get("code") == error.code
         report = {
@@ -57,7 +77,13 @@ def write_report(path: Path, arguments: Sequence[str], problem: BaseException) -
 def _versions() -> dict[str, Any]:
     packages = {name: _version(name) for name in PACKAGES}
     variables = {name: value for name, value in os.environ.items() if name.startswith("FUSELINE_")}
-    return {"fuseline": fuseline.__version__, "python": sys.version, "platform": platform.platform(), "packages": packages, "environment": variables}
+    return {
+        "fuseline": fuseline.__version__,
+        "python": sys.version,
+        "platform": platform.platform(),
+        "packages": packages,
+        "environment": variables,
+    }
 
 
 def _version(package: str) -> str | None:
@@ -73,7 +99,7 @@ def _pack(file: Any, folder: Path) -> None:
             archive.write(member, member.name)
 
 
-# the command ---------------------------------------------------------------------------------------------------------------------------
+# the command ----------------------------------------------------------------------------------------------------------
 
 
 def _collect(arguments: Sequence[str], folder: Path) -> tuple[list[str], list[str]]:
@@ -136,7 +162,14 @@ def _tried(command: Sequence[str], folder: Path) -> dict[str, Any] | None:
     words = [sys.executable, "-m", "fuseline", *command, *([] if "--json" in command else ["--json"])]
     path = os.pathsep.join([str(Path(fuseline.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=_SECONDS, check=False, env={**os.environ, "PYTHONPATH": path})
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path},
+        )
         return json.loads(done.stdout)["error"]
     except (subprocess.TimeoutExpired, OSError, ValueError, KeyError, TypeError):
         return None

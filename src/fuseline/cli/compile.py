@@ -19,16 +19,39 @@ from fuseline.report.units import plural
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the artifact goes (default: MODEL with .fuse); - for standard output.")
-@click.option("--emit", "stage", metavar="STAGE", help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where the artifact goes (default: MODEL with .fuse); - for standard output.",
+)
+@click.option(
+    "--emit",
+    "stage",
+    metavar="STAGE",
+    help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.",
+)
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
-@click.option("--sign", "key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the artifact with this private Ed25519 key.")
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Sign the artifact with this private Ed25519 key.",
+)
 @rules_listing_option
 @compile_options
 @threads_option
 @json_option
 def compile(
-    model: Path | None, output: Path | None, stage: str | None, with_stats: bool, key: Path | None, list_rules: bool, as_json: bool, **options: Any
+    model: Path | None,
+    output: Path | None,
+    stage: str | None,
+    with_stats: bool,
+    key: Path | None,
+    list_rules: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Compile MODEL to an artifact that `fuseline run` and `fuseline.load` take."""
     if list_rules:
@@ -50,7 +73,12 @@ def compile(
         return
     program.save(path, sign=key)
     if as_json:
-        written = {"model": str(model), "output": str(path), "bytes": path.stat().st_size, "warnings": program.record.warnings}
+        written = {
+            "model": str(model),
+            "output": str(path),
+            "bytes": path.stat().st_size,
+            "warnings": program.record.warnings,
+        }
         emit("compile", {**written, **statistics_json(program.record)})
         return
     if with_stats:

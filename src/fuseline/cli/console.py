@@ -1,4 +1,5 @@
-"""Where text goes: results to standard output, progress and errors to standard error; plain under a pipe or NO_COLOR."""
+"""Where text goes: results to standard output, progress and errors to standard error; plain under a pipe or
+NO_COLOR."""
 
 from __future__ import annotations
 
@@ -73,7 +74,13 @@ def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
         return
     block = Text(f"error {error.code}", style="bold red")
     block.append(f": {ERROR_TITLES[error.code]}", style="bold")
-    rows = (("at", error.node), ("in", error.phase), ("why", error.message), ("try", error.hint), ("more", f"fuseline errors {error.code}"))
+    rows = (
+        ("at", error.node),
+        ("in", error.phase),
+        ("why", error.message),
+        ("try", error.hint),
+        ("more", f"fuseline errors {error.code}"),
+    )
     for label, text in rows:
         if text:
             block.append(f"\n  {label:<5}", style="cyan")

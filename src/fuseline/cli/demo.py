@@ -1,4 +1,5 @@
-"""`make demo`: ResNet-50 from the onnx wheel with seeded weights, compiled, explained, run, and compared with onnxruntime."""
+"""`make demo`: ResNet-50 from the onnx wheel with seeded weights, compiled, explained, run, and compared with
+onnxruntime."""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ def _seeded_model(folder: Path) -> Path:
     source = Path(onnx.__file__).parent / TOPOLOGY
     path = folder / "resnet50.onnx"
     onnx.save(with_seeded_weights(onnx.load(source)), path)
-    say(f"model: {source.name} of the onnx wheel, its constant weights replaced by seeded ones ({quantity(path.stat().st_size)}B)")
+    say(
+        f"model: {source.name} of the onnx wheel, its constant weights replaced by seeded ones "
+        f"({quantity(path.stat().st_size)}B)"
+    )
     return path
 
 
@@ -84,7 +88,10 @@ def _compare(model: Path, program: CompiledModel) -> None:
     outputs = program.run(feeds)
     _title("outputs against onnxruntime (two different inputs give different outputs: checked first)")
     for item in check(model, program, (feeds, outputs), complete_feeds(program, {}, hints, 1), "onnxruntime", None):
-        say(f"{item.output}: largest difference {item.error:.2e} of the largest magnitude {item.magnitude:.4g}; allowed 1e-4")
+        say(
+            f"{item.output}: largest difference {item.error:.2e} of the largest magnitude {item.magnitude:.4g}; "
+            f"allowed 1e-4"
+        )
     _title("time of one run, interleaved with onnxruntime; a ratio below 1 means that fuseline is faster")
     say(result_table([measure_program(program, model, ["onnxruntime"], feeds, rounds=15)], ["onnxruntime"]))
 

@@ -25,9 +25,11 @@ from fuseline.report.regressions import ANY, CONDITIONS, regression
 @threads_option
 @json_option
 def diff(before: Path, after: Path, fail_if: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Show what changed from BEFORE to AFTER: dispatches that appeared, vanished or changed, and the decisions that did it.
+    """Show what changed from BEFORE to AFTER: dispatches that appeared, vanished or changed, and the decisions that did
+    it.
 
-    Each is an ONNX file, a .fuse artifact, a plan (.toml), or the saved output of `stats --dispatches --decisions --json` (.json).
+    Each is an ONNX file, a .fuse artifact, a plan (.toml), or the saved output of `stats --dispatches --decisions
+    --json` (.json).
     """
     old, new = (any_record(path, options if is_model(path) else {}) for path in (before, after))
     if not is_model(before) and not is_model(after):

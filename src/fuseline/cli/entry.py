@@ -1,4 +1,5 @@
-"""The console script: the command line, or a plain block that says what to install where only the runtime is there. Imports the standard library."""
+"""The console script: the command line, or a plain block that says what to install where only the runtime is there.
+Imports the standard library."""
 
 from __future__ import annotations
 

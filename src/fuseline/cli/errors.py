@@ -26,11 +26,24 @@ def errors(code: tuple[str, ...], as_json: bool) -> None:
     reasons = list(ADVICE) if chosen is None else [chosen] if chosen in ADVICE else []
     if as_json:
         listed = [{"code": key, "title": ERROR_TITLES[key], "page": page_text(key)} for key in codes]
-        emit("errors", {"errors": listed, "why_not": [{"code": key, "advice": ADVICE[key], "page": page_text(key)} for key in reasons]})
+        emit(
+            "errors",
+            {
+                "errors": listed,
+                "why_not": [{"code": key, "advice": ADVICE[key], "page": page_text(key)} for key in reasons],
+            },
+        )
     elif chosen is not None:
         say(page_text(chosen))
     else:
-        say([*(f"{key}  {ERROR_TITLES[key]}" for key in codes), "", "why two ops were not fused:", *(f"  {key}" for key in reasons)])
+        say(
+            [
+                *(f"{key}  {ERROR_TITLES[key]}" for key in codes),
+                "",
+                "why two ops were not fused:",
+                *(f"  {key}" for key in reasons),
+            ]
+        )
 
 
 def found_code(text: str) -> str:

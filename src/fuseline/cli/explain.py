@@ -33,12 +33,29 @@ def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.command()
 @model_argument
 @click.argument("nodes", nargs=-1)
-@click.option("--remarks-format", "--remarks", "remarks", type=click.Choice(["yaml", "jsonl"]), help="Print the decisions as optimization remarks.")
-@click.option("--remarks-filter", "anything", callback=_pattern, metavar="REGEX", help="Keep remarks whose rule, code or node matches.")
+@click.option(
+    "--remarks-format",
+    "--remarks",
+    "remarks",
+    type=click.Choice(["yaml", "jsonl"]),
+    help="Print the decisions as optimization remarks.",
+)
+@click.option(
+    "--remarks-filter",
+    "anything",
+    callback=_pattern,
+    metavar="REGEX",
+    help="Keep remarks whose rule, code or node matches.",
+)
 @click.option("--filter-rule", "rule", callback=_pattern, metavar="REGEX", help="Keep remarks of these rules.")
 @click.option("--filter-code", "code", callback=_pattern, metavar="REGEX", help="Keep remarks with these reason codes.")
 @click.option("--filter-node", "node", callback=_pattern, metavar="REGEX", help="Keep remarks that touch these nodes.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the remarks here instead of to standard output (-).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the remarks here instead of to standard output (-).",
+)
 @compile_options
 @threads_option
 @json_option
@@ -59,11 +76,18 @@ def explain(
     A NODE is an ONNX node, a structural id (as plans have them), or the name or number of a dispatch.
     """
     if len(nodes) > 2:
-        raise FuselineError("E0501", f"explain takes at most two nodes, not {len(nodes)}", hint="fuseline explain MODEL [NODE [NODE]]")
+        raise FuselineError(
+            "E0501", f"explain takes at most two nodes, not {len(nodes)}", hint="fuseline explain MODEL [NODE [NODE]]"
+        )
     record = record_of(model, options)
     answer = _answer(record, nodes)
     if not answer.found:
-        raise FuselineError("E0501", "; ".join(answer.lines), node=" ".join(nodes), hint="`fuseline stats MODEL --dispatches` lists the nodes")
+        raise FuselineError(
+            "E0501",
+            "; ".join(answer.lines),
+            node=" ".join(nodes),
+            hint="`fuseline stats MODEL --dispatches` lists the nodes",
+        )
     keep = RemarkFilter(rule, code, node, anything)
     if remarks is not None:
         _write_remarks(answer.decisions, keep, remarks, output)
@@ -81,7 +105,12 @@ def _write_remarks(decisions: Sequence[Decision], keep: RemarkFilter, form: str,
 def _document(answer: Answer, keep: RemarkFilter) -> dict[str, Any]:
     kept = [decision for decision in answer.decisions if keep.keeps(decision)]
     hints = {decision.code: advice(decision.code) for decision in kept if decision.verdict == "missed"}
-    return {"text": list(answer.lines), "dispatches": list(answer.dispatches), "decisions": msgspec.to_builtins(kept), "hints": hints}
+    return {
+        "text": list(answer.lines),
+        "dispatches": list(answer.dispatches),
+        "decisions": msgspec.to_builtins(kept),
+        "hints": hints,
+    }
 
 
 def _answer(record: CompileRecord, nodes: tuple[str, ...]) -> Answer:

@@ -19,13 +19,16 @@ Feeds = dict[str, np.ndarray]
 def parse_feeds(texts: Iterable[str], names: list[str]) -> Feeds:
     """The arrays of `--input` options. `names` are the model's inputs: with one input its name may be left out.
 
-    Raises E0201 for a name the model does not have, E0501 for text that is not `name=@file.npy`, E0206 for a file that is missing or no array.
+    Raises E0201 for a name the model does not have, E0501 for text that is not `name=@file.npy`, E0206 for a file that
+    is missing or no array.
     """
     feeds: Feeds = {}
     for text in texts:
         name, value = _split(text, names)
         if name not in names:
-            raise FuselineError("E0201", f"the model has no input {name!r}", node=name, hint=f"its inputs: {', '.join(names)}")
+            raise FuselineError(
+                "E0201", f"the model has no input {name!r}", node=name, hint=f"its inputs: {', '.join(names)}"
+            )
         feeds[name] = _read(name, value)
     return feeds
 
@@ -35,7 +38,9 @@ def _split(text: str, names: list[str]) -> tuple[str, str]:
     if not sign and len(names) == 1:
         name, value = names[0], text
     if (value != "-" and not value.startswith("@")) or not name:
-        raise FuselineError("E0501", f"--input does not understand {text!r}", hint="write name=@file.npy, or name=- for standard input")
+        raise FuselineError(
+            "E0501", f"--input does not understand {text!r}", hint="write name=@file.npy, or name=- for standard input"
+        )
     return name, value
 
 
@@ -67,7 +72,8 @@ def file_name(output: str) -> str:
 
 
 def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
-    """Outputs as arrays that files can hold: items of a sequence are `name.0`, `name.1`, ..; a map is `name.keys` and `name.values`.
+    """Outputs as arrays that files can hold: items of a sequence are `name.0`, `name.1`, ..; a map is `name.keys` and
+    `name.values`.
 
     NumPy's files know no numbers of 8 bits and less but integers: those are widened.
     """
@@ -76,7 +82,12 @@ def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
         if isinstance(value, list):
             out |= flat_outputs({f"{name}.{i}": item for i, item in enumerate(value)})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         elif isinstance(value, dict):
-            out |= flat_outputs({f"{name}.{part}": np.asarray(list(values)) for part, values in (("keys", value), ("values", value.values()))})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+            out |= flat_outputs(
+                {
+                    f"{name}.{part}": np.asarray(list(values))
+                    for part, values in (("keys", value), ("values", value.values()))
+                }
+            )  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
         elif value is not None:
             array = np.asarray(value)
             out[name] = _storable(array)

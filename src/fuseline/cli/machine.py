@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--isa", default=None, metavar="NAME", help="avx512, avx2, baseline or neon; the best this CPU has if left out.")
-@click.option("--write", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write it for `--target cpu:FILE` (- for standard output).")
+@click.option(
+    "--isa", default=None, metavar="NAME", help="avx512, avx2, baseline or neon; the best this CPU has if left out."
+)
+@click.option(
+    "--write",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it for `--target cpu:FILE` (- for standard output).",
+)
 @json_option
 def machine(isa: str | None, output: Path | None, as_json: bool) -> None:
     """Measure what work costs on this machine, in under a minute, and compare with what the compiler assumes.
@@ -38,7 +46,15 @@ def machine(isa: str | None, output: Path | None, as_json: bool) -> None:
     if output is not None:
         deliver(output, text)
     if as_json:
-        emit("machine", {"isa": found.name, "l1_bytes": found.l1_bytes, "l2_bytes": found.l2_bytes, "figures": [_json(figure) for figure in figures]})
+        emit(
+            "machine",
+            {
+                "isa": found.name,
+                "l1_bytes": found.l1_bytes,
+                "l2_bytes": found.l2_bytes,
+                "figures": [_json(figure) for figure in figures],
+            },
+        )
     elif str(output) != "-":
         say(f"cpu:{found.name}, {found.l1_bytes // 1024} KiB and {found.l2_bytes // 1024} KiB of cache per core")
         say(figure_table(figures))
@@ -47,14 +63,20 @@ def machine(isa: str | None, output: Path | None, as_json: bool) -> None:
 def description(found: Machine, costs: Any) -> str:
     """The TOML that `--target cpu:FILE` reads."""
     sizes = [f'isa = "{found.name}"', f"l1_bytes = {found.l1_bytes}", f"l2_bytes = {found.l2_bytes}"]
-    return "\n".join([*sizes, "", "[costs]", *(f"{name} = {getattr(costs, name)!r}" for name in type(costs).__slots__), ""])
+    return "\n".join(
+        [*sizes, "", "[costs]", *(f"{name} = {getattr(costs, name)!r}" for name in type(costs).__slots__), ""]
+    )
 
 
 def figure_table(figures: list[Figure]) -> Table:
     """One row per figure: assumed, measured, and the ratio."""
     table = Table("figure", "assumed", "measured", "ratio", "how", box=None, header_style="bold", pad_edge=False)
     for figure in figures:
-        numbers = ("", "") if figure.measured is None else (f"{figure.measured:.3g}", f"{figure.measured / figure.assumed:.2f}")
+        numbers = (
+            ("", "")
+            if figure.measured is None
+            else (f"{figure.measured:.3g}", f"{figure.measured / figure.assumed:.2f}")
+        )
         table.add_row(figure.name, f"{figure.assumed:.6g}", *numbers, figure.how)
     return table
 

@@ -1,4 +1,5 @@
-"""The door: finds the subcommand by file name, and turns every failure into one coded block and an exit code (0, 1 failed, 2 usage)."""
+"""The door: finds the subcommand by file name, and turns every failure into one coded block and an exit code (0, 1
+failed, 2 usage)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ REPORT_BUG = "--report-bug"
 
 
 class Commands(click.Group):
-    """A group that imports a subcommand only when it is used, so that `fuseline run x.fuse` never loads the compiler."""
+    """A group that imports a subcommand only when it is used, so that `fuseline run x.fuse` never loads the
+    compiler."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The subcommands in the order of a session, not of the alphabet."""
@@ -60,7 +62,9 @@ class Commands(click.Group):
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fuseline.__version__, prog_name="fuseline")
 @click.option("--debug", is_flag=True, help="Show the Python traceback of a failure (works after the command, too).")
-@click.option(REPORT_BUG, metavar="FILE", help="After a failure, write what a bug report needs (works after the command, too).")
+@click.option(
+    REPORT_BUG, metavar="FILE", help="After a failure, write what a bug report needs (works after the command, too)."
+)
 @click.pass_context
 def cli(context: click.Context, debug: bool, report_bug: str | None) -> None:
     """fuseline compiles machine-learning models to fused native dispatches and says why.
@@ -103,11 +107,22 @@ def _report(path: Path, words: Sequence[str], problem: Exception) -> None:
     from fuseline.cli.console import note
 
     same = write_report(path, words, problem)
-    note(f"report: {path} ({'shows the failure by itself' if same else 'does not show the failure by itself: say what more it takes'})")
+    note(
+        f"report: {path} "
+        f"({'shows the failure by itself' if same else 'does not show the failure by itself: say what more it takes'})"
+    )
 
 
-def guarded(work: Callable[[], object], command: str, *, as_json: bool, debug: bool, after_failure: Callable[[Exception], None] | None = None) -> int:
-    """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under `as_json`.
+def guarded(
+    work: Callable[[], object],
+    command: str,
+    *,
+    as_json: bool,
+    debug: bool,
+    after_failure: Callable[[Exception], None] | None = None,
+) -> int:
+    """Does `work` and answers the exit code; every failure becomes one block on standard error, or a document under
+    `as_json`.
 
     `after_failure` is called with what failed once it has been shown.
     """
@@ -134,11 +149,15 @@ def _usage(problem: click.ClickException, command: str, as_json: bool) -> int:
 
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     path = context.command_path if context else "fuseline"
-    show_error(FuselineError("E0501", problem.format_message(), hint=f"see `{path} --help`"), as_json=as_json, command=command)
+    show_error(
+        FuselineError("E0501", problem.format_message(), hint=f"see `{path} --help`"), as_json=as_json, command=command
+    )
     return 2
 
 
-def _failed(problem: Exception, command: str, as_json: bool, debug: bool, after: Callable[[Exception], None] | None) -> int:
+def _failed(
+    problem: Exception, command: str, as_json: bool, debug: bool, after: Callable[[Exception], None] | None
+) -> int:
     from fuseline.cli.console import show_error
 
     if debug:

@@ -27,7 +27,8 @@ def is_artifact(path: Path) -> bool:
 
 
 def compiled(path: Path, options: Mapping[str, Any], *, trusted: Sequence[str] | None = None) -> CompiledModel:
-    """The program behind a MODEL argument: loaded (signed by one of the keys `trusted`, if given) or compiled with `options`.
+    """The program behind a MODEL argument: loaded (signed by one of the keys `trusted`, if given) or compiled with
+    `options`.
 
     `options` are keyword arguments of `fuseline.compile`.
     """
@@ -39,7 +40,12 @@ def compiled(path: Path, options: Mapping[str, Any], *, trusted: Sequence[str] |
         refuse_compile_options(options)
         return fuseline.load(path, threads=options.get("threads"), trusted=trusted)
     if trusted is not None:
-        raise FuselineError("E0501", "--trusted is for artifacts: a model is not signed", node=str(path), hint="compile it, and sign the artifact")
+        raise FuselineError(
+            "E0501",
+            "--trusted is for artifacts: a model is not signed",
+            node=str(path),
+            hint="compile it, and sign the artifact",
+        )
     with progress(f"compiling {path.name}") as report:
         program = fuseline.compile(path, progress=report, **options)
     warn(program.record.warnings)
@@ -54,11 +60,14 @@ def _exists(path: Path) -> bool:
 
 
 def refuse_compile_options(options: Mapping[str, Any]) -> None:
-    """Raises E0501 for options of a compile that the command line gives with an artifact (`--threads` is one of a run, too)."""
+    """Raises E0501 for options of a compile that the command line gives with an artifact (`--threads` is one of a run,
+    too)."""
     for name in given_options(options):
         if name != "threads":
             hint = "give it to `fuseline compile`, with the model"
-            raise FuselineError("E0501", f"{flag_of(name)} is for compiling, and an artifact is compiled already", hint=hint)
+            raise FuselineError(
+                "E0501", f"{flag_of(name)} is for compiling, and an artifact is compiled already", hint=hint
+            )
 
 
 def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:
@@ -69,10 +78,17 @@ def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:
 def require_model(path: Path, what: str) -> None:
     """Raises E0501 for an artifact where the model itself is needed."""
     if is_artifact(path):
-        raise FuselineError("E0501", f"{what} needs the model, not an artifact", node=str(path), hint="give the .onnx file")
+        raise FuselineError(
+            "E0501", f"{what} needs the model, not an artifact", node=str(path), hint="give the .onnx file"
+        )
 
 
 def require_onnx(path: Path, what: str) -> None:
     """Raises E0501 for anything but an ONNX model, which is what other runtimes read."""
     if path.suffix in (ARTIFACT_SUFFIX, ".mlir"):
-        raise FuselineError("E0501", f"{what} needs an ONNX model, which the other runtime can read", node=str(path), hint="give the .onnx file")
+        raise FuselineError(
+            "E0501",
+            f"{what} needs an ONNX model, which the other runtime can read",
+            node=str(path),
+            hint="give the .onnx file",
+        )

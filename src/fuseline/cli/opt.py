@@ -18,14 +18,29 @@ from fuseline.errors import FuselineError
 @click.command()
 @click.argument("file", required=False, default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
-    "-p", "--passes", "pipeline", default="", metavar="P{OPT=1},P2", help="Passes and phases of the pipeline (cleanup, layout, ...), in order."
+    "-p",
+    "--passes",
+    "pipeline",
+    default="",
+    metavar="P{OPT=1},P2",
+    help="Passes and phases of the pipeline (cleanup, layout, ...), in order.",
 )
 @click.option("--split-input-file", is_flag=True, help="Treat what lies between `// -----` lines as separate modules.")
 @click.option("--verify-each", is_flag=True, help="Verify after every pass.")
 @click.option("--print-locations", is_flag=True, help="Print where each op came from.")
 @click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here instead of to standard output (-).")
-@click.option("--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True, help="A file with fusion rules.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write here instead of to standard output (-).",
+)
+@click.option(
+    "--rules",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A file with fusion rules.",
+)
 @click.option("--list-passes", is_flag=True, help="List the passes and stop.")
 @rules_listing_option
 @json_option
@@ -79,7 +94,8 @@ def run_passes(
 ) -> str:
     """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
 
-    Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
+    Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a
+    pass refuses.
     """
     from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
@@ -99,7 +115,10 @@ def run_passes(
                 verify_module(module)
                 verify_loops(module, ctx)
         verify_module(module)
-        printed.append("".join(f"// {note}\n" for note in ctx.records.notes) + print_module(module, ctx, locations=locations, generic=generic))
+        printed.append(
+            "".join(f"// {note}\n" for note in ctx.records.notes)
+            + print_module(module, ctx, locations=locations, generic=generic)
+        )
     return "\n// -----\n\n".join(printed)
 
 

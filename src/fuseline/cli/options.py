@@ -28,7 +28,9 @@ def parse_shape(text: str) -> tuple[str, str]:
     """
     found = re.fullmatch(r"(.+)[=:]((?:\d+(?:x\d+)*)|(?:\d+\.\.\d+))", text)
     if found is None:
-        raise FuselineError("E0501", f"--shape does not understand {text!r}", hint="write x=1x3x224x224, seq=128 or seq=1..512")
+        raise FuselineError(
+            "E0501", f"--shape does not understand {text!r}", hint="write x=1x3x224x224, seq=128 or seq=1..512"
+        )
     return found[1], found[2]
 
 
@@ -40,7 +42,9 @@ def parse_threads(text: str) -> list[int]:
     """
     words = text.split(",")
     if not all(word.strip().isdigit() and int(word) > 0 for word in words):
-        raise FuselineError("E0501", f"--threads does not understand {text!r}", hint="write a number, or a list such as 1,2")
+        raise FuselineError(
+            "E0501", f"--threads does not understand {text!r}", hint="write a number, or a list such as 1,2"
+        )
     return [int(word) for word in words]
 
 
@@ -50,23 +54,55 @@ def _shapes(ctx: click.Context, parameter: click.Parameter, values: tuple[str, .
 
 
 def compile_options(function: Function) -> Function:
-    """The options of every command that compiles; the function receives them as keyword arguments of `fuseline.compile`."""
+    """The options of every command that compiles; the function receives them as keyword arguments of
+    `fuseline.compile`."""
     options = (
-        click.option("--shape", "shapes", multiple=True, callback=_shapes, metavar="NAME=DIMS", help="x=1x3x224x224, seq=128 or seq=1..512."),
-        click.option("--target", default="cpu", show_default=True, help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null or null:<file.toml>."),
-        click.option("--dedup", type=click.Choice(["none", "exact"]), default="exact", show_default=True, help="Share code between dispatches."),
-        click.option("--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True),
-        click.option("--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True),
-        click.option("--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."),
+        click.option(
+            "--shape",
+            "shapes",
+            multiple=True,
+            callback=_shapes,
+            metavar="NAME=DIMS",
+            help="x=1x3x224x224, seq=128 or seq=1..512.",
+        ),
+        click.option(
+            "--target",
+            default="cpu",
+            show_default=True,
+            help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null or null:<file.toml>.",
+        ),
+        click.option(
+            "--dedup",
+            type=click.Choice(["none", "exact"]),
+            default="exact",
+            show_default=True,
+            help="Share code between dispatches.",
+        ),
+        click.option(
+            "--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True
+        ),
+        click.option(
+            "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True
+        ),
+        click.option(
+            "--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."
+        ),
         click.option("--plan-strict", is_flag=True, help="Refuse a plan with entries that do not match the graph."),
-        click.option("--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True, help="A file with a fusion rule."),
+        click.option(
+            "--rules",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            multiple=True,
+            help="A file with a fusion rule.",
+        ),
     )
     for option in reversed(options):
         function = option(function)
     return function
 
 
-threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads of the program; default: the machine's cores.")
+threads_option = click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads of the program; default: the machine's cores."
+)
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 

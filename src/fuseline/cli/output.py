@@ -17,7 +17,8 @@ def is_stdout(output: Path | None) -> bool:
 
 
 def deliver(output: Path, content: bytes | str) -> None:
-    """Write the result to the file, or to standard output for `-`. Raises FuselineError (E0502) for a place that cannot be written."""
+    """Write the result to the file, or to standard output for `-`. Raises FuselineError (E0502) for a place that cannot
+    be written."""
     data = content.encode() if isinstance(content, str) else content
     if not is_stdout(output):
         write_bytes(output, data)
@@ -34,4 +35,6 @@ def deliver(output: Path, content: bytes | str) -> None:
 def refuse_two_documents(output: Path | None, as_json: bool) -> None:
     """Raises FuselineError (E0501) where both the result and a JSON document would go to standard output."""
     if as_json and is_stdout(output):
-        raise FuselineError("E0501", "--json and -o - both write to standard output", hint="give a file, or leave one of them out")
+        raise FuselineError(
+            "E0501", "--json and -o - both write to standard output", hint="give a file, or leave one of them out"
+        )

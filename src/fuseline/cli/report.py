@@ -15,7 +15,12 @@ from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
 
 @click.command()
 @model_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The page (default: MODEL with .html); - for standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The page (default: MODEL with .html); - for standard output.",
+)
 @compile_options
 @threads_option
 @json_option

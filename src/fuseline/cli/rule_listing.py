@@ -11,7 +11,9 @@ from rich.table import Table
 
 from fuseline.cli.console import emit, say
 
-rules_listing_option = click.option("--list-rules", is_flag=True, help="List the fusion rules, those of --rules and of packages included, and stop.")
+rules_listing_option = click.option(
+    "--list-rules", is_flag=True, help="List the fusion rules, those of --rules and of packages included, and stop."
+)
 
 
 def show_rules(files: Sequence[Path], command: str, *, as_json: bool) -> None:

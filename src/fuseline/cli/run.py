@@ -25,11 +25,31 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@click.option("--input", "inputs", multiple=True, metavar="NAME=@FILE.npy", help="A feed; NAME=- reads standard input. Others are generated.")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder for one .npy per output; - writes the first to standard output.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=@FILE.npy",
+    help="A feed; NAME=- reads standard input. Others are generated.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for one .npy per output; - writes the first to standard output.",
+)
 @click.option("--check", "peer", metavar="PEER", help="Compare with onnxruntime or openvino on the same feeds.")
-@click.option("--tolerance", type=float, default=None, help="Largest difference, as a part of the largest magnitude (default 1e-4).")
-@click.option("--trusted", multiple=True, metavar="KEY", help="Run an artifact only if it is signed by the private key of this public one.")
+@click.option(
+    "--tolerance",
+    type=float,
+    default=None,
+    help="Largest difference, as a part of the largest magnitude (default 1e-4).",
+)
+@click.option(
+    "--trusted",
+    multiple=True,
+    metavar="KEY",
+    help="Run an artifact only if it is signed by the private key of this public one.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
 @compile_options
 @threads_option
@@ -84,7 +104,9 @@ def complete_feeds(program: CompiledModel, given: Feeds, hints: Hints, seed: int
     for item in program.inputs:
         array = given.get(item.name, (like or {}).get(item.name))
         if array is not None:
-            known |= {extent: size for extent, size in zip(item.shape, array.shape, strict=False) if isinstance(extent, str)}
+            known |= {
+                extent: size for extent, size in zip(item.shape, array.shape, strict=False) if isinstance(extent, str)
+            }
     missing = [item for item in program.inputs if item.name not in given]
     return {**generate(missing, seed=seed, hints=Hints(hints.ranges, known)), **given}
 
@@ -93,11 +115,17 @@ def default_sizes(program: CompiledModel) -> dict[str, int]:
     """A value for every symbol: one for what stands first (batches do), sixteen for lengths, kept within its bounds."""
     leading = {item.shape[0] for item in program.inputs if item.shape}
     wanted = {name: 1 if name in leading else 16 for name in program.symbols}
-    return {name: max(low, wanted[name] if high is None else min(wanted[name], high)) for name, (low, high) in program.symbols.items()}
+    return {
+        name: max(low, wanted[name] if high is None else min(wanted[name], high))
+        for name, (low, high) in program.symbols.items()
+    }
 
 
-def check(model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other: Feeds, peer: str, tolerance: float | None) -> list[Comparison]:
-    """Every output against the peer's; first makes sure that the outputs depend on the inputs. Raises E0601, E0602, E0503."""
+def check(
+    model: Path, program: CompiledModel, first: tuple[Feeds, Feeds], other: Feeds, peer: str, tolerance: float | None
+) -> list[Comparison]:
+    """Every output against the peer's; first makes sure that the outputs depend on the inputs. Raises E0601, E0602,
+    E0503."""
     from fuseline.interop.peers import load_peer
     from fuseline.verify.compare import TOLERANCE, compare, dependent_outputs, require_agreement
 
@@ -125,17 +153,30 @@ def _writer(array: np.ndarray) -> Any:
 
 def _show(model: Path, outputs: Feeds, comparisons: list[Comparison], as_json: bool) -> None:
     if as_json:
-        emit("run", {"model": str(model), "outputs": [_summary(name, array) for name, array in outputs.items()], "check": _checks(comparisons)})
+        emit(
+            "run",
+            {
+                "model": str(model),
+                "outputs": [_summary(name, array) for name, array in outputs.items()],
+                "check": _checks(comparisons),
+            },
+        )
         return
     for name, array in outputs.items():
-        say(f"{name}: {array.dtype}[{'x'.join(map(str, array.shape))}] {np.array2string(array.ravel()[:6], precision=5, separator=', ')}")
+        say(
+            f"{name}: {array.dtype}[{'x'.join(map(str, array.shape))}] "
+            f"{np.array2string(array.ravel()[:6], precision=5, separator=', ')}"
+        )
     for item in comparisons:
         note = "" if item.depends_on_input else "  (does not depend on the input)"
         say(f"check {item.output}: error {item.error:.2e} of the largest magnitude {item.magnitude:.4g}{note}")
 
 
 def _checks(comparisons: list[Comparison]) -> list[dict[str, Any]]:
-    return [{"output": c.output, "error": c.error, "magnitude": c.magnitude, "depends_on_input": c.depends_on_input} for c in comparisons]
+    return [
+        {"output": c.output, "error": c.error, "magnitude": c.magnitude, "depends_on_input": c.depends_on_input}
+        for c in comparisons
+    ]
 
 
 def _summary(name: str, array: np.ndarray) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What `diff` compares: a model (compiled), an artifact, a plan, or the saved output of `stats --json`, each as a record."""
+"""What `diff` compares: a model (compiled), an artifact, a plan, or the saved output of `stats --json`, each as a
+record."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _SAVE = "save `fuseline stats MODEL --dispatches --decisions --json`"
 
 
 def any_record(path: Path, options: Mapping[str, Any]) -> CompileRecord:
-    """The record behind `path`. Raises E0501 for a file that holds no statistics, E0701 for a malformed plan, and what a compile raises."""
+    """The record behind `path`. Raises E0501 for a file that holds no statistics, E0701 for a malformed plan, and what
+    a compile raises."""
     if path.suffix == ".json":
         return _saved_record(path)
     return _plan_record(path) if path.suffix == PLAN_SUFFIX else record_of(path, options)
@@ -44,11 +46,21 @@ def _plan_record(path: Path) -> CompileRecord:
 
     plan = read_plan(path)
     dispatches = [
-        DispatchRecord(name=f"group {i}", executable="", root="group", members=[MemberRecord(id=id, kind="", role="member") for id in ids])
+        DispatchRecord(
+            name=f"group {i}",
+            executable="",
+            root="group",
+            members=[MemberRecord(id=id, kind="", role="member") for id in ids],
+        )
         for i, ids in enumerate(plan.groups, 1)
     ]
     wishes = {"force": _sorted(plan.force), "forbid": _sorted(plan.forbid)}
-    return CompileRecord(model=plan.model, fingerprint=plan.graph, dispatches=dispatches, statistics={"dispatches": len(dispatches), **wishes})
+    return CompileRecord(
+        model=plan.model,
+        fingerprint=plan.graph,
+        dispatches=dispatches,
+        statistics={"dispatches": len(dispatches), **wishes},
+    )
 
 
 def _sorted(sets: Iterable[Iterable[str]]) -> list[list[str]]:

@@ -22,7 +22,12 @@ from fuseline.report.statistics import statistics_json, statistics_table
 @compile_options
 @threads_option
 @click.option("--dispatches", "with_dispatches", is_flag=True, help="Print the dispatch table, too.")
-@click.option("--decisions", "with_decisions", is_flag=True, help="Print the decisions, too (`diff` then says which of them did it).")
+@click.option(
+    "--decisions",
+    "with_decisions",
+    is_flag=True,
+    help="Print the decisions, too (`diff` then says which of them did it).",
+)
 @json_option
 def stats(model: Path, with_dispatches: bool, with_decisions: bool, as_json: bool, **options: Any) -> None:
     """Count dispatches, executables, bytes, fused and missed edges of MODEL (an ONNX file or a .fuse artifact)."""

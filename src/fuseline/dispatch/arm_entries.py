@@ -1,8 +1,8 @@
 """Each arm of a dispatch as an entry function of its own, so that whatever lowers a dispatch lowers an arm.
 
-Arguments come in order of first use and sizes are renamed `s0, s1, ..` in that order: arms that do the same are the same text, wherever they
-stand. A part of a concat becomes `tensor.insert_slice %part into %empty[0, ..]`, which writes that box and nothing else; where it begins is
-said beside the function, since the same code serves every place.
+Arguments come in order of first use and sizes are renamed `s0, s1, ..` in that order: arms that do the same are the
+same text, wherever they stand. A part of a concat becomes `tensor.insert_slice %part into %empty[0, ..]`, which writes
+that box and nothing else; where it begins is said beside the function, since the same code serves every place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from fuseline.ir.dim_json import to_name
 
 @dataclass(frozen=True)
 class ArmResult:
-    """Where a result of an arm lies: `offset` elements from the start of the dispatch's result `position` (in the dispatch's sizes)."""
+    """Where a result of an arm lies: `offset` elements from the start of the dispatch's result `position` (in the
+    dispatch's sizes)."""
 
     position: int
     offset: Dim = 0
@@ -88,7 +89,7 @@ class _Writer:
             members=component.members,
         )
 
-    # values --------------------------------------------------------------------------------------------------------------------------
+    # values -----------------------------------------------------------------------------------------------------------
 
     def _result(self, output: Output) -> SSAValue:
         value = self._value(output.value)
@@ -138,7 +139,7 @@ class _Writer:
         emitter.location = self.view.entry.location
         return emitter
 
-    # arguments -----------------------------------------------------------------------------------------------------------------------
+    # arguments --------------------------------------------------------------------------------------------------------
 
     def _argument(self, value: BlockArgument) -> SSAValue:
         for size in self.view.shapes.dims(value):
@@ -158,14 +159,21 @@ class _Writer:
 
     def _attributes(self) -> ArrayAttr[DictionaryAttr]:
         names = {name: f"s{i}" for i, name in enumerate(self.sizes)}
-        return ArrayAttr([*(self._tensor_attributes(value, names) for value in self.tensors), *(self._size_attributes(names, old) for old in names)])
+        return ArrayAttr(
+            [
+                *(self._tensor_attributes(value, names) for value in self.tensors),
+                *(self._size_attributes(names, old) for old in names),
+            ]
+        )
 
     def _tensor_attributes(self, value: BlockArgument, names: dict[str, str]) -> DictionaryAttr:
         attributes = self.view.entry.arg_attrs
         found: dict[str, Attribute] = dict(attributes.data[value.index].data) if attributes is not None else {}
         if "fuseline.dims" in found:
             local: dict[str, Dim] = {old: symbol(new, *_bounds(self.view, old)) for old, new in names.items()}
-            found["fuseline.dims"] = ArrayAttr([StringAttr(to_name(substitute(size, local))) for size in self.view.shapes.dims(value)])
+            found["fuseline.dims"] = ArrayAttr(
+                [StringAttr(to_name(substitute(size, local))) for size in self.view.shapes.dims(value)]
+            )
         return DictionaryAttr(found)
 
     def _size_attributes(self, names: dict[str, str], old: str) -> DictionaryAttr:

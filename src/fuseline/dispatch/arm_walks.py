@@ -1,4 +1,5 @@
-"""How a part of a dispatch walks its largest argument: parts that walk one in step are made together, so that it is read once.
+"""How a part of a dispatch walks its largest argument: parts that walk one in step are made together, so that it is
+read once.
 
 %a = relu(%x); %s = sum of the rows of %x        both step along the rows of %x: together
 %a = sum of the rows; %b = sum of the columns    nothing to step along in common: apart
@@ -43,16 +44,27 @@ class Walk:
 
 
 def walk_of(view: DispatchView, members: Sequence[Operation], stored: Sequence[SSAValue]) -> Walk | None:
-    """The walk of a part that only moves, transforms or reduces its largest argument; None for any other. `stored`: what it writes."""
+    """The walk of a part that only moves, transforms or reduces its largest argument; None for any other. `stored`:
+    what it writes."""
     if any(kind(op) in _ROOTS for op in members):
         return None
-    read = {value for op in members for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))} | set(stored)
-    argument = max((value for value in view.tensors if value in read), key=lambda value: assumed_size(num_bytes(value, view.shapes)), default=None)
+    read = {value for op in members for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))} | set(
+        stored
+    )
+    argument = max(
+        (value for value in view.tensors if value in read),
+        key=lambda value: assumed_size(num_bytes(value, view.shapes)),
+        default=None,
+    )
     if argument is None:
         return None
     axes = frozenset(range(len(view.shapes.dims(argument))))
     for op in members:
-        axes &= _steps(view, op, argument) if argument in op.operands or (op.regions and argument in captured_tensors(op)) else axes
+        axes &= (
+            _steps(view, op, argument)
+            if argument in op.operands or (op.regions and argument in captured_tensors(op))
+            else axes
+        )
     return Walk(argument, axes)
 
 
@@ -66,5 +78,8 @@ def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> frozen
         return frozenset()
     structured = StructuredOp(op)
     maps = [map_ for value, map_ in zip(structured.inputs, structured.input_maps, strict=True) if value is argument]
-    steps = [{i for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr) and e.position in structured.parallel} for map_ in maps]
+    steps = [
+        {i for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr) and e.position in structured.parallel}
+        for map_ in maps
+    ]
     return frozenset(set.intersection(*steps)) if steps else frozenset()

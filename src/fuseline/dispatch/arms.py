@@ -1,11 +1,17 @@
-"""The arms of a dispatch: parts of it that share no value made inside, so that each is a grid of its own in the one launch.
+"""The arms of a dispatch: parts of it that share no value made inside, so that each is a grid of its own in the one
+launch.
 
-    %a = matmul(%x, %p)      an arm                           %a = conv1x1(%x)     an arm: writes channels 0.. of the result
-    %b = matmul(%x, %q)      another, with the same code      %b = conv3x3(%x)     an arm: writes the channels behind
-    return %a, %b                                             return concat(%a, %b)
+    %a = matmul(%x, %p)      an arm
+    %b = matmul(%x, %q)      another, with the same code
+    return %a, %b
 
-A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an argument is an arm that copies.
-What walks one large argument in step stays together, so that it is read once (`arm_walks`).
+    %a = conv1x1(%x)         an arm: writes channels 0.. of the result
+    %b = conv3x3(%x)         an arm: writes the channels behind
+    return concat(%a, %b)
+
+A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an
+argument is an arm that copies. What walks one large argument in step stays together, so that it is read once
+(`arm_walks`).
 """
 
 from __future__ import annotations
@@ -32,7 +38,8 @@ MOST_PARTS = 128
 
 @dataclass(frozen=True)
 class Output:
-    """What a dispatch stores in its result `position`: all of it, or the box of a tensor of `dims` that begins at `offsets`."""
+    """What a dispatch stores in its result `position`: all of it, or the box of a tensor of `dims` that begins at
+    `offsets`."""
 
     position: int
     value: SSAValue
@@ -42,14 +49,16 @@ class Output:
 
 @dataclass(frozen=True)
 class Component:
-    """Outputs that are made together, and the ops of the dispatch that make them (none: what is stored is an argument or a constant)."""
+    """Outputs that are made together, and the ops of the dispatch that make them (none: what is stored is an argument
+    or a constant)."""
 
     outputs: tuple[Output, ...]
     members: tuple[Operation, ...]
 
 
 def components(view: DispatchView) -> list[Component]:
-    """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one where it is of a piece."""
+    """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one
+    where it is of a piece."""
     outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
     found = _components(view, outputs) if len(outputs) > 1 else []
     if len(found) < 2:
@@ -75,7 +84,7 @@ def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Seque
     return Component(tuple(outputs), members)
 
 
-# what is stored ------------------------------------------------------------------------------------------------------------------------
+# what is stored -------------------------------------------------------------------------------------------------------
 
 
 def _outputs(view: DispatchView, position: int, result: SSAValue) -> Iterator[Output]:
@@ -107,7 +116,8 @@ def _parts(view: DispatchView, value: SSAValue, at: tuple[Dim, ...]) -> Iterator
 
 
 def _is_seam(value: SSAValue) -> bool:
-    """Whether `value` is a concat of which nothing but its parts is needed: a reader inside the dispatch wants all of it."""
+    """Whether `value` is a concat of which nothing but its parts is needed: a reader inside the dispatch wants all of
+    it."""
     if not (isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)):
         return False
     pending: list[SSAValue] = [value]
@@ -123,11 +133,12 @@ def _is_seam(value: SSAValue) -> bool:
     return True
 
 
-# components ----------------------------------------------------------------------------------------------------------------------------
+# components -----------------------------------------------------------------------------------------------------------
 
 
 class _Links:
-    """Which ops and outputs hang together through values made inside the dispatch. Sizes link nothing: every arm computes its own."""
+    """Which ops and outputs hang together through values made inside the dispatch. Sizes link nothing: every arm
+    computes its own."""
 
     def __init__(self, view: DispatchView) -> None:
         self.view = view
@@ -173,7 +184,9 @@ def operands_of(op: Operation) -> list[SSAValue]:
 
 def is_size(view: DispatchView, value: SSAValue) -> bool:
     """Whether an index value follows from the dispatch's size arguments."""
-    return isinstance(value.type, IndexType) and all(symbol.name in view.size_names for symbol in symbols(view.shapes.index(value)))
+    return isinstance(value.type, IndexType) and all(
+        symbol.name in view.size_names for symbol in symbols(view.shapes.index(value))
+    )
 
 
 def is_constant_like(op: Operation) -> bool:
@@ -183,7 +196,7 @@ def is_constant_like(op: Operation) -> bool:
     return free and all(isinstance(value, OpResult) and is_constant_like(value.op) for value in read)
 
 
-# components that are better off together -------------------------------------------------------------------------------------------------
+# components that are better off together ------------------------------------------------------------------------------
 
 
 def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
@@ -199,7 +212,9 @@ def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
     return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
 
 
-def _partner(view: DispatchView, groups: Sequence[tuple[list[Component], Walk | None]], walk: Walk | None) -> tuple[int | None, Walk | None]:
+def _partner(
+    view: DispatchView, groups: Sequence[tuple[list[Component], Walk | None]], walk: Walk | None
+) -> tuple[int | None, Walk | None]:
     """The first group that a component of this walk may join, and the walk they have in common."""
     for at, (_, other) in enumerate(groups):
         both = walk.joined(view, other) if walk is not None and other is not None else None
@@ -218,7 +233,7 @@ def _place(output: Output) -> tuple[int, str]:
     return output.position, str(output.offsets)
 
 
-# order ---------------------------------------------------------------------------------------------------------------------------------
+# order ----------------------------------------------------------------------------------------------------------------
 
 
 def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:

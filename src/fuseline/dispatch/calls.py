@@ -13,7 +13,8 @@ from fuseline.ir.flow import DispatchOp, ExecutableOp
 
 
 def call_counts(entries: Sequence[FuncOp]) -> list[int]:
-    """Per entry function, how many dispatches of its program name its executable; 1 for a function that stands alone."""
+    """Per entry function, how many dispatches of its program name its executable; 1 for a function that stands
+    alone."""
     homes = [_home(entry) for entry in entries]
     counts: dict[ModuleOp, Counter[str]] = {}
     for home in homes:

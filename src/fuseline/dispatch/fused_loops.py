@@ -1,12 +1,15 @@
-"""The loops that the members of a dispatch share, as fusion decided them: a value, and its text on the region and on the executable made of it.
+"""The loops that the members of a dispatch share, as fusion decided them: a value, and its text on the region and on
+the executable made of it.
 
     softmax over (r, c):   fuseline.loops = {grids = [["r"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, ...]}
-                                                      extents    per loop of a member: the grid loop, -1 for an inner loop
+                              the extents       per loop of a member: the grid loop, -1 for an inner loop
 
-A member that is `"inlined"` has no loops of its own: it is evaluated where it is read. A `"view"` is a slice that names part of a buffer. Dispatches
-of several arms have a grid for each, and `arms` says which arm a member is in. `online` are reductions whose loop may be met block by block.
+A member that is `"inlined"` has no loops of its own: it is evaluated where it is read. A `"view"` is a slice that names
+part of a buffer. Dispatches of several arms have a grid for each, and `arms` says which arm a member is in. `online`
+are reductions whose loop may be met block by block.
 
-Members are the ops of a body that do something (`members_of`), in order; what is free is cloned in and out of bodies, and does not count.
+Members are the ops of a body that do something (`members_of`), in order; what is free is cloned in and out of bodies,
+and does not count.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class MemberLoops:
-    """One member. `grid_loops[i]` is the grid loop of its loop `i`, None for an inner one; `()` unless it is placed. `arm`: whose grid."""
+    """One member. `grid_loops[i]` is the grid loop of its loop `i`, None for an inner one; `()` unless it is placed.
+    `arm`: whose grid."""
 
     grid_loops: tuple[int | None, ...] = ()
     role: Role = Role.PLACED
@@ -62,7 +66,8 @@ class MemberLoops:
 
 @dataclass(frozen=True)
 class OnlineReduction:
-    """Loops `(member, loop)` that are one and may be met block by block, `points` at a time at the least, up to the member `product`."""
+    """Loops `(member, loop)` that are one and may be met block by block, `points` at a time at the least, up to the
+    member `product`."""
 
     loops: tuple[tuple[int, int], ...]
     product: int
@@ -71,14 +76,16 @@ class OnlineReduction:
 
 @dataclass(frozen=True)
 class FusedLoops:
-    """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of the body."""
+    """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of
+    the body."""
 
     grids: tuple[tuple[Extent, ...], ...]
     members: tuple[MemberLoops, ...]
     online: tuple[OnlineReduction, ...] = ()
 
     def renamed(self, names: Mapping[str, Dim]) -> FusedLoops:
-        """The same loops where sizes have other names; an extent that depends on a size without one has none any more."""
+        """The same loops where sizes have other names; an extent that depends on a size without one has none any
+        more."""
         return replace(self, grids=tuple(tuple(_renamed(extent, names) for extent in grid) for grid in self.grids))
 
 
@@ -88,13 +95,18 @@ def _renamed(extent: Extent, names: Mapping[str, Dim]) -> Extent:
     return substitute(extent, names) if all(item.name in names for item in symbols(extent)) else None
 
 
-# text ----------------------------------------------------------------------------------------------------------------------------------
+# text -----------------------------------------------------------------------------------------------------------------
 
 
 def to_attribute(loops: FusedLoops) -> DictionaryAttr:
     """The loops as a printable attribute, which `from_attribute` reads."""
     entries: dict[str, Attribute] = {
-        "grids": ArrayAttr([ArrayAttr([StringAttr(UNNAMED if extent is None else to_name(extent)) for extent in grid]) for grid in loops.grids]),
+        "grids": ArrayAttr(
+            [
+                ArrayAttr([StringAttr(UNNAMED if extent is None else to_name(extent)) for extent in grid])
+                for grid in loops.grids
+            ]
+        ),
         "members": ArrayAttr([_member_attribute(member.role, member.grid_loops) for member in loops.members]),
     }
     if len(loops.grids) != 1:
@@ -106,12 +118,18 @@ def to_attribute(loops: FusedLoops) -> DictionaryAttr:
 
 @lru_cache(maxsize=1 << 10)
 def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribute:
-    return _integers(tuple(INNER if loop is None else loop for loop in grid_loops)) if role is Role.PLACED else StringAttr(role.value)
+    return (
+        _integers(tuple(INNER if loop is None else loop for loop in grid_loops))
+        if role is Role.PLACED
+        else StringAttr(role.value)
+    )
 
 
 def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
     loops = ArrayAttr([_integers(loop) for loop in one.loops])
-    return DictionaryAttr({"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)})
+    return DictionaryAttr(
+        {"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)}
+    )
 
 
 def _integers(values: tuple[int, ...]) -> Attribute:
@@ -119,7 +137,8 @@ def _integers(values: tuple[int, ...]) -> Attribute:
 
 
 def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str | None = None) -> FusedLoops:
-    """The loops that an attribute says. `symbols`: the sizes by name; `node`: the dispatch, for errors. Raises FuselineError: E0302."""
+    """The loops that an attribute says. `symbols`: the sizes by name; `node`: the dispatch, for errors. Raises
+    FuselineError: E0302."""
     try:
         return _read(attribute, symbols)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as problem:
@@ -135,7 +154,9 @@ def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
     members = _items(entries["members"])
     arms = _numbers(entries["arms"]) if "arms" in entries else (0,) * len(members)
     found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
-    return FusedLoops(grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ())
+    return FusedLoops(
+        grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
+    )
 
 
 def _member(attribute: Attribute, arm: int) -> MemberLoops:
@@ -150,7 +171,9 @@ def _member(attribute: Attribute, arm: int) -> MemberLoops:
 def _online(attribute: Attribute) -> OnlineReduction:
     entries = _typed(attribute, DictionaryAttr).data
     loops = [_numbers(loop) for loop in _items(entries["loops"])]
-    return OnlineReduction(tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"]))
+    return OnlineReduction(
+        tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"])
+    )
 
 
 def _extent(attribute: Attribute, symbols: Mapping[str, Dim]) -> Extent:
@@ -181,7 +204,7 @@ def _typed(attribute: Attribute, wanted: type[Any]) -> Any:
     return attribute
 
 
-# against a body ------------------------------------------------------------------------------------------------------------------------
+# against a body -------------------------------------------------------------------------------------------------------
 
 
 def members_of(body: Block) -> list[Operation]:
@@ -190,7 +213,8 @@ def members_of(body: Block) -> list[Operation]:
 
 
 def member_loops(op: Operation, shapes: ShapeAnalysis) -> tuple[Dim, ...]:
-    """The extents of a member's loops: those of a structured op, the space of the result of one that moves data; any other op is opaque."""
+    """The extents of a member's loops: those of a structured op, the space of the result of one that moves data; any
+    other op is opaque."""
     if is_generic(op):
         return StructuredOp(op).loops(shapes)
     return shapes.dims(op.results[0]) if kind(op) in _OVER_RESULT else ()
@@ -224,7 +248,8 @@ def _problem(loops: FusedLoops, member: MemberLoops, op: Operation, shapes: Shap
 
 
 def _unequal(extents: Sequence[Dim], grid_loops: Sequence[int | None], grid: Sequence[Extent]) -> Iterator[str]:
-    """Loops that are known to run elsewhere than their grid loop: sizes that nobody knows are compared by `verify-each`."""
+    """Loops that are known to run elsewhere than their grid loop: sizes that nobody knows are compared by
+    `verify-each`."""
     for loop, (extent, at) in enumerate(zip(extents, grid_loops, strict=True)):
         if at is not None and isinstance(extent, int) and isinstance(grid[at], int) and extent != grid[at]:
             yield f"loop {loop} runs to {extent}, its grid loop to {grid[at]}"
@@ -242,4 +267,6 @@ def _require_online(one: OnlineReduction, loops: FusedLoops, node: str | None) -
 
 
 def _wrong(message: str, node: str | None) -> FuselineError:
-    return FuselineError("E0302", f"{LOOPS_ATTRIBUTE}: {message}", node=node, hint="remove the attribute, or form the region again")
+    return FuselineError(
+        "E0302", f"{LOOPS_ATTRIBUTE}: {message}", node=node, hint="remove the attribute, or form the region again"
+    )

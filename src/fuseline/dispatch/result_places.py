@@ -1,7 +1,8 @@
 """Where a dispatch writes its results: the whole of one, or a box of it.
 
-A returned `tensor.insert_slice %part into %empty` with steps of 1 writes the box that it names and leaves the rest alone: what the rest holds is
-somebody else's affair. Reshapes change nothing in memory, so what is written is the value before them.
+A returned `tensor.insert_slice %part into %empty` with steps of 1 writes the box that it names and leaves the rest
+alone: what the rest holds is somebody else's affair. Reshapes change nothing in memory, so what is written is the value
+before them.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ def _box(shapes: ShapeAnalysis, value: SSAValue) -> Place | None:
     op, dims = value.op, shapes.dims(value)
     offsets = shapes.mixed(static_numbers(op, "static_offsets"), op.offsets)
     steps = shapes.mixed(static_numbers(op, "static_strides"), op.strides)
-    if not isinstance(op.dest.owner, tensor.EmptyOp) or any(step != 1 for step in steps) or len(shapes.dims(op.source)) != len(dims):
+    if (
+        not isinstance(op.dest.owner, tensor.EmptyOp)
+        or any(step != 1 for step in steps)
+        or len(shapes.dims(op.source)) != len(dims)
+    ):
         return None
     return Place(op.source, dims, offsets)

@@ -1,8 +1,9 @@
-"""Which loops of a body's members are one loop, read off the body alone: what `fuseline.loops` says is checked against it.
+"""Which loops of a body's members are one loop, read off the body alone: what `fuseline.loops` says is checked against
+it.
 
-Two loops are one where a member reads, plainly, what another writes along them; reshapes and views are looked through. A class of such loops can be
-in a grid if every placed member has it, once, in parallel, and nobody reads along it out of step: what a workgroup reads, it has made itself.
-What could be shared and is not is fusion's decision.
+Two loops are one where a member reads, plainly, what another writes along them; reshapes and views are looked through.
+A class of such loops can be in a grid if every placed member has it, once, in parallel, and nobody reads along it out
+of step: what a workgroup reads, it has made itself. What could be shared and is not is fusion's decision.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Coordinates: TypeAlias = Sequence[Coordinate] | None
 
 
 class SharedLoops:
-    """The classes of the loops of `placed` members. `views` are looked through; all of a value may be read through anything else."""
+    """The classes of the loops of `placed` members. `views` are looked through; all of a value may be read through
+    anything else."""
 
     def __init__(self, placed: Sequence[Operation], views: Iterable[Operation], shapes: ShapeAnalysis) -> None:
         self.placed, self.shapes = placed, shapes
@@ -54,7 +56,8 @@ class SharedLoops:
     def is_shared(self, class_: Loop) -> bool:
         """Whether every placed member has the class once, in parallel, and is read along it in step."""
         return class_ not in self.broken and all(
-            len(loops := self.along(op, class_)) == 1 and iterators(op, self.extents[op])[loops[0]] == "parallel" for op in self.placed
+            len(loops := self.along(op, class_)) == 1 and iterators(op, self.extents[op])[loops[0]] == "parallel"
+            for op in self.placed
         )
 
     def _twice(self) -> Iterator[Loop]:
@@ -63,14 +66,18 @@ class SharedLoops:
             yield from (class_ for class_ in found if found.count(class_) > 1)
 
     def _steps(self, reader: Operation) -> Iterator[tuple[Loop, Loop | None]]:
-        """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that is done in another way."""
+        """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that
+        is done in another way."""
         for value, coordinates in _reads(reader, self.extents[reader], self.shapes):
             for made, at in self._made(value, coordinates):
                 op = made.op
                 for axis, loop in enumerate(_written(made)):
                     if loop is not None and self.extents[op][loop] != 1:
                         step = at[axis] if at is not None else None
-                        same = isinstance(step, AffineDimExpr) and self.extents[reader][step.position] == self.extents[op][loop]
+                        same = (
+                            isinstance(step, AffineDimExpr)
+                            and self.extents[reader][step.position] == self.extents[op][loop]
+                        )
                         yield (op, loop), (reader, step.position) if same and isinstance(step, AffineDimExpr) else None
 
     def _made(self, value: SSAValue, coordinates: Coordinates) -> Iterator[tuple[OpResult, Coordinates]]:
@@ -81,7 +88,11 @@ class SharedLoops:
             yield value, coordinates
             return
         looked = type(value.op) in RESHAPES or value.op in self._views
-        found = sources(value.op, coordinates, self.shapes, AffineCoordinates()) if looked and coordinates is not None else None
+        found = (
+            sources(value.op, coordinates, self.shapes, AffineCoordinates())
+            if looked and coordinates is not None
+            else None
+        )
         if found is not None:
             yield from (one for source in found for one in self._made(source.value, source.at))
         else:
@@ -92,7 +103,9 @@ class SharedLoops:
         known = self._reached.get(op)
         if known is None:
             read = [value for value in _tensors(op) if isinstance(value, OpResult)]
-            found = [made for value in read for made in ((value,) if value.op in self.extents else self._behind(value.op))]
+            found = [
+                made for value in read for made in ((value,) if value.op in self.extents else self._behind(value.op))
+            ]
             known = self._reached[op] = tuple(dict.fromkeys(found))
         return known
 
@@ -103,7 +116,11 @@ def iterators(op: Operation, extents: Sequence[Dim]) -> Sequence[str]:
 
 
 def _tensors(op: Operation) -> list[SSAValue]:
-    return [value for value in (*op.operands, *(captured_tensors(op) if op.regions else ())) if isinstance(value.type, TensorType)]
+    return [
+        value
+        for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))
+        if isinstance(value.type, TensorType)
+    ]
 
 
 def _written(value: OpResult) -> Sequence[int | None]:
@@ -123,15 +140,22 @@ def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iter
                 yield value, map_.results
         yield from ((value, None) for value in captured_tensors(op))
         return
-    found = sources(op, [AffineDimExpr(loop) for loop in range(len(extents))], shapes, AffineCoordinates()) if extents else None
-    yield from ((one.value, one.at) for one in found) if found is not None else ((value, None) for value in _tensors(op))
+    found = (
+        sources(op, [AffineDimExpr(loop) for loop in range(len(extents))], shapes, AffineCoordinates())
+        if extents
+        else None
+    )
+    yield from (
+        ((one.value, one.at) for one in found) if found is not None else ((value, None) for value in _tensors(op))
+    )
 
 
-# what is claimed ------------------------------------------------------------------------------------------------------------------------
+# what is claimed ------------------------------------------------------------------------------------------------------
 
 
 def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) -> None:
-    """Raises FuselineError (E0901) where the members of `body` do not share what the loops of the dispatch `node` say they share."""
+    """Raises FuselineError (E0901) where the members of `body` do not share what the loops of the dispatch `node` say
+    they share."""
     members = members_of(body)
     for arm, grid in enumerate(loops.grids):
         numbers = [i for i, member in enumerate(loops.members) if member.arm == arm]
@@ -140,7 +164,11 @@ def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: 
         shared = SharedLoops([members[i] for i in placed], views, shapes)
         for position, extent in enumerate(grid):
             if extent != 1:
-                claimed = [(members[i], loops.members[i].grid_loops.index(position)) for i in placed if position in loops.members[i].grid_loops]
+                claimed = [
+                    (members[i], loops.members[i].grid_loops.index(position))
+                    for i in placed
+                    if position in loops.members[i].grid_loops
+                ]
                 _require_grid_loop(shared, claimed, extent, f"grid loop {position} of arm {arm}", node)
         for one in loops.online:
             if one.product in placed:

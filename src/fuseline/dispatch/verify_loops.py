@@ -1,4 +1,5 @@
-"""Derive the loops of all dispatches of a program afresh, and compare: what `verify-each` asks beside the rules of the ops."""
+"""Derive the loops of all dispatches of a program afresh, and compare: what `verify-each` asks beside the rules of the
+ops."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from fuseline.ir.flow import DispatchRegionOp, ExecutableOp
 
 
 def verify_loops(module: ModuleOp, ctx: CompilerContext) -> None:
-    """Raises FuselineError that names a dispatch whose `fuseline.loops` cannot be those of its body (E0302), or are not shared by it (E0901)."""
+    """Raises FuselineError that names a dispatch whose `fuseline.loops` cannot be those of its body (E0302), or are not
+    shared by it (E0901)."""
     for node, attribute, body, shapes in _claims(module, ctx):
         loops = from_attribute(attribute, shapes.symbols, node)
         require_match(loops, body, shapes, node)

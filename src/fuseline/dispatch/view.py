@@ -25,9 +25,11 @@ BOUNDS_ATTRIBUTE = "fuseline.bounds"
 
 _COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
+
 @dataclass(frozen=True)
 class DispatchView:
-    """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors returned.
+    """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors
+    returned.
 
     `serial`: one thread runs all of it, as a part of a larger kernel, so that there is nothing to share out.
     """
@@ -59,12 +61,18 @@ class DispatchView:
     def size_names(self) -> tuple[str, ...]:
         """The symbol behind each index argument."""
         found = [argument_attribute(self.entry, arg.index, "fuseline.name") for arg in self.sizes]
-        return tuple(name.data if isinstance(name, StringAttr) else f"arg{arg.index}" for name, arg in zip(found, self.sizes, strict=True))
+        return tuple(
+            name.data if isinstance(name, StringAttr) else f"arg{arg.index}"
+            for name, arg in zip(found, self.sizes, strict=True)
+        )
 
     def is_constant(self, argument: BlockArgument) -> bool:
-        """Whether every call site passes a constant for `argument`, so that its bytes may be laid out at compile time."""
+        """Whether every call site passes a constant for `argument`, so that its bytes may be laid out at compile
+        time."""
         attributes = self.entry.arg_attrs
-        return attributes is not None and isinstance(attributes.data[argument.index].data.get("fuseline.constant"), UnitAttr)
+        return attributes is not None and isinstance(
+            attributes.data[argument.index].data.get("fuseline.constant"), UnitAttr
+        )
 
     @cached_property
     def results(self) -> tuple[SSAValue, ...]:
@@ -75,7 +83,11 @@ class DispatchView:
     @cached_property
     def members(self) -> tuple[Operation, ...]:
         """The ops that do something, in order: no empties, fills, constants, index arithmetic or the return."""
-        return tuple(op for op in self.entry.body.block.ops if not isinstance(op, func.ReturnOp | arith.ConstantOp) and kind(op) not in FREE)
+        return tuple(
+            op
+            for op in self.entry.body.block.ops
+            if not isinstance(op, func.ReturnOp | arith.ConstantOp) and kind(op) not in FREE
+        )
 
     @cached_property
     def root(self) -> Operation | None:
@@ -93,7 +105,8 @@ class DispatchView:
 
 
 def root_of(members: Sequence[Operation]) -> Operation | None:
-    """The op whose loops are tiled: the marked one, else the last that reduces, else the last generic, else the last op."""
+    """The op whose loops are tiled: the marked one, else the last that reduces, else the last generic, else the last
+    op."""
     marked = [op for op in members if ROOT_ATTRIBUTE in op.attributes]
     computing = [op for op in members if kind(op) in _COMPUTE]
     generics = [op for op in members if is_generic(op)]

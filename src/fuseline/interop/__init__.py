@@ -1,1 +1,2 @@
-"""Other people's formats and interfaces: onnxruntime's session, ONNX's backend, the runtimes we are measured against."""
+"""Other people's formats and interfaces: onnxruntime's session, ONNX's backend, the runtimes we are measured
+against."""

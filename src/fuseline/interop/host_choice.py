@@ -1,6 +1,8 @@
-"""Which operators stay with NumPy where onnxruntime is installed: those that it computes in another way than this project says it does.
+"""Which operators stay with NumPy where onnxruntime is installed: those that it computes in another way than this
+project says it does.
 
-What holds is ONNX's definition, and for special values docs/numerics.md: what is not finite is where the reference has it.
+What holds is ONNX's definition, and for special values docs/numerics.md: what is not finite is where the reference has
+it.
 """
 
 from __future__ import annotations
@@ -12,43 +14,59 @@ if TYPE_CHECKING:
     import onnx
 
 BY_REFERENCE = frozenset(
-    """Constant Identity Optional OptionalGetElement OptionalHasElement ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty
-    SequenceErase SequenceInsert SequenceLength SplitToSequence""".split()
+    """Constant Identity Optional OptionalGetElement OptionalHasElement ConcatFromSequence SequenceAt SequenceConstruct
+    SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence""".split()
 )
 """Operators that pass values on: onnxruntime would copy each of them in and out."""
 
 FINITE_ONLY = frozenset(
-    """ArgMax ArgMin BatchNormalization Binarizer Clip DynamicQuantizeLinear GRU GlobalMaxPool GroupNormalization Hardmax
-    InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization Max MaxPool Min QLinearConv QLinearMatMul RNN ReduceMax
-    ReduceMin Relu Scatter ScatterElements ScatterND Sign TopK""".split()
+    """ArgMax ArgMin BatchNormalization Binarizer Clip DynamicQuantizeLinear GRU GlobalMaxPool GroupNormalization
+    Hardmax InstanceNormalization LRN LSTM LayerNormalization LogSoftmax LpNormalization Max MaxPool Min
+    QLinearConv QLinearMatMul RNN ReduceMax ReduceMin Relu Scatter ScatterElements ScatterND Sign TopK""".split()
 )
-"""Operators in which onnxruntime loses NaN, or takes infinities for numbers: it gets operands that are finite throughout."""
+"""Operators in which onnxruntime loses NaN, or takes infinities for numbers: it gets operands that are finite
+throughout."""
 
 DIVISIONS = frozenset(("Div", "Mod"))
-"""Operators in which onnxruntime refuses integers without a quotient, or ends the process: it gets operands that all have one."""
+"""Operators in which onnxruntime refuses integers without a quotient, or ends the process: it gets operands that all
+have one."""
 
 TOTALS = frozenset(("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"))
-"""Operators that onnxruntime computes in floats for integers, and cuts off where integers wrap around: it gets no integers."""
+"""Operators that onnxruntime computes in floats for integers, and cuts off where integers wrap around: it gets no
+integers."""
 
 _Condition = Callable[["onnx.NodeProto"], bool]
 
 
 def _has(name: str, *values: object) -> _Condition:
-    return lambda node: any(attribute.name == name and (attribute.s in values or attribute.i in values) for attribute in node.attribute)
+    return lambda node: any(
+        attribute.name == name and (attribute.s in values or attribute.i in values) for attribute in node.attribute
+    )
 
 
 DIFFERENT: dict[str, tuple[str, _Condition]] = {
     **{
         op_type: ("draws reproducibly", lambda node: True)
-        for op_type in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
+        for op_type in (
+            "Bernoulli",
+            "Dropout",
+            "Multinomial",
+            *(f"Random{kind}" for kind in ("Normal", "NormalLike", "Uniform", "UniformLike")),
+        )
     },
     **{op_type: ("keeps more digits", lambda node: True) for op_type in ("DFT", "STFT", "Shrink")},
     **{op_type: ("converts as every other Cast does", lambda node: True) for op_type in ("Cast", "CastLike")},
     "Attention": ("takes masks, and shows the product, as the standard has them", lambda node: True),
     "BatchNormalization": ("training", _has("training_mode", 1)),
-    "LSTM": ("clip bounds what goes into the activations, and nothing else", lambda node: any(a.name == "clip" for a in node.attribute)),
+    "LSTM": (
+        "clip bounds what goes into the activations, and nothing else",
+        lambda node: any(a.name == "clip" for a in node.attribute),
+    ),
     "MaxUnpool": ("output_shape shifts what is unpooled", lambda node: len(node.input) > 2),
-    "NonZero": ("is as fast there, and of a tensor without dimensions the same in every installation", lambda node: True),
+    "NonZero": (
+        "is as fast there, and of a tensor without dimensions the same in every installation",
+        lambda node: True,
+    ),
     "QuantizeLinear": ("saturates", lambda node: True),
     "Resize": ("an output of one element is the first input", _has("coordinate_transformation_mode", b"align_corners")),
 }

@@ -29,7 +29,8 @@ _OPTIONS = frozenset(option.name for option in fields(CompileOptions)) - {"threa
 
 @dataclass(frozen=True, slots=True)
 class NodeArg:
-    """An input or output as onnxruntime describes it: `type` is like `tensor(float)`, a free extent of `shape` is its name."""
+    """An input or output as onnxruntime describes it: `type` is like `tensor(float)`, a free extent of `shape` is its
+    name."""
 
     name: str
     type: str
@@ -67,7 +68,8 @@ class InferenceSession:
         trusted: public keys, of which one must have signed the artifact (`fuseline.load`).
         more: arguments of `fuseline.compile` (not with an artifact); what else onnxruntime takes is ignored.
 
-    Raises FuselineError as `fuseline.compile` and `fuseline.load` do, E0501 for a compile option given with an artifact.
+    Raises FuselineError as `fuseline.compile` and `fuseline.load` do, E0501 for a compile option given with an
+    artifact.
     """
 
     @border("open")
@@ -85,9 +87,13 @@ class InferenceSession:
         self._options = sess_options
         chosen = {name: value for name, value in more.items() if name in _OPTIONS}
         self._session = _session(path_or_bytes, _threads(sess_options), key_list(trusted), chosen)
-        self._dtypes = {spec.name: None if spec.slot is not None else dtype_named(spec.dtype) for spec in self._session.inputs}
+        self._dtypes = {
+            spec.name: None if spec.slot is not None else dtype_named(spec.dtype) for spec in self._session.inputs
+        }
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
         """The outputs named, all for None and for no names. Lists become arrays of the input's dtype.
 
         Raises FuselineError: E0201 to E0204 for the feeds, E0205 for an unknown output.
@@ -113,7 +119,8 @@ class InferenceSession:
         user_data: Any = None,
         run_options: Any = None,
     ) -> None:
-        """`run` in a thread of its own; then `callback(outputs, user_data, error)`, where `error` is empty if all went well."""
+        """`run` in a thread of its own; then `callback(outputs, user_data, error)`, where `error` is empty if all went
+        well."""
 
         def work() -> None:
             try:
@@ -154,7 +161,9 @@ class InferenceSession:
         """No options."""
         return {PROVIDER: {}}
 
-    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Sequence[Any] | None = None) -> None:
+    def set_providers(
+        self, providers: Sequence[Any] | None = None, provider_options: Sequence[Any] | None = None
+    ) -> None:
         """Accepted and ignored."""
 
     def enable_fallback(self) -> None:
@@ -165,19 +174,29 @@ class InferenceSession:
 
     def io_binding(self) -> NoReturn:
         """Raises FuselineError (E0501): results are fresh arrays, feeds are read in place."""
-        raise FuselineError("E0501", "binding inputs and outputs is not supported", hint="call run: it reads arrays in place and copies nothing")
+        raise FuselineError(
+            "E0501",
+            "binding inputs and outputs is not supported",
+            hint="call run: it reads arrays in place and copies nothing",
+        )
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> NoReturn:
         """Raises FuselineError (E0501), as `io_binding` does."""
         self.io_binding()
 
-    def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, Any], run_options: Any = None) -> NoReturn:
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, Any], run_options: Any = None
+    ) -> NoReturn:
         """Raises FuselineError (E0501): `run` takes values of onnxruntime and answers arrays."""
-        raise FuselineError("E0501", "results cannot be values of onnxruntime", hint="call run: it takes them and answers NumPy arrays")
+        raise FuselineError(
+            "E0501", "results cannot be values of onnxruntime", hint="call run: it takes them and answers NumPy arrays"
+        )
 
     def end_profiling(self) -> NoReturn:
         """Raises FuselineError (E0501): profiles are the bench command's."""
-        raise FuselineError("E0501", "a session writes no profile", hint="`fuseline bench MODEL --per-dispatch` times every dispatch")
+        raise FuselineError(
+            "E0501", "a session writes no profile", hint="`fuseline bench MODEL --per-dispatch` times every dispatch"
+        )
 
 
 def _array(name: str, value: Any, dtype: np.dtype[Any] | None) -> Any:
@@ -196,7 +215,9 @@ def _chosen(outputs: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
         raise wrong("output_names", names, "a list of names, or None for all outputs")
     unknown = [name for name in names if name not in outputs]
     if unknown:
-        raise FuselineError("E0205", "the model has no such output", node=str(unknown[0]), hint=f"its outputs: {', '.join(outputs)}")
+        raise FuselineError(
+            "E0205", "the model has no such output", node=str(unknown[0]), hint=f"its outputs: {', '.join(outputs)}"
+        )
     return [outputs[name] for name in names]
 
 
@@ -211,9 +232,15 @@ def _session(source: Any, threads: int | None, trusted: Sequence[Any] | None, ch
     if data is not None and data.startswith(MAGIC):
         refuse_choices(chosen)
         return Session(artifact_from_bytes(data, trusted=trusted), threads=threads).open()
-    if data is None and isinstance(source, str | os.PathLike) and os.fspath(cast("str", source)).endswith(ARTIFACT_SUFFIX):
+    if (
+        data is None
+        and isinstance(source, str | os.PathLike)
+        and os.fspath(cast("str", source)).endswith(ARTIFACT_SUFFIX)
+    ):
         refuse_choices(chosen)
         return Session(read_artifact(cast("str", source), trusted=trusted), threads=threads).open()
     if trusted is not None:
-        raise FuselineError("E0501", "trusted is for artifacts: a model is not signed", hint="compile it, and sign the artifact")
+        raise FuselineError(
+            "E0501", "trusted is for artifacts: a model is not signed", hint="compile it, and sign the artifact"
+        )
     return cast(Session, compile(source_of(source), threads=threads, **chosen).session)

@@ -50,7 +50,8 @@ class FuselineBackend(onnx.backend.base.Backend):
     @classmethod
     @border("compile")
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> FuselineBackendRep:
-        """The model compiled; keyword arguments are fields of `CompileOptions`. Raises FuselineError naming the node at fault."""
+        """The model compiled; keyword arguments are fields of `CompileOptions`. Raises FuselineError naming the node at
+        fault."""
         if not cls.supports_device(device):
             raise FuselineError("E0501", f"no device is called {device!r}", hint="programs run on the CPU")
         kwargs.setdefault("threads", 1)
@@ -64,22 +65,32 @@ class FuselineBackend(onnx.backend.base.Backend):
     @classmethod
     @border("run")
     def run_node(
-        cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Sequence[tuple[Any, ...]] | None = None, **kwargs: Any
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, ...]] | None = None,
+        **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """Runs one node on arrays; `outputs_info` gives `(dtype, shape)` of the outputs where they cannot be inferred."""
+        """Runs one node on arrays; `outputs_info` gives `(dtype, shape)` of the outputs where they cannot be
+        inferred."""
         arrays = [np.asarray(array) for array in inputs]
         opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         model = _model_of(node, arrays, outputs_info, opset)
         return cls.run_model(model, arrays, device, **kwargs)
 
 
-def _model_of(node: onnx.NodeProto, arrays: list[np.ndarray], outputs_info: Sequence[tuple[Any, ...]] | None, opset: int) -> onnx.ModelProto:
+def _model_of(
+    node: onnx.NodeProto, arrays: list[np.ndarray], outputs_info: Sequence[tuple[Any, ...]] | None, opset: int
+) -> onnx.ModelProto:
     names = [name for name in node.input if name]
     inputs = [_value(name, array.dtype, array.shape) for name, array in zip(names, arrays, strict=True)]
     if outputs_info is None:
         outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
     else:
-        outputs = [_value(name, np.dtype(dtype), shape) for name, (dtype, shape) in zip(node.output, outputs_info, strict=True)]
+        outputs = [
+            _value(name, np.dtype(dtype), shape) for name, (dtype, shape) in zip(node.output, outputs_info, strict=True)
+        ]
     graph = onnx.helper.make_graph([node], node.op_type or "node", inputs, outputs)
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
 

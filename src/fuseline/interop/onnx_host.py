@@ -37,16 +37,18 @@ def install() -> None:
 
 
 def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:
-    """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty optional.
+    """Run a serialised ONNX model of one node on its inputs in order: arrays, lists for sequences, None for an empty
+    optional.
 
-    Raises FuselineError: E0503 without the onnx package (or one that an operator needs), E0106 where the operator cannot be run on these
-    operands. The error names the node if the model does.
+    Raises FuselineError: E0503 without the onnx package (or one that an operator needs), E0106 where the operator
+    cannot be run on these operands. The error names the node if the model does.
     """
     return _operator(model).run(operands)
 
 
 def chosen(model: bytes) -> str:
-    """The package that runs a serialised model of one node, as far as it is known before it has run. Raises E0503 without onnx."""
+    """The package that runs a serialised model of one node, as far as it is known before it has run. Raises E0503
+    without onnx."""
     return _operator(model).package
 
 
@@ -111,7 +113,8 @@ class _Operator:
 
 
 def _of_nothing(operands: Sequence[Any]) -> bool:
-    """Whether an operand has no elements: there onnxruntime leaves results unwritten, and kernels of it end the process (Unique along an axis)."""
+    """Whether an operand has no elements: there onnxruntime leaves results unwritten, and kernels of it end the process
+    (Unique along an axis)."""
     return any(isinstance(x, np.ndarray) and x.size == 0 for x in operands)
 
 
@@ -129,8 +132,8 @@ def _not_finite(operands: Sequence[Any]) -> bool:
 
 
 def _no_quotient(operands: Sequence[Any]) -> bool:
-    """Whether some integer has no quotient, or may have none (where the model holds an operand): of a division by 0, or of the lowest integer by -1,
-    which ends a process on x86."""
+    """Whether some integer has no quotient, or may have none (where the model holds an operand): of a division by 0, or
+    of the lowest integer by -1, which ends a process on x86."""
     x, y = operands[0], operands[-1]
     if y.dtype.kind not in "iu" or len(operands) < 2:
         return y.dtype.kind in "iu"
@@ -143,5 +146,7 @@ def _operator(model: bytes) -> _Operator:
         import onnx
     except ImportError as error:
         hint = "pip install onnx"
-        raise FuselineError("E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint) from error
+        raise FuselineError(
+            "E0503", "the artifact has operators that run through the onnx package, which is missing", hint=hint
+        ) from error
     return _Operator(onnx.load_model_from_string(model))

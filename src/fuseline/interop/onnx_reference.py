@@ -1,4 +1,5 @@
-"""One-node ONNX models through `onnx.reference`, with what that lacks or has wrong replaced: slow, complete, in NumPy."""
+"""One-node ONNX models through `onnx.reference`, with what that lacks or has wrong replaced: slow, complete, in
+NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class ReferenceOperator:
         self._names = [value.name for value in proto.graph.input]
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """The outputs for the inputs in order. Raises FuselineError: E0503 for a package that an operator needs, E0106 for all else."""
+        """The outputs for the inputs in order. Raises FuselineError: E0503 for a package that an operator needs, E0106
+        for all else."""
         feeds = dict(zip(self._names, operands, strict=True))
         try:
             with np.errstate(all="ignore"):
@@ -61,7 +63,10 @@ def _freeze(evaluator: Any) -> None:
     found, left = {id(evaluator)}, [evaluator]
     while left:
         evaluator = left.pop()
-        for value in [*evaluator.rt_inits_.values(), *(value for node in evaluator.rt_nodes_ for value in vars(node).values())]:
+        for value in [
+            *evaluator.rt_inits_.values(),
+            *(value for node in evaluator.rt_nodes_ for value in vars(node).values()),
+        ]:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             elif hasattr(value, "rt_nodes_") and id(value) not in found:

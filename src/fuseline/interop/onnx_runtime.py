@@ -20,7 +20,8 @@ NAME = "onnxruntime"
 _NEWEST_IR = 10
 """The IR version that models are marked with: what one node needs has not changed since."""
 _LACKING = re.compile("support|implement|not defined|must have the shape set", re.IGNORECASE)
-"""What onnxruntime says of kernels that lack something that the standard has, as opposed to operands that no kernel can take."""
+"""What onnxruntime says of kernels that lack something that the standard has, as opposed to operands that no kernel can
+take."""
 _IN_SOURCES = re.compile(r"/\S+\.(?:cc|h):\d+ (?:.*?\) (?:const )?)?")
 _FATAL = 4
 """The least that onnxruntime may be asked to log."""
@@ -35,7 +36,8 @@ class NotInstalled(NotTaken):
 
 
 class OrtOperator:
-    """A model that onnxruntime has taken. Raises NotTaken for one that it does not take: an operator, type or operator set it lacks."""
+    """A model that onnxruntime has taken. Raises NotTaken for one that it does not take: an operator, type or operator
+    set it lacks."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         try:  # from their homes: `onnxruntime.InferenceSession`, or the whole name, may have been given to fuseline
@@ -53,15 +55,17 @@ class OrtOperator:
         options.log_severity_level = _FATAL
         options.enable_cpu_mem_arena = False  # memory goes back when the call ends
         try:
-            self._session: Any = InferenceSession(marked.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            self._session: Any = InferenceSession(
+                marked.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
         except Exception as error:  # pybind's exceptions have no public base class
             raise NotTaken(_reason(error)) from error
         self._names: list[str] = [value.name for value in proto.graph.input]
         self._op_type: str = proto.graph.node[0].op_type
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """The outputs for the inputs in order. Raises NotTaken for what turns out to be lacking, FuselineError (E0106) for operands that are
-        refused."""
+        """The outputs for the inputs in order. Raises NotTaken for what turns out to be lacking, FuselineError (E0106)
+        for operands that are refused."""
         feeds = {name: _as_fed(value) for name, value in zip(self._names, operands, strict=True)}
         try:
             return list(self._session.run(None, feeds))
@@ -82,8 +86,16 @@ def _check_types(proto: onnx.ModelProto) -> None:
         kind = value.type.WhichOneof("value")
         if kind not in ("tensor_type", "sequence_type", "map_type"):
             raise NotTaken(f"an operand is {kind or 'of unknown type'}")
-    small = {element for value in proto.graph.input if (element := value.type.tensor_type.elem_type) > _LAST_COMMON_TYPE or element == _BFLOAT16}
-    small |= {constant.data_type for constant in proto.graph.initializer if constant.data_type > _LAST_COMMON_TYPE or constant.data_type == _BFLOAT16}
+    small = {
+        element
+        for value in proto.graph.input
+        if (element := value.type.tensor_type.elem_type) > _LAST_COMMON_TYPE or element == _BFLOAT16
+    }
+    small |= {
+        constant.data_type
+        for constant in proto.graph.initializer
+        if constant.data_type > _LAST_COMMON_TYPE or constant.data_type == _BFLOAT16
+    }
     if small:
         raise NotTaken("an operand has elements that NumPy does not know")
 

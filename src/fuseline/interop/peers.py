@@ -34,7 +34,9 @@ def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as problem:
-        raise FuselineError("E0503", f"{name} is not installed", node=name, hint="pip install 'fuseline[bench]'") from problem
+        raise FuselineError(
+            "E0503", f"{name} is not installed", node=name, hint="pip install 'fuseline[bench]'"
+        ) from problem
 
 
 class OnnxRuntime(Peer):
@@ -64,7 +66,12 @@ class OpenVino(Peer):
 
     def __init__(self, model: Path, threads: int) -> None:
         openvino = _module("openvino")
-        config = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": str(threads), "NUM_STREAMS": "1"}
+        config = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": str(threads),
+            "NUM_STREAMS": "1",
+        }
         self._compiled = openvino.compile_model(str(model), "CPU", config)
         self._names = [port.any_name for port in self._compiled.inputs]
         self.outputs = [port.any_name for port in self._compiled.outputs]
@@ -85,7 +92,8 @@ PEERS: dict[str, Callable[[Path, int], Peer]] = {"onnxruntime": OnnxRuntime, "op
 
 
 def load_peer(name: str, model: Path, threads: int) -> Peer:
-    """The peer called `name` with `model` loaded. Raises E0501 unknown name, E0503 not installed, E0603 when it refuses the model."""
+    """The peer called `name` with `model` loaded. Raises E0501 unknown name, E0503 not installed, E0603 when it refuses
+    the model."""
     if name not in PEERS:
         raise FuselineError("E0501", f"no peer is called {name!r}", hint=f"one of {', '.join(PEERS)}")
     try:

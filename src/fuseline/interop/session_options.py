@@ -1,4 +1,5 @@
-"""The names around onnxruntime's session that scripts import beside it. What they set is accepted; `intra_op_num_threads` is all that counts."""
+"""The names around onnxruntime's session that scripts import beside it. What they set is accepted;
+`intra_op_num_threads` is all that counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Affine maps in which nothing that may be negative is divided: what processors divide fastest, and what ranges are easily told of.
+"""Affine maps in which nothing that may be negative is divided: what processors divide fastest, and what ranges are
+easily told of.
 
-Loops count from 0, so that only coefficients and constants make a numerator negative. Whole multiples of the divisor leave the quotient, and leave
-a remainder unchanged:
+Loops count from 0, so that only coefficients and constants make a numerator negative. Whole multiples of the divisor
+leave the quotient, and leave a remainder unchanged:
 
     (d0 - 4) floordiv 3    =>    (d0 + 2) floordiv 3 - 2
     (-d0 + 1) mod 5        =>    (d0 * 4 + 1) mod 5
@@ -11,14 +12,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from fuseline.ir.fast.identity import by_identity
 
 
 @dataclass(frozen=True)
 class AffineForm:
-    """`constant + sum(coefficient * term)`: terms are loops, and quotients and remainders of forms whose numbers are not negative."""
+    """`constant + sum(coefficient * term)`: terms are loops, and quotients and remainders of forms whose numbers are
+    not negative."""
 
     terms: dict[AffineExpr, int] = field(default_factory=dict[AffineExpr, int])
     constant: int = 0

@@ -85,7 +85,8 @@ def tensor_type(element: Attribute, dims: Iterable[Dim]) -> TensorType[Any]:
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The sizes in a tensor value's type; `DYNAMIC_INDEX` for unknown ones. Raises TypeError for a value that is no tensor."""
+    """The sizes in a tensor value's type; `DYNAMIC_INDEX` for unknown ones. Raises TypeError for a value that is no
+    tensor."""
     if not isinstance(value.type, TensorType):
         raise TypeError(f"not a tensor: {value.type}")
     return attributes.shape(value.type)
@@ -103,13 +104,16 @@ def identity_map(rank: int) -> AffineMap:
 
 
 def dims_map(rank: int, dims: Sequence[int | None]) -> AffineMap:
-    """The map from `rank` loops to the loops in `dims`; None is the constant 0 (a size-1 dimension that is broadcast)."""
+    """The map from `rank` loops to the loops in `dims`; None is the constant 0 (a size-1 dimension that is
+    broadcast)."""
     return _dims_map(rank, tuple(dims))
 
 
 @lru_cache(maxsize=1024)
 def _dims_map(rank: int, dims: tuple[int | None, ...]) -> AffineMap:
-    return AffineMap(rank, 0, tuple([AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim) for dim in dims]))
+    return AffineMap(
+        rank, 0, tuple([AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim) for dim in dims])
+    )
 
 
 class Emitter:
@@ -121,7 +125,8 @@ class Emitter:
 
     @classmethod
     def _at(cls, block: Block | None, place: Operation | None, location: Attribute) -> Emitter:
-        """An emitter in `block` before `place` (None: at its end); without an `InsertPoint`, which checks that the place is in the block."""
+        """An emitter in `block` before `place` (None: at its end); without an `InsertPoint`, which checks that the
+        place is in the block."""
         assert block is not None
         emitter = cls.__new__(cls)
         emitter._block, emitter._place, emitter.location = block, place, location
@@ -165,7 +170,8 @@ class Emitter:
         return result_of(self.add(create_constant(scalar_attribute(value, type_), type_)))
 
     def constant(self, array: np.ndarray[Any, Any], resources: Any, stem: str = "const") -> SSAValue:
-        """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context (`add_resource`)."""
+        """A tensor constant: splat and tiny arrays inline, others as `dense_resource`. `resources` is the context
+        (`add_resource`)."""
         type_ = attributes.tensor_type(element_type(array.dtype), array.shape)
         if array.size == 1 and array.dtype.kind in "iufb" and array.dtype.itemsize <= 8:
             attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [array.reshape(-1)[0].item()])
@@ -173,7 +179,9 @@ class Emitter:
         single = single_value(array) if array.size >= LARGE_SPLAT and array.dtype.kind in "iufb" else None
         if single is not None:
             return result_of(self.add(create_constant(splat_attribute(type_, single), type_)))
-        return result_of(self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_)))
+        return result_of(
+            self.add(create_constant(DenseResourceAttr.from_params(resources.add_resource(stem, array), type_), type_))
+        )
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
         """The size of `value` along `axis` as an index value."""
@@ -206,14 +214,26 @@ class Emitter:
             return symbols(atom)
         found = made.get(atom)
         if found is None:
-            kind = arith.FloorDivSIOp if isinstance(atom, Quotient) else arith.MaxSIOp if atom.kind == "max" else arith.MinSIOp
+            kind = (
+                arith.FloorDivSIOp
+                if isinstance(atom, Quotient)
+                else arith.MaxSIOp
+                if atom.kind == "max"
+                else arith.MinSIOp
+            )
             first, second = (atom.numerator, atom.denominator) if isinstance(atom, Quotient) else (atom.lhs, atom.rhs)
-            found = made[atom] = self.add(kind(self._size(first, symbols, made), self._size(second, symbols, made))).result
+            found = made[atom] = self.add(
+                kind(self._size(first, symbols, made), self._size(second, symbols, made))
+            ).result
         return found
 
-    def empty(self, element: Attribute, dims: Sequence[Dim], sizes: Callable[[int], SSAValue] | None = None) -> SSAValue:
+    def empty(
+        self, element: Attribute, dims: Sequence[Dim], sizes: Callable[[int], SSAValue] | None = None
+    ) -> SSAValue:
         """`tensor.empty`; `sizes(axis)` supplies the index value of each size that is not a number."""
-        dynamic = [sizes(axis) for axis, dim in enumerate(dims) if not isinstance(dim, int)] if sizes is not None else []
+        dynamic = (
+            [sizes(axis) for axis, dim in enumerate(dims) if not isinstance(dim, int)] if sizes is not None else []
+        )
         return self.add(create_empty(tensor_type(element, dims), dynamic)).tensor
 
     def empty_like(self, value: SSAValue, element: Attribute | None = None) -> SSAValue:
@@ -225,7 +245,9 @@ class Emitter:
         axes = list(axes)
         shape = [shape_of(value)[axis] for axis in axes]
         dynamic = [self.dim(value, axis) for axis, size in zip(axes, shape, strict=True) if size == DYNAMIC_INDEX]
-        return self.add(create_empty(attributes.tensor_type(element or element_of(value), tuple(shape)), dynamic)).tensor
+        return self.add(
+            create_empty(attributes.tensor_type(element or element_of(value), tuple(shape)), dynamic)
+        ).tensor
 
     def fill(self, value: float | int | bool, into: SSAValue) -> SSAValue:
         """`into` (an empty tensor) filled with one value."""
@@ -240,16 +262,22 @@ class Emitter:
         iterators: Sequence[str],
         body: Callable[[Body], Sequence[SSAValue]],
     ) -> linalg.ops.GenericOp:
-        """`linalg.generic` over `inputs` into `outputs`; `body(b)` sees the elements as `b.args` and answers what to yield."""
+        """`linalg.generic` over `inputs` into `outputs`; `body(b)` sees the elements as `b.args` and answers what to
+        yield."""
         block = block_with([element_of(value) for value in (*inputs, *outputs)])
         builder = Body(block, self.location)
         builder.add(create_yield(body(builder)))
         return self.add(create_generic(inputs, outputs, region_with(block), maps, iterators))
 
     def elementwise(
-        self, inputs: Sequence[SSAValue], output: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap] | None = None
+        self,
+        inputs: Sequence[SSAValue],
+        output: SSAValue,
+        body: Callable[[Body], SSAValue],
+        maps: Sequence[AffineMap] | None = None,
     ) -> SSAValue:
-        """An all-parallel generic with one result over the space of `output` (an empty tensor); default maps are identities."""
+        """An all-parallel generic with one result over the space of `output` (an empty tensor); default maps are
+        identities."""
         rank = len(shape_of(output))
         maps = maps if maps is not None else [identity_map(rank)] * len(inputs)
         op = self.generic(inputs, [output], [*maps, identity_map(rank)], [PARALLEL] * rank, lambda b: [body(b)])

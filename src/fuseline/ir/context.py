@@ -1,4 +1,5 @@
-"""The compiler's context: the dialects, and what travels beside the IR (weights, symbols, records, the target's description)."""
+"""The compiler's context: the dialects, and what travels beside the IR (weights, symbols, records, the target's
+description)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,12 @@ _BY_NAME = {op.name: op for op in ON_TENSORS}
 DIALECTS = (
     Builtin,
     Affine,
-    Dialect("arith", [_BY_NAME.get(op.name, op) for op in Arith.operations], list(Arith.attributes), [ArithConstantMaterializationInterface()]),
+    Dialect(
+        "arith",
+        [_BY_NAME.get(op.name, op) for op in Arith.operations],
+        list(Arith.attributes),
+        [ArithConstantMaterializationInterface()],
+    ),
     Cf,
     Func,
     Linalg,
@@ -50,7 +56,8 @@ DIALECTS = (
 
 
 class SizeRequirement(NamedTuple):
-    """Two sizes that must be equal when the program runs (or, `at_least`, the left one no smaller), and the source node that takes them to be."""
+    """Two sizes that must be equal when the program runs (or, `at_least`, the left one no smaller), and the source node
+    that takes them to be."""
 
     left: Dim
     right: Dim
@@ -62,16 +69,18 @@ class SizeRequirement(NamedTuple):
 class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
 
-    `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or hash one whole
-    without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the program takes for granted about sizes.
-    `metadata`: what the model says of itself, for the artifact.
-    `spelled`: names of values as the text of the program has them, where the IR's own differ.
+    `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or
+    hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
+    program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
+    of values as the text of the program has them, where the IR's own differ.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     _named: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
-    requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement])
+    requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(
+        default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement]
+    )
     spelled: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     records: CompileRecord = field(default_factory=CompileRecord)
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])

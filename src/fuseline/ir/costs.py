@@ -1,7 +1,9 @@
-"""What work costs on a machine: the one place of physical figures. Fusion, ordering and the scheduler weigh with them; none makes a merge legal.
+"""What work costs on a machine: the one place of physical figures. Fusion, ordering and the scheduler weigh with them;
+none makes a merge legal.
 
-Rates are those of one thread. The defaults were measured on AVX2 machines at about 3.3 GHz (kernel and layer benchmarks); `fuseline machine` measures
-those of the machine it runs on, and a description file may give others (`--target cpu:FILE`).
+Rates are those of one thread. The defaults were measured on AVX2 machines at about 3.3 GHz (kernel and layer
+benchmarks); `fuseline machine` measures those of the machine it runs on, and a description file may give others
+(`--target cpu:FILE`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from dataclasses import dataclass
 from fuseline.ir.dim import Dim, evaluate, symbols, upper_bound
 
 ASSUMED_SIZE = 128
-"""What a size that is only known at run time, and has no bound, is taken for wherever sizes are weighed against each other."""
+"""What a size that is only known at run time, and has no bound, is taken for wherever sizes are weighed against each
+other."""
 
 
 def assumed_size(size: Dim) -> int:
@@ -19,7 +22,9 @@ def assumed_size(size: Dim) -> int:
     bound = upper_bound(size)
     if bound is not None:
         return bound
-    return max(evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, ASSUMED_SIZE) for s in symbols(size)}), 1)
+    return max(
+        evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, ASSUMED_SIZE) for s in symbols(size)}), 1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +32,19 @@ class MachineCosts:
     """Figures of one machine.
 
     Attributes:
-        flops_per_ns: f32 contractions, a multiply-add counted as two.
-        operation_ns: an elementwise operation on one f32, in vectors.
-        stored_bytes_per_ns: an intermediate stored by one dispatch and loaded by the next, mostly through the second-level cache.
-        streamed_bytes_per_ns: a packed constant, or rows in place, read again beside arithmetic, which hides most of it.
-        packed_bytes_per_ns: an operand computed at run time, packed into scratch.
-        packing_ns: one element of it.
-        memory_bytes_per_ns: what lies in no cache.
-        launch_ns: a dispatch beside its work: its launch and its barrier.
-        split_above_ns: work from which on it pays to share a wave among threads (a barrier costs 60 to 100 ns and data changes caches).
-        serial_below_ns: programs below this stay on the calling thread: waking a sleeping worker costs 28 to 50 us, a spinning one under 1 us.
-        serial_elements: up to so many elements one thread is at least as fast as several.
-        filtering_gain: how much faster a 3x3 convolution is by minimal filtering (Winograd) than directly, measured 1.6 to 3.5 over many shapes;
+        flops_per_ns: f32 contractions, a multiply-add counted as two. operation_ns: an elementwise operation on one
+        f32, in vectors. stored_bytes_per_ns: an intermediate stored by one dispatch and loaded by the next, mostly
+        through the second-level cache. streamed_bytes_per_ns: a packed constant, or rows in place, read again beside
+        arithmetic, which hides most of it. packed_bytes_per_ns: an operand computed at run time, packed into scratch.
+        packing_ns: one element of it. memory_bytes_per_ns: what lies in no cache. launch_ns: a dispatch beside its
+        work: its launch and its barrier. split_above_ns: work from which on it pays to share a wave among threads (a
+        barrier costs 60 to 100 ns and data changes caches). serial_below_ns: programs below this stay on the calling
+        thread: waking a sleeping worker costs 28 to 50 us, a spinning one under 1 us. serial_elements: up to so many
+        elements one thread is at least as fast as several. filtering_gain: how much faster a 3x3 convolution is by
+        minimal filtering (Winograd) than directly, measured 1.6 to 3.5 over many shapes;
             1 for a target that has none.
-        filtering_channels: input channels below which its transforms cost more than they save.
-        filtering_pixels: pixels along an axis of a small image up to which it saves less than the border of such a convolution wastes (measured
+        filtering_channels: input channels below which its transforms cost more than they save. filtering_pixels: pixels
+        along an axis of a small image up to which it saves less than the border of such a convolution wastes (measured
             with windows of 2 to 4).
     """
 

@@ -30,7 +30,8 @@ LONGEST_TEXT = 160
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Keyed:
-    """What is told apart, ordered and hashed by its key, made once: a size that is made of sizes is not walked again and again."""
+    """What is told apart, ordered and hashed by its key, made once: a size that is made of sizes is not walked again
+    and again."""
 
     key: str = field(init=False, default="")
 
@@ -93,7 +94,8 @@ Atom: TypeAlias = Symbol | Quotient | Extreme
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expr(_Keyed):
-    """A polynomial: sorted `(monomial, coefficient)` terms; a monomial is a sorted tuple of atoms, `()` the constant."""
+    """A polynomial: sorted `(monomial, coefficient)` terms; a monomial is a sorted tuple of atoms, `()` the
+    constant."""
 
     terms: tuple[tuple[tuple[Atom, ...], int], ...]
 
@@ -139,8 +141,13 @@ def add(lhs: Dim, rhs: Dim) -> Dim:
 
 
 def _without_both_extremes(terms: Mapping[tuple[Atom, ...], int]) -> Dim | None:
-    """The sum with `a + b` for `max(a, b) + min(a, b)`, as the parts of what was cut in two add up; None where nothing of the kind is in it."""
-    extremes = [monomial for monomial, count in terms.items() if count and len(monomial) == 1 and isinstance(monomial[0], Extreme)]
+    """The sum with `a + b` for `max(a, b) + min(a, b)`, as the parts of what was cut in two add up; None where nothing
+    of the kind is in it."""
+    extremes = [
+        monomial
+        for monomial, count in terms.items()
+        if count and len(monomial) == 1 and isinstance(monomial[0], Extreme)
+    ]
     for high in extremes:
         for low in extremes:
             more = _same_operands(high[0], low[0])
@@ -153,7 +160,8 @@ def _without_both_extremes(terms: Mapping[tuple[Atom, ...], int]) -> Dim | None:
 
 
 def _same_operands(high: Atom, low: Atom) -> Dim | None:
-    """The sum of a maximum and a minimum of the same two sizes, or of sizes that differ by the same amount; None for any other two atoms."""
+    """The sum of a maximum and a minimum of the same two sizes, or of sizes that differ by the same amount; None for
+    any other two atoms."""
     if not (isinstance(high, Extreme) and isinstance(low, Extreme)) or (high.kind, low.kind) != ("max", "min"):
         return None
     for lhs, rhs in ((low.lhs, low.rhs), (low.rhs, low.lhs)):
@@ -189,7 +197,8 @@ def _exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
 def floor_div(numerator: Dim, denominator: Dim) -> Dim:
     """`floor(numerator / denominator)`; raises ZeroDivisionError for a constant zero.
 
-    Whole multiples of a number leave the quotient, and quotients of quotients are one, so that chains of halvings compare equal:
+    Whole multiples of a number leave the quotient, and quotients of quotients are one, so that chains of halvings
+    compare equal:
 
     >>> n = symbol("n")
     >>> add(floor_div(sub(n, 1), 2), 1) == floor_div(add(n, 1), 2)
@@ -221,7 +230,8 @@ def _split(numerator: Dim, denominator: int) -> tuple[Dim, Dim]:
 
 
 def _quotient(numerator: Dim, denominator: int) -> Dim:
-    """`floor(numerator / denominator)` where nothing more can be taken out: `floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))`."""
+    """`floor(numerator / denominator)` where nothing more can be taken out: `floor((floor(a / b) + k) / c) = floor((a +
+    k b) / (b c))`."""
     if isinstance(numerator, int):
         return numerator // denominator
     offset = dict(numerator.terms).get((), 0)
@@ -253,8 +263,8 @@ def _extreme(kind: str, lhs: Dim, rhs: Dim) -> Dim:
 
 
 def _is_never_negative(dim: Dim) -> bool:
-    """Whether a size is known to be at least 0: by its bounds, or by those with one operand for a minimum that is subtracted or a maximum that is
-    added, which either operand only makes smaller."""
+    """Whether a size is known to be at least 0: by its bounds, or by those with one operand for a minimum that is
+    subtracted or a maximum that is added, which either operand only makes smaller."""
     low = lower_bound(dim)
     if low is not None and low >= 0:
         return True
@@ -370,8 +380,8 @@ def _atom_symbols(atom: Atom) -> frozenset[Symbol]:
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """`dim` with every symbol whose name is in `values` replaced. A quotient by what turns out to be 0, as by the rows that are left of too short a
-    signal, is 0: nothing is there to be shared out."""
+    """`dim` with every symbol whose name is in `values` replaced. A quotient by what turns out to be 0, as by the rows
+    that are left of too short a signal, is 0: nothing is there to be shared out."""
     return _substitute(dim, values, {})
 
 
@@ -406,10 +416,13 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
 
 
 def to_text(dim: Dim) -> str:
-    """A short readable form, as in tables: `2*n + 1`. What stands inside of others is `..` where it is long: sizes made of sizes would double."""
+    """A short readable form, as in tables: `2*n + 1`. What stands inside of others is `..` where it is long: sizes made
+    of sizes would double."""
     if isinstance(dim, int):
         return str(dim)
-    return " + ".join("*".join(([str(c)] if c != 1 or not m else []) + [_atom_text(a) for a in m]) for m, c in dim.terms)
+    return " + ".join(
+        "*".join(([str(c)] if c != 1 or not m else []) + [_atom_text(a) for a in m]) for m, c in dim.terms
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,8 +1,9 @@
 """Sizes as JSON, and as the names that `fuseline.dims` attributes hold.
 
-`["sum", [[coefficient, atom, ...], ...]]`; an atom is a symbol's name, `["div", a, b]`, `["max", a, b]` or `["min", a, b]` of sizes. Sizes that are
-made of sizes share parts, and written out they would double with each step: `["let", [atom, ...], terms]` has the atoms that occur again, each in
-terms of those before it; a whole number in the place of an atom says which one stands there.
+`["sum", [[coefficient, atom, ...], ...]]`; an atom is a symbol's name, `["div", a, b]`, `["max", a, b]` or `["min", a,
+b]` of sizes. Sizes that are made of sizes share parts, and written out they would double with each step: `["let",
+[atom, ...], terms]` has the atoms that occur again, each in terms of those before it; a whole number in the place of an
+atom says which one stands there.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class _Walk:
 
 
 def _terms_json(dim: Expr, numbers: Mapping[Atom, int]) -> list[Any]:
-    return [[count, *(numbers[atom] if atom in numbers else _atom_json(atom, numbers) for atom in monomial)] for monomial, count in dim.terms]
+    return [
+        [count, *(numbers[atom] if atom in numbers else _atom_json(atom, numbers) for atom in monomial)]
+        for monomial, count in dim.terms
+    ]
 
 
 def _atom_json(atom: Atom, numbers: Mapping[Atom, int]) -> Any:
@@ -122,7 +126,12 @@ def to_name(dim: Dim) -> str:
     """The entry of a `fuseline.dims` attribute: decimal text, a symbol's name, or the JSON of an expression."""
     if isinstance(dim, int):
         return str(dim)
-    if len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1 and isinstance(dim.terms[0][0][0], Symbol):
+    if (
+        len(dim.terms) == 1
+        and dim.terms[0][1] == 1
+        and len(dim.terms[0][0]) == 1
+        and isinstance(dim.terms[0][0][0], Symbol)
+    ):
         return dim.terms[0][0][0].name
     return json.dumps(to_json(dim), separators=(",", ":"))
 

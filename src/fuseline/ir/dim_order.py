@@ -1,4 +1,5 @@
-"""Whether one size is never less than another, also where that takes more than the bounds of each term: quotients against what they divide."""
+"""Whether one size is never less than another, also where that takes more than the bounds of each term: quotients
+against what they divide."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def _never_negative(difference: Dim, left: int) -> bool:
 
 
 def _smaller(total: Expr) -> Iterator[list[Dim]]:
-    """Ways to replace one term of a sum by something without it: each is a list of sums, the least of which is no greater than `total`."""
+    """Ways to replace one term of a sum by something without it: each is a list of sums, the least of which is no
+    greater than `total`."""
     for monomial, count in total.terms:
         if len(monomial) == 1 and isinstance(monomial[0], Quotient | Extreme):
             rest = d.sub(total, Expr(((monomial, count),)))
@@ -49,6 +51,11 @@ def _bounds(atom: Atom, count: int) -> Iterator[list[Dim]]:
             yield from ([side] for side in sides)  # either one will do
         else:
             yield sides
-    elif isinstance(atom, Quotient) and isinstance(atom.denominator, int) and atom.denominator > 0 and count % atom.denominator == 0:
+    elif (
+        isinstance(atom, Quotient)
+        and isinstance(atom.denominator, int)
+        and atom.denominator > 0
+        and count % atom.denominator == 0
+    ):
         most_rest = atom.denominator - 1 if count > 0 else 0
         yield [d.mul(d.sub(atom.numerator, most_rest), count // atom.denominator)]

@@ -6,10 +6,11 @@
       flow.executable.export public @main_dispatch_0_matmul
       builtin.module { func.func @main_dispatch_0_matmul(...) ... }
     }
-    %r = flow.dispatch @main_dispatch_0::@main_dispatch_0_matmul(%a, %n) : (tensor<4x?xf32>{%n}, index) -> tensor<4x?xf32>{%n}
+    %r = flow.dispatch @main_dispatch_0::@main_dispatch_0_matmul(%a, %n)
+        : (tensor<4x?xf32>{%n}, index) -> tensor<4x?xf32>{%n}
 
-Source: IREE, `compiler/src/iree/compiler/Dialect/Flow/IR/FlowOps.td` (syntax); ours carries plain tensors into an executable's function,
-where IREE carries dispatch tensors.
+Source: IREE, `compiler/src/iree/compiler/Dialect/Flow/IR/FlowOps.td` (syntax); ours carries plain tensors into an
+executable's function, where IREE carries dispatch tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    IndexType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -36,7 +45,14 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SingleBlockImplicitTerminator, SymbolOpInterface, SymbolTable
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    NoTerminator,
+    SingleBlockImplicitTerminator,
+    SymbolOpInterface,
+    SymbolTable,
+)
 
 from fuseline.ir.fast import attributes
 
@@ -73,7 +89,12 @@ def parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand
 
 def _parse_shaped_types(parser: Parser) -> tuple[list[Attribute], Sequence[SSAValue]]:
     if parser.parse_optional_punctuation("("):
-        parsed = parser.parse_optional_undelimited_comma_separated_list(lambda: _optional_shaped(parser), lambda: parse_shaped_type(parser)) or []
+        parsed = (
+            parser.parse_optional_undelimited_comma_separated_list(
+                lambda: _optional_shaped(parser), lambda: parse_shaped_type(parser)
+            )
+            or []
+        )
         parser.parse_punctuation(")")
     else:
         parsed = [parse_shaped_type(parser)]
@@ -118,7 +139,8 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class DispatchRegionOp(IRDLOperation):
-    """Ops that will share one dispatch; values from outside are captured. `result_dims` are the unknown sizes of the results, in order."""
+    """Ops that will share one dispatch; values from outside are captured. `result_dims` are the unknown sizes of the
+    results, in order."""
 
     name = "flow.dispatch.region"
     result_dims = var_operand_def(IndexType)
@@ -129,7 +151,9 @@ class DispatchRegionOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def()
 
-    def __init__(self, types: Sequence[Attribute], dims: Sequence[SSAValue], body: Region, workload: Sequence[SSAValue] = ()) -> None:
+    def __init__(
+        self, types: Sequence[Attribute], dims: Sequence[SSAValue], body: Region, workload: Sequence[SSAValue] = ()
+    ) -> None:
         segments: dict[str, Attribute] = {"operandSegmentSizes": attributes.segments((len(dims), len(workload)))}
         Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
 
@@ -230,9 +254,22 @@ class ExecutableOp(IRDLOperation):
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     body = region_def("single_block")
-    traits = lazy_traits_def(lambda: (IsolatedFromAbove(), SymbolTable(), SymbolOpInterface(), SingleBlockImplicitTerminator(ExecutableEndOp)))
+    traits = lazy_traits_def(
+        lambda: (
+            IsolatedFromAbove(),
+            SymbolTable(),
+            SymbolOpInterface(),
+            SingleBlockImplicitTerminator(ExecutableEndOp),
+        )
+    )
 
-    def __init__(self, sym_name: str, operations: Sequence[Operation], visibility: str | None = "private", body: Region | None = None) -> None:
+    def __init__(
+        self,
+        sym_name: str,
+        operations: Sequence[Operation],
+        visibility: str | None = "private",
+        body: Region | None = None,
+    ) -> None:
         properties: dict[str, Attribute] = {"sym_name": StringAttr(sym_name)}
         region = body if body is not None else Region(Block([*operations, ExecutableEndOp.create()]))
         Operation.__init__(self, properties=properties | _visibility(visibility), regions=[region])
@@ -268,7 +305,8 @@ def _ensure_end(op: ExecutableOp, trait: Any) -> None:
 
 @irdl_op_definition
 class DispatchOp(IRDLOperation):
-    """One launch of an executable's entry point. Operands: tensors, then the index values the code needs; `*_dims` say unknown sizes."""
+    """One launch of an executable's entry point. Operands: tensors, then the index values the code needs; `*_dims` say
+    unknown sizes."""
 
     name = "flow.dispatch"
     workload = var_operand_def(IndexType)
@@ -296,7 +334,9 @@ class DispatchOp(IRDLOperation):
             "entry_points": entry_points(executable, entry),
             "operandSegmentSizes": attributes.segments(tuple([len(group) for group in groups])),
         }
-        Operation.__init__(self, operands=[value for group in groups for value in group], result_types=types, properties=properties)
+        Operation.__init__(
+            self, operands=[value for group in groups for value in group], result_types=types, properties=properties
+        )
 
     @property
     def executable(self) -> str:
@@ -337,16 +377,27 @@ class DispatchOp(IRDLOperation):
         parser.parse_punctuation("->")
         results, result_dims = _parse_shaped_types(parser)
         entry = symbol.nested_references.data[0].data
-        op = cls(symbol.root_reference.data, entry, arguments, results, argument_dims=argument_dims, result_dims=result_dims, workload=workload)
+        op = cls(
+            symbol.root_reference.data,
+            entry,
+            arguments,
+            results,
+            argument_dims=argument_dims,
+            result_dims=result_dims,
+            workload=workload,
+        )
         op.attributes |= attributes
         return op
 
 
 @irdl_attr_definition
 class HostType(ParametrizedAttribute, TypeAttribute):
-    """A value that only host operators handle: strings, 8-bit floats, sequences, tensors of unknown rank. Ours; IREE has no such type."""
+    """A value that only host operators handle: strings, 8-bit floats, sequences, tensors of unknown rank. Ours; IREE
+    has no such type."""
 
     name = "flow.host"
 
 
-Flow = Dialect("flow", [ReturnOp, DispatchRegionOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, DispatchOp], [HostType])
+Flow = Dialect(
+    "flow", [ReturnOp, DispatchRegionOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, DispatchOp], [HostType]
+)

@@ -1,4 +1,5 @@
-"""`flow.tensor.*` of IREE: what it does with whole tensors outside of dispatches. A frontend writes each out in ops of `tensor`."""
+"""`flow.tensor.*` of IREE: what it does with whole tensors outside of dispatches. A frontend writes each out in ops of
+`tensor`."""
 
 from __future__ import annotations
 

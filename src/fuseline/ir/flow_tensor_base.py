@@ -1,7 +1,7 @@
 """What the ops `flow.tensor.*` of IREE have in common: how they are written.
 
-Source: IREE, `compiler/src/iree/compiler/Dialect/Flow/IR/FlowOps.td` (syntax): operands, indices in brackets, a type with its unknown sizes, the type
-of the result where it is another, a word with an attribute.
+Source: IREE, `compiler/src/iree/compiler/Dialect/Flow/IR/FlowOps.td` (syntax): operands, indices in brackets, a type
+with its unknown sizes, the type of the result where it is another, a word with an attribute.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from fuseline.ir.flow import dynamic_count, parse_shaped_type
 
 
 class FlowTensorOp(IRDLOperation, ABC):
-    """An op on tensors. `values` are what it works on, `indices` where, `lengths` how far; sizes follow for the source and for the result."""
+    """An op on tensors. `values` are what it works on, `indices` where, `lengths` how far; sizes follow for the source
+    and for the result."""
 
     values = var_operand_def()
     indices = var_operand_def(IndexType)
@@ -59,7 +60,9 @@ class FlowTensorOp(IRDLOperation, ABC):
         return self.values[-1]
 
     def _shaped(self) -> list[tuple[Attribute, Sequence[SSAValue]]]:
-        source: list[tuple[Attribute, Sequence[SSAValue]]] = [(self.values[0].type, self.source_dims)] if self.ARROW else []
+        source: list[tuple[Attribute, Sequence[SSAValue]]] = (
+            [(self.values[0].type, self.source_dims)] if self.ARROW else []
+        )
         return [*source, (self._result_shape(), self.result_dims)]
 
     def _result_shape(self) -> Attribute:
@@ -83,7 +86,8 @@ class FlowTensorOp(IRDLOperation, ABC):
         kinds = cls.types_of_operands(type_, result)
         values = [parser.resolve_operand(name, kind) for name, kind in zip(names, kinds, strict=True)]
         groups = [
-            [parser.resolve_operand(name, IndexType()) for name in group] for group in (indices, lengths, dims if cls.ARROW else [], result_dims)
+            [parser.resolve_operand(name, IndexType()) for name in group]
+            for group in (indices, lengths, dims if cls.ARROW else [], result_dims)
         ]
         op = cls.build(operands=[values, *groups], result_types=[[cls.result_type(result)]], properties=properties)
         op.attributes |= attributes.data if attributes is not None else {}

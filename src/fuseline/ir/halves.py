@@ -1,4 +1,5 @@
-"""16-bit floats (f16, bf16): which types have them, the types that hold the same in f32, and the narrowings that are storage only."""
+"""16-bit floats (f16, bf16): which types have them, the types that hold the same in f32, and the narrowings that are
+storage only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Exact division of polynomials with integer coefficients, given as `{monomial: coefficient}`; a monomial is a tuple of atoms with repetition.
+"""Exact division of polynomials with integer coefficients, given as `{monomial: coefficient}`; a monomial is a tuple of
+atoms with repetition.
 
     (64 a b + 64 a c) / (16 b + 16 c) = 4 a
 
-Long division by leading terms under the lexicographic order of exponents (D. Cox, J. Little, D. O'Shea, Ideals, Varieties, and Algorithms, 2.3).
+Long division by leading terms under the lexicographic order of exponents (D. Cox, J. Little, D. O'Shea, Ideals,
+Varieties, and Algorithms, 2.3).
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ AtomT = TypeVar("AtomT")
 Monomial = tuple[AtomT, ...]
 
 
-def exact_quotient(numerator: Mapping[Monomial[AtomT], int], denominator: Mapping[Monomial[AtomT], int]) -> dict[Monomial[AtomT], int] | None:
+def exact_quotient(
+    numerator: Mapping[Monomial[AtomT], int], denominator: Mapping[Monomial[AtomT], int]
+) -> dict[Monomial[AtomT], int] | None:
     """The polynomial that times `denominator` (not 0) is `numerator`; None where there is none."""
     if len(denominator) == 1:
         return _by_monomial(numerator, *next(iter(denominator.items())))
@@ -31,7 +35,9 @@ def exact_quotient(numerator: Mapping[Monomial[AtomT], int], denominator: Mappin
     return quotient
 
 
-def _by_monomial(numerator: Mapping[Monomial[AtomT], int], divisor: Monomial[AtomT], coefficient: int) -> dict[Monomial[AtomT], int] | None:
+def _by_monomial(
+    numerator: Mapping[Monomial[AtomT], int], divisor: Monomial[AtomT], coefficient: int
+) -> dict[Monomial[AtomT], int] | None:
     """Term by term: most divisors are numbers."""
     out = dict[Monomial[AtomT], int]()
     for monomial, c in numerator.items():
@@ -56,7 +62,9 @@ def _without(monomial: Monomial[AtomT], factor: Monomial[AtomT]) -> Monomial[Ato
     return tuple(rest)
 
 
-def _subtract(rest: dict[Monomial[AtomT], int], terms: Mapping[Monomial[AtomT], int], factor: Monomial[AtomT], coefficient: int) -> None:
+def _subtract(
+    rest: dict[Monomial[AtomT], int], terms: Mapping[Monomial[AtomT], int], factor: Monomial[AtomT], coefficient: int
+) -> None:
     """Take `coefficient * factor * terms` from `rest`, in which no term is 0."""
     for monomial, c in terms.items():
         key = tuple(sorted(monomial + factor, key=repr))

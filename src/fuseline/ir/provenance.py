@@ -1,7 +1,7 @@
 """Provenance: the source nodes an op came from, kept in the op's location down to the dispatch.
 
-It lives in the location and not in an attribute, because an attribute would stop CSE from merging equal ops. All rewriting that
-replaces ops goes through `replace` (or calls `carry`), which unions it.
+It lives in the location and not in an attribute, because an attribute would stop CSE from merging equal ops. All
+rewriting that replaces ops goes through `replace` (or calls `carry`), which unions it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -25,7 +34,9 @@ def location_of(nodes: Iterable[str]) -> LocationAttr:
 def _location(nodes: tuple[str, ...]) -> LocationAttr:
     if not nodes:
         return UNKNOWN_LOC
-    return _name(nodes[0]) if len(nodes) == 1 else FusedLoc(ArrayAttr[Attribute]([_name(node) for node in nodes]), _NONE)
+    return (
+        _name(nodes[0]) if len(nodes) == 1 else FusedLoc(ArrayAttr[Attribute]([_name(node) for node in nodes]), _NONE)
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -62,8 +73,14 @@ def carry(sources: Iterable[Operation], targets: Iterable[Operation]) -> None:
             target.location = location_of(nodes.union(nodes_in(target.location)))
 
 
-def replace(old: Operation, new: Sequence[Operation], results: Sequence[SSAValue | None] | None = None, *, also: Iterable[Operation] = ()) -> None:
-    """Insert `new` before `old`, give them old's provenance (and that of `also`), and put `results` (default: those of the
-    last new op) in place of old's results; `old` is erased."""
+def replace(
+    old: Operation,
+    new: Sequence[Operation],
+    results: Sequence[SSAValue | None] | None = None,
+    *,
+    also: Iterable[Operation] = (),
+) -> None:
+    """Insert `new` before `old`, give them old's provenance (and that of `also`), and put `results` (default: those of
+    the last new op) in place of old's results; `old` is erased."""
     carry((old, *also), new)
     Rewriter.replace_op(old, list(new), list(results) if results is not None else None)

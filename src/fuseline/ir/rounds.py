@@ -1,4 +1,5 @@
-"""Rounds of what repeats until nothing changes: every such loop of the compiler says how many rounds it may take at the most.
+"""Rounds of what repeats until nothing changes: every such loop of the compiler says how many rounds it may take at the
+most.
 
 A compile never hangs: a loop whose rounds do not end is a defect, and says so by its name instead.
 """
@@ -26,4 +27,6 @@ def rounds(what: str, most: int) -> Iterator[int]:
     Raises E0901 naming `what` where the loop would go on.
     """
     yield from range(most + 1)
-    raise FuselineError("E0901", f"{what} does not come to an end within {most + 1} rounds", node=what, hint="please report the model")
+    raise FuselineError(
+        "E0901", f"{what} does not come to an end within {most + 1} rounds", node=what, hint="please report the model"
+    )

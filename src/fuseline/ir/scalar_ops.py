@@ -84,7 +84,10 @@ class IsFiniteOp(_Classification):
 
 
 Arith = Dialect(
-    "arith", [*arith.Arith.operations, RemFOp, IndexCastUIOp], list(arith.Arith.attributes), [arith.ArithConstantMaterializationInterface()]
+    "arith",
+    [*arith.Arith.operations, RemFOp, IndexCastUIOp],
+    list(arith.Arith.attributes),
+    [arith.ArithConstantMaterializationInterface()],
 )
 """xDSL's dialect and what it lacks."""
 

@@ -1,4 +1,5 @@
-"""xDSL's parser as MLIR text needs it: places in the text as locations, names as they are written, large splats as one number."""
+"""xDSL's parser as MLIR text needs it: places in the text as locations, names as they are written, large splats as one
+number."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from math import prod
 from typing import Any, TypeVar, cast
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
-from xdsl.dialects.builtin import UNKNOWN_LOC, ComplexType, DenseIntOrFPElementsAttr, FileLineColLoc, IntAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    IntAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.lexer import Span
@@ -65,12 +74,22 @@ class SourceParser(Parser):
             _place_implied_body(op)
         return op
 
-    def parse_comma_separated_list(self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = "") -> list[ListElementT]:
-        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its scf.if wants parentheses
-        # around one, which iree-opt leaves out.
-        if delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute and self._current_token.kind is MLIRTokenKind.L_PAREN:
+    def parse_comma_separated_list(
+        self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = ""
+    ) -> list[ListElementT]:
+        # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its
+        # scf.if wants parentheses around one, which iree-opt leaves out.
+        if (
+            delimiter is Parser.Delimiter.NONE
+            and parse == self.parse_attribute
+            and self._current_token.kind is MLIRTokenKind.L_PAREN
+        ):
             delimiter = Parser.Delimiter.PAREN
-        elif delimiter is Parser.Delimiter.PAREN and parse == self.parse_type and self._current_token.kind is not MLIRTokenKind.L_PAREN:
+        elif (
+            delimiter is Parser.Delimiter.PAREN
+            and parse == self.parse_type
+            and self._current_token.kind is not MLIRTokenKind.L_PAREN
+        ):
             return [parse()]
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
@@ -89,7 +108,12 @@ class SourceParser(Parser):
         self.parse_punctuation(":")
         type_ = self._parse_dense_literal_type()
         element = type_.get_element_type()
-        if not isinstance(type_, TensorType) or prod(type_.get_shape()) < LARGE_SPLAT or isinstance(literal, str) or isinstance(element, ComplexType):
+        if (
+            not isinstance(type_, TensorType)
+            or prod(type_.get_shape()) < LARGE_SPLAT
+            or isinstance(literal, str)
+            or isinstance(element, ComplexType)
+        ):
             return None
         return splat_attribute(cast(Attribute, type_), cast(Any, literal[0][0].to_type(self, element)))
 

@@ -14,7 +14,8 @@ SAMPLES = 64
 
 
 def splat_attribute(type_: Attribute, value: float | int) -> DenseIntOrFPElementsAttr:
-    """`dense<value> : type_` with the bytes of one element. Raises OverflowError for a number that the element type has not."""
+    """`dense<value> : type_` with the bytes of one element. Raises OverflowError for a number that the element type has
+    not."""
     assert isinstance(type_, TensorType)
     one = DenseIntOrFPElementsAttr.from_list(cast(Any, TensorType(type_.get_element_type(), [1])), [value])
     return DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(one.data.data))
@@ -35,12 +36,19 @@ def _repeats(data: bytes, width: int) -> bool:
 
 
 def single_value(array: NDArray[Any]) -> Any:
-    """The number that every element of `array` is (to the bit), None where they differ or there are none. Costs little where they differ."""
+    """The number that every element of `array` is (to the bit), None where they differ or there are none. Costs little
+    where they differ."""
     if array.size == 0:
         return None
-    array = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)]  # along these all are the same
+    array = array[
+        tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)
+    ]  # along these all are the same
     first: Any = array[(0,) * array.ndim]
-    places = np.unravel_index(np.linspace(0, array.size - 1, min(SAMPLES, array.size)).astype(np.int64), array.shape) if array.ndim else ()
+    places = (
+        np.unravel_index(np.linspace(0, array.size - 1, min(SAMPLES, array.size)).astype(np.int64), array.shape)
+        if array.ndim
+        else ()
+    )
     if not bool(np.asarray(array[places] == first).all()) or not bool((array == first).all()):
         return None
     if array.dtype.kind == "f" and first == 0 and bool((np.signbit(array) != np.signbit(first)).any()):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
 
 TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
-"""Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a contraction."""
+"""Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a
+contraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +17,16 @@ class TargetDescription:
 
     `numerics` says how exact its kernels are: `strict`, `default` or `fast`.
 
-    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a dispatch may bind,
-    `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run one after the other,
-    over scratch: each is code of its own in the kernel. `code_limit` bounds what a dispatch of several ops may have of code, in operations of
-    about 20 bytes; 0: any. `tile_multiples` are loop lengths that the matrix unit takes, by role
-    (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target that takes any.
+    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a
+    dispatch may bind, `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run
+    one after the other, over scratch: each is code of its own in the kernel. `code_limit` bounds what a dispatch of
+    several ops may have of code, in operations of about 20 bytes; 0: any. `tile_multiples` are loop lengths that the
+    matrix unit takes, by role (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target
+    that takes any.
 
-    `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets so many points of their
-    common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what work takes on it.
+    `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets
+    so many points of their common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what
+    work takes on it.
     """
 
     name: str

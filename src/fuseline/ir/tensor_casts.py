@@ -1,6 +1,7 @@
 """Casts and comparisons of `arith` on whole tensors, which xDSL has for scalars only.
 
-Each class stands in xDSL's place when text is read, and makes xDSL's own op of what is a scalar: in bodies there are no others.
+Each class stands in xDSL's place when text is read, and makes xDSL's own op of what is a scalar: in bodies there are no
+others.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ class OnTensors(IRDLOperation, ABC):
         return super().create(operands=operands, result_types=result_types, **parts)
 
     def verify_(self) -> None:
-        shapes = {tuple(value.type.get_shape()) for value in (*self.operands, *self.results) if isinstance(value.type, TensorType)}
+        shapes = {
+            tuple(value.type.get_shape())
+            for value in (*self.operands, *self.results)
+            if isinstance(value.type, TensorType)
+        }
         if len(shapes) != 1 or not all(isinstance(value.type, TensorType) for value in (*self.operands, *self.results)):
             raise VerifyException("operands and result must be tensors of one shape")
 
@@ -54,7 +59,9 @@ class _TensorCast(OnTensors, ABC):
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
         parser.parse_characters("to")
-        return cls.create(operands=[parser.resolve_operand(name, type_)], result_types=[parser.parse_type()], attributes=attributes)
+        return cls.create(
+            operands=[parser.resolve_operand(name, type_)], result_types=[parser.parse_type()], attributes=attributes
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -127,7 +134,10 @@ _CASTS = (
     arith.BitcastOp,
     IndexCastUIOp,
 )
-_WORDS = {arith.CmpiOp.name: list(arith.CMPI_COMPARISON_OPERATIONS), arith.CmpfOp.name: list(arith.CMPF_COMPARISON_OPERATIONS)}
+_WORDS = {
+    arith.CmpiOp.name: list(arith.CMPI_COMPARISON_OPERATIONS),
+    arith.CmpfOp.name: list(arith.CMPF_COMPARISON_OPERATIONS),
+}
 """The predicates of each comparison, by number."""
 
 _SCALARS: dict[str, type[Operation]] = {kind.name: kind for kind in (*_CASTS, arith.CmpiOp, arith.CmpfOp)}

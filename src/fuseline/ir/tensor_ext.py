@@ -29,7 +29,11 @@ class ComputeBarrierOp(IRDLOperation, ABC):
         type_, dims = parse_shaped_type(parser)
         parser.parse_punctuation("->")
         sizes = [parser.resolve_operand(dim, IndexType()) for dim in dims]
-        return cls.create(operands=[parser.resolve_operand(name, type_), *sizes], result_types=[parser.parse_type()], attributes=attributes)
+        return cls.create(
+            operands=[parser.resolve_operand(name, type_), *sizes],
+            result_types=[parser.parse_type()],
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

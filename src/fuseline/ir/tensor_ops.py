@@ -27,13 +27,17 @@ class GenerateOp(IRDLOperation):
         unknown = sum(size < 0 for size in self.res.type.get_shape())
         if unknown != len(self.sizes):
             raise VerifyException(f"{unknown} sizes are unknown, {len(self.sizes)} are given")
-        if len(self.body.block.args) != self.res.type.get_num_dims() or not isinstance(self.body.block.last_op, tensor.YieldOp):
+        if len(self.body.block.args) != self.res.type.get_num_dims() or not isinstance(
+            self.body.block.last_op, tensor.YieldOp
+        ):
             raise VerifyException("the body takes an index per dimension and yields an element")
 
     @classmethod
     def parse(cls, parser: Parser) -> GenerateOp:
         position = parser.pos
-        names = parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand)
+        names = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
         sizes = parser.resolve_operands(names or [], [IndexType()] * len(names or []), position)
         body = parser.parse_region()
         attributes = parser.parse_optional_attr_dict()

@@ -1,7 +1,8 @@
 """MLIR text in and out: what iree-opt prints is read, custom or generic form, and what is printed is read by iree-opt.
 
-Ops without a location in the text get the place where they stand (`file:line:column`), so that every op has a provenance. The bytes of
-`dense_resource` constants go to and come from the context's side table, in MLIR's `{-# dialect_resources #-}` section.
+Ops without a location in the text get the place where they stand (`file:line:column`), so that every op has a
+provenance. The bytes of `dense_resource` constants go to and come from the context's side table, in MLIR's `{-#
+dialect_resources #-}` section.
 """
 
 from __future__ import annotations
@@ -67,11 +68,14 @@ class _SourcePrinter(Printer):
         self.print_debuginfo = debug
 
 
-def parse_module(text: str, ctx: CompilerContext, name: str = "<input>", *, first_line: int = 1, verify: bool = True) -> ModuleOp:
+def parse_module(
+    text: str, ctx: CompilerContext, name: str = "<input>", *, first_line: int = 1, verify: bool = True
+) -> ModuleOp:
     """The module in `text`; weights that the text holds go to `ctx.resources`.
 
     Raises:
-        FuselineError: E0301 with line and column when the text does not parse, E0302 with the op when the IR does not verify.
+        FuselineError: E0301 with line and column when the text does not parse, E0302 with the op when the IR does not
+        verify.
     """
     resources = _RESOURCES.search(text)
     body = text[: resources.start()] if resources else text
@@ -116,7 +120,9 @@ def verify_module(module: Operation) -> None:
     if found is not None:
         op, value = found
         name = f"%{value.name_hint}" if value.name_hint else "a value"
-        raise FuselineError("E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=place_of(op.location))
+        raise FuselineError(
+            "E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=place_of(op.location)
+        )
 
 
 def _verify_error(module: Operation, error: Exception) -> FuselineError:
@@ -129,7 +135,8 @@ def _verify_error(module: Operation, error: Exception) -> FuselineError:
 
 
 def place_of(location: LocationAttr) -> str | None:
-    """Where in a text an op stands (`file:line:column`); for one that has another location, the source nodes that it came from."""
+    """Where in a text an op stands (`file:line:column`); for one that has another location, the source nodes that it
+    came from."""
     if isinstance(location, FileLineColLoc):
         return f"{location.filename.data}:{location.line.data}:{location.column.data}"
     from fuseline.ir.provenance import nodes_in
@@ -139,7 +146,11 @@ def place_of(location: LocationAttr) -> str | None:
 
 def _first_line(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if not line.startswith(("^", "-"))), message) if len(lines) > 1 else message
+    return (
+        next((line for line in reversed(lines) if not line.startswith(("^", "-"))), message)
+        if len(lines) > 1
+        else message
+    )
 
 
 def _code_of(message: str) -> str:
@@ -162,13 +173,15 @@ def _check_strings(places: Places, source: str) -> None:
 
 
 def _last_read(text: str, position: int) -> int:
-    """`position`, or the end of what precedes it where it is the first of its line: xDSL has read past the op at fault by then."""
+    """`position`, or the end of what precedes it where it is the first of its line: xDSL has read past the op at fault
+    by then."""
     start = text.rfind("\n", 0, position) + 1
     return position if text[start:position].strip() or not text[:start].strip() else len(text[:start].rstrip()) - 1
 
 
 def _aliases_first(text: str) -> str:
-    """MLIR prints location aliases last and uses them first; xDSL wants them defined before use. Line numbers are kept."""
+    """MLIR prints location aliases last and uses them first; xDSL wants them defined before use. Line numbers are
+    kept."""
     aliases = [match.group() for match in _ALIAS.finditer(text)]
     if not aliases:
         return text
@@ -180,7 +193,11 @@ def _in_dependency_order(aliases: list[str]) -> list[str]:
     pending = {alias.partition(" =")[0]: alias for alias in aliases}
     done: list[str] = []
     while pending:
-        ready = [name for name, alias in pending.items() if not set(re.findall(r"#loc\d*", alias.partition("= ")[2])) & set(pending)]
+        ready = [
+            name
+            for name, alias in pending.items()
+            if not set(re.findall(r"#loc\d*", alias.partition("= ")[2])) & set(pending)
+        ]
         if not ready:
             return [*done, *pending.values()]
         done += [pending.pop(name) for name in ready]
@@ -202,19 +219,29 @@ def _store(module: ModuleOp, section: str, ctx: CompilerContext) -> None:
 
 
 def _decoded(name: str, digits: str, type_: TensorType) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-    """The array of a blob: four bytes of alignment, then the elements, little-endian. Raises FuselineError (E0301) for one of another size."""
+    """The array of a blob: four bytes of alignment, then the elements, little-endian. Raises FuselineError (E0301) for
+    one of another size."""
     try:
         data = bytes.fromhex(digits)[4:]
     except ValueError as error:
-        raise FuselineError("E0301", f"resource {name} is not written in pairs of hexadecimal digits", node=name) from error
+        raise FuselineError(
+            "E0301", f"resource {name} is not written in pairs of hexadecimal digits", node=name
+        ) from error
     dtype, shape = numpy_dtype(type_.get_element_type()), type_.get_shape()
     if len(data) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
-        raise FuselineError("E0301", f"resource {name} has {len(data)} bytes, its type {type_} wants another number", node=name)
+        raise FuselineError(
+            "E0301", f"resource {name} has {len(data)} bytes, its type {type_} wants another number", node=name
+        )
     return np.frombuffer(data, dtype).reshape(shape)
 
 
 def print_module(
-    module: Operation, ctx: CompilerContext | None = None, *, locations: bool = False, generic: bool = False, embed_limit: int = EMBED_LIMIT_BYTES
+    module: Operation,
+    ctx: CompilerContext | None = None,
+    *,
+    locations: bool = False,
+    generic: bool = False,
+    embed_limit: int = EMBED_LIMIT_BYTES,
 ) -> str:
     """`module` as MLIR text that ends with a newline.
 
@@ -233,10 +260,13 @@ def print_module(
 
 def _resource_section(attributes: Iterable[DenseResourceAttr], ctx: CompilerContext, limit: int) -> str:
     names = sorted({attribute.resource_handle.data for attribute in attributes})
-    arrays = {name: ctx.resources[name] for name in names if name in ctx.resources and ctx.resources[name].nbytes <= limit}
+    arrays = {
+        name: ctx.resources[name] for name in names if name in ctx.resources and ctx.resources[name].nbytes <= limit
+    }
     if not arrays:
         return ""
     lines = [
-        f'      {name}: "0x{struct.pack("<I", array.itemsize).hex()}{np.ascontiguousarray(array).tobytes().hex()}"' for name, array in arrays.items()
+        f'      {name}: "0x{struct.pack("<I", array.itemsize).hex()}{np.ascontiguousarray(array).tobytes().hex()}"'
+        for name, array in arrays.items()
     ]
     return "\n{-#\n  dialect_resources: {\n    builtin: {\n" + ",\n".join(lines) + "\n    }\n  }\n#-}\n"

@@ -1,6 +1,7 @@
 """IREE's `util` dialect, as far as programs that IREE prints contain it.
 
-`util.func`, `util.return` and `util.call` are read as those of `func`; barriers, constants and globals stay until a frontend has resolved them.
+`util.func`, `util.return` and `util.call` are read as those of `func`; barriers, constants and globals stay until a
+frontend has resolved them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from xdsl.traits import SymbolOpInterface
 
 
 def _read_as(op: type[Operation]) -> Any:
-    """The parser of an op that `util` has under a name of its own: what it reads is the op of `func`, so none of them is ever in the IR."""
+    """The parser of an op that `util` has under a name of its own: what it reads is the op of `func`, so none of them
+    is ever in the IR."""
     return classmethod(lambda cls, parser: op.parse(parser))
 
 
@@ -76,9 +78,15 @@ class OptimizationBarrierOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> OptimizationBarrierOp:
         position = parser.pos
-        names = parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand)
+        names = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
         attributes = parser.parse_optional_attr_dict()
-        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type) if parser.parse_optional_punctuation(":") else []
+        types = (
+            parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+            if parser.parse_optional_punctuation(":")
+            else []
+        )
         op = cls(parser.resolve_operands(names or [], types, position))
         op.attributes |= attributes
         return op
@@ -176,7 +184,10 @@ class GlobalOp(IRDLOperation):
         return cls.create(properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        words = [self.sym_visibility.data if self.sym_visibility is not None else "", "mutable" if self.mutable is not None else ""]
+        words = [
+            self.sym_visibility.data if self.sym_visibility is not None else "",
+            "mutable" if self.mutable is not None else "",
+        ]
         printer.print_string("".join(f" {word}" for word in words if word) + " ")
         printer.print_symbol_name(self.sym_name.data)
         printer.print_op_attributes(self.attributes)
@@ -250,7 +261,11 @@ class GlobalStoreOp(IRDLOperation):
         symbol = _parse_global(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        return cls.create(operands=[parser.resolve_operand(name, parser.parse_type())], properties={"global": symbol}, attributes=attributes)
+        return cls.create(
+            operands=[parser.resolve_operand(name, parser.parse_type())],
+            properties={"global": symbol},
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -17,7 +17,11 @@ def misplaced_use(module: Operation) -> tuple[Operation, SSAValue] | None:
 def _in_region(region: Region, known: set[SSAValue]) -> tuple[Operation, SSAValue] | None:
     """`known` is what is there around the region, and again so afterwards."""
     blocks = list(region.blocks)
-    others = [value for block in blocks for value in (*block.args, *(result for op in block.ops for result in op.results))] if len(blocks) > 1 else []
+    others = (
+        [value for block in blocks for value in (*block.args, *(result for op in block.ops for result in op.results))]
+        if len(blocks) > 1
+        else []
+    )
     known.update(others)
     found = next((found for block in blocks if (found := _in_block(block, known)) is not None), None)
     known.difference_update(others)

@@ -45,7 +45,9 @@ def discover(root: Path) -> dict[str, Path]:
             continue
         name = path.stem.replace("_", "-")
         if name in found:
-            raise FuselineError("E0901", f"two passes are called {name}: in {found[name].parent.name}/ and in {path.parent.name}/")
+            raise FuselineError(
+                "E0901", f"two passes are called {name}: in {found[name].parent.name}/ and in {path.parent.name}/"
+            )
         found[name] = path
     return found
 
@@ -57,7 +59,9 @@ def _passes() -> dict[str, Path]:
 
 def list_passes() -> tuple[PassInfo, ...]:
     """All passes, by group and name, without importing any."""
-    return tuple(sorted((_info(name, path) for name, path in _passes().items()), key=lambda info: (info.group, info.name)))
+    return tuple(
+        sorted((_info(name, path) for name, path in _passes().items()), key=lambda info: (info.group, info.name))
+    )
 
 
 def _info(name: str, path: Path) -> PassInfo:
@@ -81,7 +85,9 @@ def checked(name: str, export: object) -> type[ModulePass]:
     if not (isinstance(export, type) and issubclass(export, ModulePass)):
         raise FuselineError("E0901", f"the EXPORT of {name} is no ModulePass: {export!r}", node=name)
     if getattr(export, "name", None) != name:
-        raise FuselineError("E0901", f"the pass in {name.replace('-', '_')}.py is called {getattr(export, 'name', None)}", node=name)
+        raise FuselineError(
+            "E0901", f"the pass in {name.replace('-', '_')}.py is called {getattr(export, 'name', None)}", node=name
+        )
     parameters = getattr(export, "__dataclass_params__", None)
     if "__dataclass_params__" not in vars(export) or not getattr(parameters, "frozen", False):
         raise FuselineError("E0901", f"the pass {name} is no frozen dataclass", node=name)
@@ -89,16 +95,24 @@ def checked(name: str, export: object) -> type[ModulePass]:
 
 
 def parse_passes(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None) -> tuple[ModulePass, ...]:
-    """The passes that `pass{option=1 other=2},pass2` describes, in order; a name in `phases` stands for the passes it lists.
+    """The passes that `pass{option=1 other=2},pass2` describes, in order; a name in `phases` stands for the passes it
+    lists.
 
-    Raises FuselineError E0303 for an unknown pass, E0304 for an option that the pass does not take or text that is no pipeline.
+    Raises FuselineError E0303 for an unknown pass, E0304 for an option that the pass does not take or text that is no
+    pipeline.
     """
     try:
         specs = list(parse_pipeline(pipeline))
     except ArgSpecParseError as error:
-        raise FuselineError("E0304", _one_line(error), node=pipeline, hint="write pass{option=1 other=a},pass2") from error
+        raise FuselineError(
+            "E0304", _one_line(error), node=pipeline, hint="write pass{option=1 other=a},pass2"
+        ) from error
     groups = phases or {}
-    return tuple(make_pass(one) for spec in specs for one in (groups[spec.name] if spec.name in groups and not spec.parameters else (spec,)))
+    return tuple(
+        make_pass(one)
+        for spec in specs
+        for one in (groups[spec.name] if spec.name in groups and not spec.parameters else (spec,))
+    )
 
 
 def make_pass(spec: ArgSpec | str) -> ModulePass:
@@ -113,7 +127,9 @@ def make_pass(spec: ArgSpec | str) -> ModulePass:
 
 
 def _options(kind: type[ModulePass]) -> str:
-    fields = [f"{field.name.replace('_', '-')}: {field.type}" for field in dataclasses.fields(kind) if field.name != "name"]
+    fields = [
+        f"{field.name.replace('_', '-')}: {field.type}" for field in dataclasses.fields(kind) if field.name != "name"
+    ]
     return f"its options are {', '.join(fields)}" if fields else "it has no options"
 
 

@@ -1,10 +1,12 @@
-"""Concats that need no dispatch: their parts lie one behind the other in memory, so whoever makes a part can write it there.
+"""Concats that need no dispatch: their parts lie one behind the other in memory, so whoever makes a part can write it
+there.
 
-    %c = tensor.concat dim(0) %a, %b, %x      %a and %b are results of dispatches: they are written into the buffer of %c
+    %c = tensor.concat dim(0) %a, %b, %x      %a and %b are results of dispatches: they are written into the buffer of
+                                              %c
                                               %x is an argument: it alone is copied to its place
 
-That holds for a concat along the outermost dimension, dimensions of size 1 aside. A part has one place: what is returned, or lies in a concat
-already, is copied into the next.
+That holds for a concat along the outermost dimension, dimensions of size 1 aside. A part has one place: what is
+returned, or lies in a concat already, is copied into the next.
 """
 
 from __future__ import annotations
@@ -64,15 +66,19 @@ class ConcatPlaces:
 
 
 def placed_concats(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
-    """The concats of a function that lie between dispatches as memory: some part is written in its place by a dispatch that is formed already."""
+    """The concats of a function that lie between dispatches as memory: some part is written in its place by a dispatch
+    that is formed already."""
     places = ConcatPlaces(block, shapes)
     claims = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
     return {op for op, parts in claims.items() if any(part is not None for part in parts or ())}
 
 
 def _is_made_by_a_step(value: SSAValue) -> bool:
-    """Whether the value can be made in a place of our choice: by a dispatch, a call, or as another concat that needs no dispatch."""
-    return isinstance(value, OpResult) and isinstance(value.op, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp)
+    """Whether the value can be made in a place of our choice: by a dispatch, a call, or as another concat that needs no
+    dispatch."""
+    return isinstance(value, OpResult) and isinstance(
+        value.op, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp
+    )
 
 
 def _is_in_memory(part: SSAValue) -> bool:

@@ -1,4 +1,5 @@
-"""The schedule of a whole program as a value: what is launched in which order, and where every tensor lies. No code, no addresses.
+"""The schedule of a whole program as a value: what is launched in which order, and where every tensor lies. No code, no
+addresses.
 
 `passes/schedule` makes it from `@main` after outlining; a target turns it into what its runtime executes.
 """
@@ -24,7 +25,8 @@ ARENA_ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for the arena).
+    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for
+    the arena).
 
     `held` is no memory: slot `index` keeps a value that only host operators handle.
     """
@@ -36,10 +38,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How an operand moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind its slot.
+    """How an operand moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind
+    its slot.
 
-    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a walk that lags (0 or 1
-    iterations) has one for iteration 0.
+    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a
+    walk that lags (0 or 1 iterations) has one for iteration 0.
     """
 
     stride: Dim = 0
@@ -55,7 +58,8 @@ STANDING = Walk()
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`, no sizes, 0).
+    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`,
+    no sizes, 0).
 
     `walk` says how it moves, in a loop.
     """
@@ -74,7 +78,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class DispatchStep:
-    """One launch of `executable`: bindings are its tensor operands, then its results; `sizes` are its index operands by name, in order."""
+    """One launch of `executable`: bindings are its tensor operands, then its results; `sizes` are its index operands by
+    name, in order."""
 
     executable: str
     entry: str
@@ -98,10 +103,11 @@ class CopyStep:
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of one node.
+    """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of
+    one node.
 
-    It may be the first to know a size: a symbol among the sizes of its results that no input has. `arena_bytes` is what the arena must have
-    once those are known (0: no more than before).
+    It may be the first to know a size: a symbol among the sizes of its results that no input has. `arena_bytes` is what
+    the arena must have once those are known (0: no more than before).
     """
 
     executor: str
@@ -116,7 +122,8 @@ class HostStep:
 
 @dataclass(frozen=True, slots=True)
 class SizesStep:
-    """`target` (64-bit integers) becomes `values`: sizes that the program computes with, such as the shape of an input."""
+    """`target` (64-bit integers) becomes `values`: sizes that the program computes with, such as the shape of an
+    input."""
 
     values: tuple[Dim, ...]
     target: Operand
@@ -126,7 +133,8 @@ class SizesStep:
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """`steps` are run in order `trips` times, each iteration after the one before; their waves are counted within an iteration."""
+    """`steps` are run in order `trips` times, each iteration after the one before; their waves are counted within an
+    iteration."""
 
     trips: Dim
     steps: tuple[DispatchStep | CopyStep | SizesStep, ...]
@@ -137,7 +145,8 @@ class LoopStep:
 
 @dataclass(frozen=True, slots=True)
 class PoisonStep:
-    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`: outputs are, too.
+    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`:
+    outputs are, too.
 
     Only programs that tests ask for have such steps.
     """
@@ -166,7 +175,8 @@ INDEX_TYPE = "index"
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes types).
+    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes
+    types).
 
     An input of type `index` is no tensor: the one size in `dims` is what it is.
     """
@@ -180,7 +190,8 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
-    """Bytes of the arena (without scratch), barriers between waves, bytes of constants as read from the model, copies, host calls."""
+    """Bytes of the arena (without scratch), barriers between waves, bytes of constants as read from the model, copies,
+    host calls."""
 
     transient_bytes: Dim
     barriers: int
@@ -192,10 +203,12 @@ class ScheduleStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Steps in order. Steps of one wave do not depend on each other and share no memory that one of them writes; a barrier lies between waves.
+    """Steps in order. Steps of one wave do not depend on each other and share no memory that one of them writes; a
+    barrier lies between waves.
 
-    `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here). `arena_bytes` is the whole arena,
-    `initial_arena_bytes` (None: the same) the part whose size the inputs alone determine. `slots` is how many values are held.
+    `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
+    `arena_bytes` is the whole arena, `initial_arena_bytes` (None: the same) the part whose size the inputs alone
+    determine. `slots` is how many values are held.
     """
 
     inputs: tuple[Boundary, ...]
@@ -211,7 +224,9 @@ class Schedule:
     @property
     def statistics(self) -> ScheduleStatistics:
         """Figures for reports."""
-        waves = len({step.wave for step in self.steps}) + sum(len({inner.wave for inner in loop.steps}) - 1 for loop in self.loops)
+        waves = len({step.wave for step in self.steps}) + sum(
+            len({inner.wave for inner in loop.steps}) - 1 for loop in self.loops
+        )
         return ScheduleStatistics(
             transient_bytes=self.arena_bytes,
             barriers=max(waves - 1, 0),
@@ -231,8 +246,9 @@ class Schedule:
 class PackedConstants:
     """Constants as kernels read them: byte blocks, 64-byte aligned, equal bytes once.
 
-    `layouts` maps `(constant, layout key)` to a block, where the key is what `passes/schedule/pack_constants.py` was asked for (None: plain);
-    `extras` maps `(executable, position)` to the block of a kernel's own constant. `original_bytes` counts the model's constants once each.
+    `layouts` maps `(constant, layout key)` to a block, where the key is what `passes/schedule/pack_constants.py` was
+    asked for (None: plain); `extras` maps `(executable, position)` to the block of a kernel's own constant.
+    `original_bytes` counts the model's constants once each.
     """
 
     blocks: Sequence[NDArray[np.uint8]]

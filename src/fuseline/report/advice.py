@@ -4,27 +4,52 @@ from __future__ import annotations
 
 ADVICE: dict[str, str] = {
     "arms-limit": "split the concat into smaller ones in the model, or compile for a target that takes more arms",
-    "binding-limit": "forbid part of the group in a plan so that fewer buffers meet, or compile for a target that binds more",
+    "binding-limit": (
+        "forbid part of the group in a plan so that fewer buffers meet, or compile for a target that binds more"
+    ),
     "broadcast": "expand the small operand after the elementwise op in the model, so that both run over one space",
-    "code-limit": "nothing is lost but a store and a load; fewer slices and concats of the same values in the model would be less code",
-    "consumer-reduces": "let the consumer reduce along rows that both share (as softmax and norms do), or put it behind an elementwise op",
+    "code-limit": (
+        "nothing is lost but a store and a load; fewer slices and concats of the same values in the model "
+        "would be less code"
+    ),
+    "consumer-reduces": (
+        "let the consumer reduce along rows that both share (as softmax and norms do), or put it "
+        "behind an elementwise op"
+    ),
     "cycle": "fuse the op between them first: `explain` it against either end, or force all three together in a plan",
     "forbidden": "take the pair out of `forbid`, or put both into one group of the plan",
     "host-op": "replace the operator in the model by ones that are lowered natively; `stats` names it under host ops",
-    "indexing-map": "move the transpose, stride or window between them away in the model, so that loops meet one to one",
+    "indexing-map": (
+        "move the transpose, stride or window between them away in the model, so that loops meet one to one"
+    ),
     "loop": "nothing: what a loop computes in each step is fused with the rest of the step",
     "multi-use": "give the other readers a producer of their own in the model (duplicate the op), if it is cheap",
-    "no-rule": "write a rule about such a pair and give it with --rules (docs/map.md), or nothing: most such pairs share no loops",
-    "parallelism": "compile for fewer --threads, or force them together in a plan if the measured time is better (bench --per-dispatch)",
-    "recompute": "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial",
-    "reshape-between": "reshape elsewhere in the model (before the producer or after the consumer), so that dimensions stay apart",
+    "no-rule": (
+        "write a rule about such a pair and give it with --rules (docs/map.md), or nothing: most such pairs "
+        "share no loops"
+    ),
+    "parallelism": (
+        "compile for fewer --threads, or force them together in a plan if the measured time is better "
+        "(bench --per-dispatch)"
+    ),
+    "recompute": (
+        "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial"
+    ),
+    "reshape-between": (
+        "reshape elsewhere in the model (before the producer or after the consumer), so that dimensions stay apart"
+    ),
     "roots-limit": "compile for a target that runs more roots in a dispatch, or group fewer of them in a plan",
     "scratch": "bound symbolic sizes tighter (--shape seq=1..128), or compile for a target with more scratch",
     "strided-inner": "put the reduced dimension last in the model (a transpose before it), so that rows are contiguous",
     "target": "compile for another target; the detail says what this one lacks",
-    "two-roots": "nothing in general: the two tile different loops. A reduction or elementwise op over shared rows can follow a root",
+    "two-roots": (
+        "nothing in general: the two tile different loops. A reduction or elementwise op over shared rows "
+        "can follow a root"
+    ),
     "unbounded-size": "bound the size: --shape name=1..512",
-    "unprofitable": "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch",
+    "unprofitable": (
+        "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch"
+    ),
     "walk": "nothing: scatters and ranks are dispatches of their own",
 }
 

@@ -1,4 +1,5 @@
-"""What changed between two compiles: statistics, dispatches that appeared, vanished or changed, and the decisions that did it.
+"""What changed between two compiles: statistics, dispatches that appeared, vanished or changed, and the decisions that
+did it.
 
 Ops are matched by structural id where both sides are of one graph (or mostly), else by kind and source nodes.
 """
@@ -34,7 +35,8 @@ class DispatchChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of B against A. `appeared` and `vanished` dispatches share no op with one that is left on the other side."""
+    """The differences of B against A. `appeared` and `vanished` dispatches share no op with one that is left on the
+    other side."""
 
     statistics: dict[str, tuple[Any, Any]]
     appeared: list[str]
@@ -49,7 +51,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def difference(before: CompileRecord, after: CompileRecord) -> Difference:
-    """What `after` has that `before` has not, and the other way round. What one side did not save (dispatches, decisions) is not compared."""
+    """What `after` has that `before` has not, and the other way round. What one side did not save (dispatches,
+    decisions) is not compared."""
     sides = _Sides(before, after)
     known = bool(before.dispatches) and bool(after.dispatches)
     old, new = (sides.dispatches(before), sides.dispatches(after)) if known else ([], [])
@@ -64,7 +67,7 @@ def difference(before: CompileRecord, after: CompileRecord) -> Difference:
     )
 
 
-# statistics ----------------------------------------------------------------------------------------------------------------------------
+# statistics -----------------------------------------------------------------------------------------------------------
 
 
 def _changed_statistics(before: CompileRecord, after: CompileRecord) -> dict[str, tuple[Any, Any]]:
@@ -88,7 +91,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
-# dispatches ----------------------------------------------------------------------------------------------------------------------------
+# dispatches -----------------------------------------------------------------------------------------------------------
 
 
 class _Dispatch(msgspec.Struct, frozen=True):
@@ -130,8 +133,19 @@ class _Sides:
 
     def change(self, old: _Dispatch, new: _Dispatch, flips: Iterable[_Flip]) -> DispatchChange:
         gained, lost = new.members - old.members, old.members - new.members
-        touching = [line for flip in flips if flip.ends & (gained | lost) and flip.ends & (old.members | new.members) for line in flip.lines]
-        return DispatchChange(before=self.label(old), after=self.label(new), gained=self._names(gained), lost=self._names(lost), decisions=touching)
+        touching = [
+            line
+            for flip in flips
+            if flip.ends & (gained | lost) and flip.ends & (old.members | new.members)
+            for line in flip.lines
+        ]
+        return DispatchChange(
+            before=self.label(old),
+            after=self.label(new),
+            gained=self._names(gained),
+            lost=self._names(lost),
+            decisions=touching,
+        )
 
     def _names(self, keys: Iterable[Key]) -> list[str]:
         found = [self.known[key] for key in sorted(keys)]
@@ -142,13 +156,19 @@ class _Sides:
         if not self.before.decisions or not self.after.decisions:
             return []
         old, new = self._edges(self.before), self._edges(self.after)
-        return [flip for key in dict.fromkeys((*old, *new)) if (flip := _flip(key, old.get(key), new.get(key))) is not None]
+        return [
+            flip for key in dict.fromkeys((*old, *new)) if (flip := _flip(key, old.get(key), new.get(key))) is not None
+        ]
 
     def _edges(self, record: CompileRecord) -> dict[tuple[Key, Key], Decision]:
-        """The decisions by edge; those about groups that are no neighbours (arms) by their roots, where no edge joins the two."""
+        """The decisions by edge; those about groups that are no neighbours (arms) by their roots, where no edge joins
+        the two."""
         found: dict[tuple[Key, Key], Decision] = {}
         for d in sorted(record.decisions, key=lambda d: d.arms):
-            edge = self.key(d.producer, d.producer_op, d.producer_nodes), self.key(d.consumer, d.consumer_op, d.consumer_nodes)
+            edge = (
+                self.key(d.producer, d.producer_op, d.producer_nodes),
+                self.key(d.consumer, d.consumer_op, d.consumer_nodes),
+            )
             found.setdefault(edge, d)
         return found
 
@@ -158,10 +178,14 @@ def _bare(id: str) -> str:
 
 
 def _same_graph(before: CompileRecord, after: CompileRecord) -> bool:
-    """Whether ids mean the same on both sides: the fingerprints agree, or at least half of the ids of the smaller side are on the other."""
+    """Whether ids mean the same on both sides: the fingerprints agree, or at least half of the ids of the smaller side
+    are on the other."""
     if before.fingerprint and before.fingerprint == after.fingerprint:
         return True
-    old, new = ({_bare(member.id) for dispatch in record.dispatches for member in dispatch.members} for record in (before, after))
+    old, new = (
+        {_bare(member.id) for dispatch in record.dispatches for member in dispatch.members}
+        for record in (before, after)
+    )
     return 2 * len(old & new) >= min(len(old), len(new))
 
 
@@ -198,7 +222,7 @@ def _take(waiting: Counter[Members], members: Members) -> bool:
     return True
 
 
-# text ----------------------------------------------------------------------------------------------------------------------------------
+# text -----------------------------------------------------------------------------------------------------------------
 
 
 def difference_lines(found: Difference) -> list[str]:
@@ -215,4 +239,8 @@ def difference_lines(found: Difference) -> list[str]:
 
 def _change_lines(change: DispatchChange) -> list[str]:
     ops = [*(f"    + {name}" for name in change.gained), *(f"    - {name}" for name in change.lost)]
-    return [f"~ dispatch {change.before} -> {change.after}", *ops, *(f"    because {line}" for line in change.decisions)]
+    return [
+        f"~ dispatch {change.before} -> {change.after}",
+        *ops,
+        *(f"    because {line}" for line in change.decisions),
+    ]

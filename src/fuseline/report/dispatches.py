@@ -23,10 +23,19 @@ def dispatches_json(record: CompileRecord) -> list[dict[str, Any]]:
 
 def dispatches_table(record: CompileRecord) -> Table:
     """Name, root op, fused source nodes, flops and bytes of every dispatch."""
-    table = Table("dispatch", "root", "fused nodes", "family", "flops", "bytes", box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        "dispatch", "root", "fused nodes", "family", "flops", "bytes", box=None, header_style="bold", pad_edge=False
+    )
     for column in table.columns[4:]:
         column.justify = "right"
     for dispatch in record.dispatches:
         moved = dispatch.bytes_read + dispatch.bytes_written
-        table.add_row(dispatch.name, dispatch.root, shortened(member_nodes(dispatch)), dispatch.family, quantity(dispatch.flops), quantity(moved))
+        table.add_row(
+            dispatch.name,
+            dispatch.root,
+            shortened(member_nodes(dispatch)),
+            dispatch.family,
+            quantity(dispatch.flops),
+            quantity(moved),
+        )
     return table

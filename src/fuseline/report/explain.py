@@ -52,14 +52,16 @@ def why_not_fused(record: CompileRecord, limit: int = 5) -> list[str]:
     return [f"{code}, {plural(count, 'edge')}; for example\n  {decision_line(first[code])}" for code, count in common]
 
 
-# the model -----------------------------------------------------------------------------------------------------------------------------
+# the model ------------------------------------------------------------------------------------------------------------
 
 
 def explain_model(record: CompileRecord) -> Answer:
-    """The whole model: verdicts, reasons by count with what would change them, dispatches, what was eliminated, host ops."""
+    """The whole model: verdicts, reasons by count with what would change them, dispatches, what was eliminated, host
+    ops."""
     counts = count_edges(record.decisions)
     lines = [
-        plural(len(record.dispatches), "dispatch") + (f" from {plural(len(record.source_nodes), 'source node')}" if record.source_nodes else ""),
+        plural(len(record.dispatches), "dispatch")
+        + (f" from {plural(len(record.source_nodes), 'source node')}" if record.source_nodes else ""),
         "decisions: " + (", ".join(_verdicts(counts)) or "none"),
     ]
     rules = Counter(decision.rule for decision in record.decisions if decision.verdict == "fused")
@@ -69,11 +71,18 @@ def explain_model(record: CompileRecord) -> Answer:
     gone = Counter(record.eliminated.values())
     lines += [f"  eliminated by {name}: {plural(count, 'node')}" for name, count in gone.most_common()]
     lines += [_host_line(host) for host in record.host_ops]
-    return Answer(tuple(lines), tuple(record.decisions), dispatches=tuple(dispatch.name for dispatch in record.dispatches))
+    return Answer(
+        tuple(lines), tuple(record.decisions), dispatches=tuple(dispatch.name for dispatch in record.dispatches)
+    )
 
 
 def _verdicts(counts: EdgeCounts) -> Iterable[str]:
-    numbers = {"fused": counts.fused, "side by side": counts.side_by_side, "missed": sum(counts.missed.values()), "superseded": counts.superseded}
+    numbers = {
+        "fused": counts.fused,
+        "side by side": counts.side_by_side,
+        "missed": sum(counts.missed.values()),
+        "superseded": counts.superseded,
+    }
     return (f"{count} {verdict}" for verdict, count in numbers.items() if count)
 
 
@@ -87,18 +96,21 @@ def _host_line(host: HostOpRecord) -> str:
     return f"  host op {host.node} ({host.op_type}){where}: {host.reason}"
 
 
-# one node or dispatch ------------------------------------------------------------------------------------------------------------------
+# one node or dispatch -------------------------------------------------------------------------------------------------
 
 
 def explain_node(record: CompileRecord, name: str) -> Answer:
-    """Where a node (by ONNX name or structural id) or a dispatch (by name or number) went, and every decision about its edges.
+    """Where a node (by ONNX name or structural id) or a dispatch (by name or number) went, and every decision about its
+    edges.
 
     `found` is False for a name that nothing has.
     """
     subject = find_subject(record, name)
     if subject is None:
         near = suggestions(record, name)
-        return Answer((f"no node is called {name}", *([f"did you mean {shortened(near, 5)}?"] if near else [])), (), False)
+        return Answer(
+            (f"no node is called {name}", *([f"did you mean {shortened(near, 5)}?"] if near else [])), (), False
+        )
     if subject.dispatch is not None:
         return _explain_dispatch(record, subject, subject.dispatch)
     decisions = tuple(d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids)
@@ -122,7 +134,9 @@ def _places(subject: Subject) -> list[str]:
 
 def _place(subject: Subject, dispatch: DispatchRecord) -> str:
     others = [name for name in member_nodes(dispatch) if name != subject.name]
-    return f"{subject.name} runs in {dispatch.name} (root {dispatch.root})" + (f" with {shortened(others, 8)}" if others else ", alone")
+    return f"{subject.name} runs in {dispatch.name} (root {dispatch.root})" + (
+        f" with {shortened(others, 8)}" if others else ", alone"
+    )
 
 
 def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: DispatchRecord) -> Answer:
@@ -133,15 +147,22 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     arms = f", {plural(len(dispatch.arms), 'arm')}" if dispatch.arms else ""
     family = f", family {dispatch.family}" if dispatch.family else ""
     form = f", {dispatch.form} code" if dispatch.form not in ("", "full") else ""
-    lines = [f"{dispatch.name}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable {dispatch.executable}"]
+    lines = [
+        (
+            f"{dispatch.name}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable "
+            f"{dispatch.executable}"
+        )
+    ]
     lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
     lines += [f"  no kernel of its own: {family} refused: {reason}" for family, reason in dispatch.fallback.items()]
-    lines += [f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()]
+    lines += [
+        f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()
+    ]
     lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]
     return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,))
 
 
-# two of them ---------------------------------------------------------------------------------------------------------------------------
+# two of them ----------------------------------------------------------------------------------------------------------
 
 
 def explain_edge(record: CompileRecord, producer: str, consumer: str) -> Answer:
@@ -155,7 +176,11 @@ def explain_edge(record: CompileRecord, producer: str, consumer: str) -> Answer:
     first, second = subjects
     decisions = tuple(d for d in record.decisions if _connects(d, first, second) or _connects(d, second, first))
     shared = [dispatch.name for dispatch in first.dispatches if dispatch in second.dispatches]
-    verdict = f"{first.name} and {second.name} share {', '.join(shared)}" if shared else f"{first.name} and {second.name} do not share a dispatch"
+    verdict = (
+        f"{first.name} and {second.name} share {', '.join(shared)}"
+        if shared
+        else f"{first.name} and {second.name} do not share a dispatch"
+    )
     lines = [verdict, *(line for decision in decisions for line in _with_hint(decision))]
     if not decisions:
         path = _path(record, first.ids, second.ids) or _path(record, second.ids, first.ids)
@@ -169,7 +194,11 @@ def _indirect(subjects: Sequence[Subject], path: Sequence[Decision]) -> list[str
     apart = [decision for decision in path if decision.verdict != "fused"]
     if not apart:
         return places
-    return [*places, f"  on the way from one to the other, {plural(len(apart), 'edge')} of {len(path)} stayed apart:", *_hints(apart)]
+    return [
+        *places,
+        f"  on the way from one to the other, {plural(len(apart), 'edge')} of {len(path)} stayed apart:",
+        *_hints(apart),
+    ]
 
 
 def _hints(decisions: Iterable[Decision]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Which package runs each host operator in this installation: added to a record when it is read, since a compile cannot know it."""
+"""Which package runs each host operator in this installation: added to a record when it is read, since a compile cannot
+know it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from fuseline.report.records import CompileRecord, HostOpRecord
 
 
 def add_packages(record: CompileRecord, packages: Mapping[str, str]) -> None:
-    """Name the executor of every host op of `record`. `packages` has them by the label of a call, which lists source nodes.
+    """Name the executor of every host op of `record`. `packages` has them by the label of a call, which lists source
+    nodes.
 
     The statistics get `host_executors`, how many run where, and `host_op_executors`, by node, where they differ.
     """
@@ -19,7 +21,9 @@ def add_packages(record: CompileRecord, packages: Mapping[str, str]) -> None:
     record.host_ops = [_named(host, by_node) for host in record.host_ops]
     named = {host.node: host.executor for host in record.host_ops if host.executor}
     if named:
-        record.statistics["host_executors"] = dict(sorted(Counter(host.executor for host in record.host_ops if host.executor).items()))
+        record.statistics["host_executors"] = dict(
+            sorted(Counter(host.executor for host in record.host_ops if host.executor).items())
+        )
     if len(set(named.values())) > 1:
         record.statistics["host_op_executors"] = named
 

@@ -1,4 +1,5 @@
-"""One offline HTML page about a compile: statistics, dispatches with their members, decisions with reasons, filterable without a server."""
+"""One offline HTML page about a compile: statistics, dispatches with their members, decisions with reasons, filterable
+without a server."""
 
 from __future__ import annotations
 
@@ -14,9 +15,13 @@ from fuseline.report.units import quantity
 
 def render_page(record: CompileRecord) -> str:
     """The whole page as one HTML document without any outside reference."""
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
     environment.filters["quantity"] = quantity
-    template = environment.from_string(files("fuseline.report").joinpath("templates/page.html").read_text(encoding="utf-8"))
+    template = environment.from_string(
+        files("fuseline.report").joinpath("templates/page.html").read_text(encoding="utf-8")
+    )
     return template.render(
         record=record,
         statistics=list(statistics_rows(record)),

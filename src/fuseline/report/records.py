@@ -19,9 +19,10 @@ Verdict = Literal["fused", "missed", "superseded"]
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided about one candidate merge, reported by the edge between its groups.
 
-    `producer` and `consumer` are structural node ids of the fusion graph; `*_nodes` the source nodes behind them. `numbers` holds what the
-    decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor, `gain` in bytes-equivalents. `arms`: no edge lies
-    between the two; they are independent and were put side by side in one dispatch.
+    `producer` and `consumer` are structural node ids of the fusion graph; `*_nodes` the source nodes behind them.
+    `numbers` holds what the decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor,
+    `gain` in bytes-equivalents. `arms`: no edge lies between the two; they are independent and were put side by side in
+    one dispatch.
     """
 
     rule: str
@@ -41,8 +42,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EdgeCounts(NamedTuple):
-    """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by reason, and groups
-    that no edge joins but one launch runs `side_by_side`."""
+    """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by
+    reason, and groups that no edge joins but one launch runs `side_by_side`."""
 
     fused: int
     superseded: int
@@ -67,7 +68,8 @@ class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One op of a dispatch: its structural id, its kind (as in `analysis.structured`), its role and the source nodes it came from."""
+    """One op of a dispatch: its structural id, its kind (as in `analysis.structured`), its role and the source nodes it
+    came from."""
 
     id: str
     kind: str
@@ -76,7 +78,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArmRecord(msgspec.Struct, kw_only=True):
-    """One of the independent parts of a dispatch: its root's kind (`copy` or `fill` where it has no op of its own) and its members' ids."""
+    """One of the independent parts of a dispatch: its root's kind (`copy` or `fill` where it has no op of its own) and
+    its members' ids."""
 
     root: str
     members: tuple[str, ...] = ()
@@ -86,12 +89,14 @@ class ArmRecord(msgspec.Struct, kw_only=True):
 
 
 class DispatchRecord(msgspec.Struct, kw_only=True):
-    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of symbolic sizes.
+    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of
+    symbolic sizes.
 
-    `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 + copy`). `predicted_ns` is what the
-    profit model of fusion expects of a launch. `form` says how its code was kept within the target's budget: `full`, `compact` (each body once, in
-    loops) or `over-budget` (one op whose own body is that long); empty for a target without one. `fallback`: a root that is worth a kernel of its
-    own (a contraction, a window) is emitted as a plain loop nest, since each family refused it: why, by family.
+    `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 +
+    copy`). `predicted_ns` is what the profit model of fusion expects of a launch. `form` says how its code was kept
+    within the target's budget: `full`, `compact` (each body once, in loops) or `over-budget` (one op whose own body is
+    that long); empty for a target without one. `fallback`: a root that is worth a kernel of its own (a contraction, a
+    window) is emitted as a plain loop nest, since each family refused it: why, by family.
     """
 
     name: str
@@ -112,7 +117,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator that has no native lowering and runs on the host, and why. `executor` is the package that runs it, where that is asked."""
+    """An operator that has no native lowering and runs on the host, and why. `executor` is the package that runs it,
+    where that is asked."""
 
     node: str
     op_type: str

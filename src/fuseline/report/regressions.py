@@ -29,7 +29,8 @@ CONDITIONS = (ANY, *STATISTIC_OF)
 
 
 def regression(condition: str, before: CompileRecord, after: CompileRecord) -> str | None:
-    """How `condition` was met, as `dispatches: 53 -> 55`, or None. Raises E0501 where one side did not save the statistic."""
+    """How `condition` was met, as `dispatches: 53 -> 55`, or None. Raises E0501 where one side did not save the
+    statistic."""
     statistic = STATISTIC_OF[condition]
     old, new = _value(statistic, before, condition), _value(statistic, after, condition)
     return f"{statistic}: {old:g} -> {new:g}" if new > old else None
@@ -40,5 +41,10 @@ def _value(statistic: str, record: CompileRecord, condition: str) -> float:
     found = [value for key, value in values.items() if key == statistic or key.startswith(f"{statistic}.")]
     if not found and not (statistic == "edges.missed" and "edges.fused" in values):
         hint = "save it with `fuseline stats MODEL --json`; a plan knows its dispatches only"
-        raise FuselineError("E0501", f"--fail-if {condition} needs {statistic}, which was not saved", node=record.model or None, hint=hint)
+        raise FuselineError(
+            "E0501",
+            f"--fail-if {condition} needs {statistic}, which was not saved",
+            node=record.model or None,
+            hint=hint,
+        )
     return float(sum(found))

@@ -20,9 +20,11 @@ KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis"}
 
 @dataclass(frozen=True, slots=True)
 class RemarkFilter:
-    """Regular expressions a remark must match to be kept, searched in `rule`, `code` and the nodes (source names and structural ids).
+    """Regular expressions a remark must match to be kept, searched in `rule`, `code` and the nodes (source names and
+    structural ids).
 
-    `anything` is searched in all of them. None keeps all. Raises re.error from `keeps` for an expression that does not compile.
+    `anything` is searched in all of them. None keeps all. Raises re.error from `keeps` for an expression that does not
+    compile.
     """
 
     rule: str | None = None

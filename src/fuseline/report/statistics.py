@@ -42,7 +42,8 @@ def statistics_json(record: CompileRecord) -> dict[str, Any]:
 
 
 def statistics_rows(record: CompileRecord) -> Iterator[tuple[str, str]]:
-    """`(key, value)` pairs, nested mappings flattened with dots: dispatches first, seconds last, keys this page does not know at the end."""
+    """`(key, value)` pairs, nested mappings flattened with dots: dispatches first, seconds last, keys this page does
+    not know at the end."""
     values = statistics_json(record)
     known = [key for key in _ORDER if key in values]
     for key in known + sorted(set(values) - set(known)):

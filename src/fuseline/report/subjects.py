@@ -1,4 +1,5 @@
-"""What a user means by a name: an ONNX node, a structural id (`convolution.96eabbfb` or `96eabbfb`), or a dispatch (`012_convolution`, `12`)."""
+"""What a user means by a name: an ONNX node, a structural id (`convolution.96eabbfb` or `96eabbfb`), or a dispatch
+(`012_convolution`, `12`)."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from fuseline.report.records import CompileRecord, Decision, DispatchRecord, Hos
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What `name` stands for: structural ids (several where one ONNX node became several ops), and the dispatches they are in.
+    """What `name` stands for: structural ids (several where one ONNX node became several ops), and the dispatches they
+    are in.
 
-    `dispatch` is set where the name is that of a dispatch; `eliminated` names the pass that removed the node; `host` is set for a host op.
+    `dispatch` is set where the name is that of a dispatch; `eliminated` names the pass that removed the node; `host` is
+    set for a host op.
     """
 
     name: str
@@ -24,7 +27,8 @@ class Subject:
 
 
 def find_subject(record: CompileRecord, name: str) -> Subject | None:
-    """What `name` stands for in `record`, None for a name that nothing has. ONNX names come first, then ids, then dispatches."""
+    """What `name` stands for in `record`, None for a name that nothing has. ONNX names come first, then ids, then
+    dispatches."""
     return _source_node(record, name) or _structural(record, name) or _dispatch(record, name)
 
 
@@ -58,8 +62,14 @@ def _structural(record: CompileRecord, name: str) -> Subject | None:
 
 
 def _dispatch(record: CompileRecord, name: str) -> Subject | None:
-    found = next((d for i, d in enumerate(record.dispatches) if name == d.name or (name.isdecimal() and int(name) == i)), None)
-    return Subject(found.name, frozenset(member.id for member in found.members), (found,), found) if found is not None else None
+    found = next(
+        (d for i, d in enumerate(record.dispatches) if name == d.name or (name.isdecimal() and int(name) == i)), None
+    )
+    return (
+        Subject(found.name, frozenset(member.id for member in found.members), (found,), found)
+        if found is not None
+        else None
+    )
 
 
 def suggestions(record: CompileRecord, name: str, limit: int = 5) -> list[str]:

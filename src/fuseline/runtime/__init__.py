@@ -1,4 +1,5 @@
-"""The runtime: loads artifacts and runs them. Needs NumPy and the standard library only; no compiler part is imported."""
+"""The runtime: loads artifacts and runs them. Needs NumPy and the standard library only; no compiler part is
+imported."""
 
 from __future__ import annotations
 

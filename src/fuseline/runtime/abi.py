@@ -1,24 +1,28 @@
 """Memory layouts shared by the native scheduler (written by `targets/cpu/link/scheduler.py`) and the Python runtime.
 
-All structures are little-endian with natural alignment. A change here changes what saved artifacts mean: raise `FORMAT_VERSION`.
+All structures are little-endian with natural alignment. A change here changes what saved artifacts mean: raise
+`FORMAT_VERSION`.
 
 Run context (one per shape-instantiated program), bytes:
 
     0 rows*   8 first   16 last   24 threads   32 scratch*   40 scratch stride   48 generation
     56 patches*   64 patch count   72 segments*   80 ranges*   88 ranges stride   96 most walks of a row
 
-Row (`ROW_BYTES` bytes), one for each arm of each command: kernel*, bindings*, sizes*, workgroups, flags, walks*, walk count. Flag bit 0: a
-barrier stands before the row. A run on one thread takes whole grids; with more, thread `t` runs the workgroups from `begin` up to `end` of
-row `r`, two words (`RANGE_BYTES`) at `ranges + t * ranges stride + r * RANGE_BYTES`.
+Row (`ROW_BYTES` bytes), one for each arm of each command: kernel*, bindings*, sizes*, workgroups, flags, walks*, walk
+count. Flag bit 0: a barrier stands before the row. A run on one thread takes whole grids; with more, thread `t` runs
+the workgroups from `begin` up to `end` of row `r`, two words (`RANGE_BYTES`) at `ranges + t * ranges stride + r *
+RANGE_BYTES`.
 
-A row with flag bit 1 launches nothing: the `sizes` (a number) rows behind it are run `workgroups` times. Those have walks in place of bindings
-(else walks* is 0): base*, special*, at, stride, mask. In iteration `i` the binding is `special` where `i` is `at`, else `base + (i & mask) *
-stride`: a mask of -1 walks on, one of 1 alternates between two places, and an `at` of -1 stands for no iteration.
+A row with flag bit 1 launches nothing: the `sizes` (a number) rows behind it are run `workgroups` times. Those have
+walks in place of bindings (else walks* is 0): base*, special*, at, stride, mask. In iteration `i` the binding is
+`special` where `i` is `at`, else `base + (i & mask) * stride`: a mask of -1 walks on, one of 1 alternates between two
+places, and an `at` of -1 stands for no iteration.
 
-Team: places* is an array of `place count` words, by processor number: the place (core or processor) that a worker must not share with
-the caller. Each worker's line holds its own place.
+Team: places* is an array of `place count` words, by processor number: the place (core or processor) that a worker must
+not share with the caller. Each worker's line holds its own place.
 
-Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset` (the caller's inputs and outputs move from run to run).
+Patch: slot*, segment, offset: before a run `*slot = segments[segment] + offset` (the caller's inputs and outputs move
+from run to run).
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ File layout (little-endian):
     0    magic "FUSELINE", u32 format version, u32 0, u64 header bytes, u64 file bytes
     32   SHA-256 of bytes 0..31 and of the header
     64   header: JSON (program, machine, CPU features, and offset, length, digest of each section)
-         sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records, constants, and
-         (where it is signed) the signature of bytes 0..63
+         sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records,
+         constants, and (where it is signed) the signature of bytes 0..63
 
-Header, image and records are always verified; each constant carries its own digest, verified on request. Every number of the header is checked
-against the file: it was signed by nobody.
+Header, image and records are always verified; each constant carries its own digest, verified on request. Every number
+of the header is checked against the file: it was signed by nobody.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _CHUNK = 16 << 20
 class Artifact(NamedTuple):
     """A compiled model.
 
-    `code` is a position-independent image; `fixups` are `(offset, target)` pairs of words that must hold addresses in it; `entries` names
-    offsets in it (`run`, `worker`), `kernels` what the kernel at an offset takes (None: nobody knows). `constants` are byte arrays, 64-byte
-    aligned. `records` is opaque here: the compiler's reports read it.
+    `code` is a position-independent image; `fixups` are `(offset, target)` pairs of words that must hold addresses in
+    it; `entries` names offsets in it (`run`, `worker`), `kernels` what the kernel at an offset takes (None: nobody
+    knows). `constants` are byte arrays, 64-byte aligned. `records` is opaque here: the compiler's reports read it.
     """
 
     program: Program
@@ -67,7 +67,8 @@ class Artifact(NamedTuple):
     kernels: Mapping[int, Sequence[Signature]] | None = None
 
     def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
-        """Write the file at once: beside `path` under a temporary name, then renamed. `sign`: a private key (`fuseline.runtime.signing`).
+        """Write the file at once: beside `path` under a temporary name, then renamed. `sign`: a private key
+        (`fuseline.runtime.signing`).
 
         Raises FuselineError: E0502, and E0501 or E0503 for the key.
         """
@@ -100,8 +101,15 @@ def _aligned(data: bytes) -> Bytes:
 def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | None = None) -> None:
     """Sections first, so that digests are known when the header goes in front of them; each byte passes memory once."""
     program = program_to_json(artifact.program)
-    image = with_table(artifact.code, CodeTable(artifact.entries, artifact.fixups, artifact.kernels, program_digest(program)))
-    blocks: list[bytes | Bytes] = [image, artifact.records, *artifact.constants, *([] if seal is None else [bytes(SIGNED_BYTES)])]
+    image = with_table(
+        artifact.code, CodeTable(artifact.entries, artifact.fixups, artifact.kernels, program_digest(program))
+    )
+    blocks: list[bytes | Bytes] = [
+        image,
+        artifact.records,
+        *artifact.constants,
+        *([] if seal is None else [bytes(SIGNED_BYTES)]),
+    ]
     signed = seal is not None
     header_bytes = len(_header(artifact, program, [(0, len(b), "0" * 64) for b in blocks], signed, wide=True))
     position = _HEADER_AT + header_bytes
@@ -123,7 +131,8 @@ def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | 
 
 
 def program_digest(program: Mapping[str, Any]) -> str:
-    """The digest of a program in its JSON form: the image carries it, so that code and program of two artifacts are never taken for one."""
+    """The digest of a program in its JSON form: the image carries it, so that code and program of two artifacts are
+    never taken for one."""
     return hashlib.sha256(json.dumps(program, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -138,7 +147,14 @@ def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
 _WIDEST_OFFSET = 10**15
 
 
-def _header(artifact: Artifact, program: Mapping[str, Any], sections: Sequence[tuple[int, int, str]], signed: bool, *, wide: bool = False) -> bytes:
+def _header(
+    artifact: Artifact,
+    program: Mapping[str, Any],
+    sections: Sequence[tuple[int, int, str]],
+    signed: bool,
+    *,
+    wide: bool = False,
+) -> bytes:
     """The header's JSON; `wide` writes offsets at their greatest width, to know how much room the header may need."""
     rows = [[_WIDEST_OFFSET if wide else offset, length, digest] for offset, length, digest in sections]
     return json.dumps(
@@ -162,19 +178,23 @@ def _damaged(path: str, detail: str) -> FuselineError:
 
 
 class _Asked(NamedTuple):
-    """What a reader wants of the file called `name` beside its content: digests of constants, a signature of one of the keys."""
+    """What a reader wants of the file called `name` beside its content: digests of constants, a signature of one of the
+    keys."""
 
     name: str
     verify: bool = False
     trusted: Sequence[Any] | None = None
 
 
-def read_artifact(path: str | os.PathLike[str], *, verify: bool = False, trusted: Sequence[Any] | None = None) -> Artifact:
-    """Read and check the file at `path`; constants stay memory-mapped and are only read through with `verify`, or where a signature by one of the
-    `trusted` public keys (`fuseline.runtime.signing`) is asked for.
+def read_artifact(
+    path: str | os.PathLike[str], *, verify: bool = False, trusted: Sequence[Any] | None = None
+) -> Artifact:
+    """Read and check the file at `path`; constants stay memory-mapped and are only read through with `verify`, or where
+    a signature by one of the `trusted` public keys (`fuseline.runtime.signing`) is asked for.
 
-    Raises FuselineError: E0401 for a file that cannot be read, is no artifact, is truncated or changed; E0402 for another format version;
-    E0403 for another machine or missing CPU features; E0406 for a missing or wrong signature, E0501 or E0503 for the keys.
+    Raises FuselineError: E0401 for a file that cannot be read, is no artifact, is truncated or changed; E0402 for
+    another format version; E0403 for another machine or missing CPU features; E0406 for a missing or wrong signature,
+    E0501 or E0503 for the keys.
     """
     name = os.fspath(path)
     try:
@@ -199,7 +219,12 @@ def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
         raise _damaged(name, "not a fuseline artifact")
     _, version, _, header_bytes, file_bytes = _PREAMBLE.unpack_from(start)
     if version != FORMAT_VERSION:
-        raise FuselineError("E0402", f"format version is {version}, this runtime reads {FORMAT_VERSION}", node=name, hint="compile the model again")
+        raise FuselineError(
+            "E0402",
+            f"format version is {version}, this runtime reads {FORMAT_VERSION}",
+            node=name,
+            hint="compile the model again",
+        )
     if file_bytes != size or header_bytes > size - _HEADER_AT:
         raise _damaged(name, f"file has {size} bytes, should have {file_bytes}")
     header = file.read(header_bytes)
@@ -210,16 +235,24 @@ def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
 
 def _decode(asked: _Asked, header: Mapping[str, Any], header_bytes: int, whole: Bytes) -> Artifact:
     name, seal = asked.name, header["signature"]
-    machine, features = strict.text(header["machine"]), tuple(strict.text(feature) for feature in header["cpu_features"])
+    machine, features = (
+        strict.text(header["machine"]),
+        tuple(strict.text(feature) for feature in header["cpu_features"]),
+    )
     check_machine(machine, features)
     labels = ["image", "records", *(f"constant {i}" for i in range(len(header["constants"])))]
-    rows = [_row(*row) for row in (header["image"], header["records"], *header["constants"], *([] if seal is None else [seal]))]
+    rows = [
+        _row(*row)
+        for row in (header["image"], header["records"], *header["constants"], *([] if seal is None else [seal]))
+    ]
     _check_layout(rows, _HEADER_AT + header_bytes, len(whole))
     if asked.trusted is not None:
         stored = None if seal is None else whole[rows[-1][0] :].tobytes()
         check_signature(name, whole[:_HEADER_AT].tobytes(), stored, asked.trusted)
     always = labels if asked.verify or asked.trusted is not None else labels[:2]
-    sections = (_section(name, label, row, whole, verify=label in always) for label, row in zip(labels, rows, strict=False))
+    sections = (
+        _section(name, label, row, whole, verify=label in always) for label, row in zip(labels, rows, strict=False)
+    )
     image, records, *constants = sections
     program = program_from_json(header["program"])
     code, table = split_table(image.tobytes())
@@ -246,7 +279,8 @@ def _row(offset: Any, length: Any, digest: Any) -> tuple[int, int, str]:
 
 
 def _check_layout(rows: Sequence[tuple[int, int, str]], begin: int, end: int) -> None:
-    """Raise ValueError unless the sections lie one behind the other, as they are written: each byte of the file belongs to one of them."""
+    """Raise ValueError unless the sections lie one behind the other, as they are written: each byte of the file belongs
+    to one of them."""
     position = begin
     for offset, length, _ in rows:
         position += -position % _PAGE

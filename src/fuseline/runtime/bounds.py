@@ -1,4 +1,5 @@
-"""Every launch of a program checked against the signature of its kernel, once its sizes are known: nothing reads or writes beside its memory.
+"""Every launch of a program checked against the signature of its kernel, once its sizes are known: nothing reads or
+writes beside its memory.
 
 What is found wrong was changed after it was compiled, or is a mistake of ours: either way it is refused before it runs.
 """
@@ -39,7 +40,11 @@ class Bounds:
     """
 
     def __init__(
-        self, program: Program, kernels: Mapping[int, Sequence[Signature]] | None, constants: Sequence[int], values: Mapping[str, int]
+        self,
+        program: Program,
+        kernels: Mapping[int, Sequence[Signature]] | None,
+        constants: Sequence[int],
+        values: Mapping[str, int],
     ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._known, self._kernels, self._scratch = values, kernels, program.scratch_bytes
@@ -60,8 +65,8 @@ class Bounds:
         return prod(self._evaluate(size) for size in spec.shape) * dtype_named(spec.dtype).itemsize
 
     def check(self, program: Program, *, whole: bool = True) -> None:
-        """Raise FuselineError (E0401) for the first launch that would leave its memory, and, of a `whole` program, for an output that is not
-        written up to its end."""
+        """Raise FuselineError (E0401) for the first launch that would leave its memory, and, of a `whole` program, for
+        an output that is not written up to its end."""
         for step in program.steps:
             if isinstance(step, HostCall):
                 if whole:
@@ -96,7 +101,10 @@ class Bounds:
         start, needed = self._evaluate(tensor.place.offset), prod(shape) * dtype_named(tensor.dtype).itemsize
         length = self._lengths[tensor.place.segment][tensor.place.number]
         if min(shape, default=0) < 0 or start < 0 or length is None or start + needed > length:
-            raise _wrong("", f"bytes {start}..{start + needed} of {tensor.place.segment} {tensor.place.number}, which has {length}")
+            raise _wrong(
+                "",
+                f"bytes {start}..{start + needed} of {tensor.place.segment} {tensor.place.number}, which has {length}",
+            )
 
     def _command(self, command: Command, trips: int) -> None:
         if self._kernels is not None:
@@ -131,11 +139,16 @@ class Bounds:
             return f"{self._scratch} bytes of scratch, the kernel uses {signature.scratch_bytes}"
         if len(arm.bindings) != len(signature.buffers):
             return f"{len(arm.bindings)} bindings, the kernel takes {len(signature.buffers)}"
-        for place, walk, buffer, needed in zip(arm.bindings, arm.walks or repeat(None), signature.buffers, needs.bytes, strict=False):
+        for place, walk, buffer, needed in zip(
+            arm.bindings, arm.walks or repeat(None), signature.buffers, needs.bytes, strict=False
+        ):
             if walk is None:
                 problem = self._place_problem(place, 0, buffer, needed)
             else:
-                problems = (self._place_problem(where, shift, buffer, needed) for where, shift in _places(place, walk, self._evaluate, trips))
+                problems = (
+                    self._place_problem(where, shift, buffer, needed)
+                    for where, shift in _places(place, walk, self._evaluate, trips)
+                )
                 problem = next((problem for problem in problems if problem is not None), None)
             if problem is not None:
                 return problem
@@ -147,7 +160,11 @@ class Bounds:
         start = (offset if type(offset) is int else self._evaluate(offset)) + shift
         length = self._lengths[segment][number]
         inside = length is not None and start >= 0 and start + needed <= length and start % buffer.alignment == 0
-        if not inside or (buffer.written and segment not in _WRITABLE) or (segment == "input" and self._alignment % buffer.alignment):
+        if (
+            not inside
+            or (buffer.written and segment not in _WRITABLE)
+            or (segment == "input" and self._alignment % buffer.alignment)
+        ):
             return self._misplaced(place, start, buffer, needed)
         if segment == "output" and buffer.written:
             self._written[number] = max(self._written.get(number, 0), start + needed)
@@ -180,7 +197,9 @@ def _needs(signature: Signature, sizes: tuple[int, ...]) -> Iterator[_Needs]:
                 return
             values[name] = size
     evaluate = SizeEvaluator(values)
-    yield _Needs(signature, tuple(evaluate(buffer.bytes) for buffer in signature.buffers), evaluate(signature.workgroups))
+    yield _Needs(
+        signature, tuple(evaluate(buffer.bytes) for buffer in signature.buffers), evaluate(signature.workgroups)
+    )
 
 
 def _places(place: Place, walk: Walk, evaluate: SizeEvaluator, trips: int) -> Iterator[tuple[Place, int]]:

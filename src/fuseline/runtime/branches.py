@@ -2,8 +2,8 @@
 
 The operator's bytes, little-endian:
 
-    u32 header bytes, header (JSON: the condition's operand, and for each branch its operands and how many bytes it has, or the error that taking
-    it is), then the artifacts
+    u32 header bytes, header (JSON: the condition's operand, and for each branch its operands and how many bytes it has,
+    or the error that taking it is), then the artifacts
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Branch(NamedTuple):
 
 
 def pack_branches(condition: int, then: Branch | FuselineError, otherwise: Branch | FuselineError) -> bytes:
-    """The bytes of an operator that runs `then` where operand `condition` is true, else `otherwise`; an error in place of either is raised then."""
+    """The bytes of an operator that runs `then` where operand `condition` is true, else `otherwise`; an error in place
+    of either is raised then."""
     rows: list[Any] = []
     programs: list[bytes] = []
     for branch in (then, otherwise):

@@ -1,6 +1,7 @@
 """The native command table of a program under one assignment of sizes: one block of memory that the scheduler reads.
 
-Layout (bytes, each part 8-byte aligned): context, rows, bindings and walks, sizes, patches, segment words, ranges; see `fuseline.runtime.abi`.
+Layout (bytes, each part 8-byte aligned): context, rows, bindings and walks, sizes, patches, segment words, ranges; see
+`fuseline.runtime.abi`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class LoopRow(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Where a place that does not move lies, and which segment any other is in (the caller's inputs, then outputs, numbered)."""
+    """Where a place that does not move lies, and which segment any other is in (the caller's inputs, then outputs,
+    numbered)."""
 
     fixed: Callable[[Place], int]
     segment_of: Callable[[Place], int]
@@ -48,11 +50,12 @@ _NEVER = -1
 
 
 class CommandTable:
-    """`address` goes to the scheduler; `set_segments(*addresses)` says where the caller's inputs, then outputs, lie in the next run.
+    """`address` goes to the scheduler; `set_segments(*addresses)` says where the caller's inputs, then outputs, lie in
+    the next run.
 
     Args:
-        rows: the arms of all commands in order, and a row in front of each loop; `workgroups` is the whole grid of each (0 for a loop).
-        kernels: address of the image.
+        rows: the arms of all commands in order, and a row in front of each loop; `workgroups` is the whole grid of each
+        (0 for a loop). kernels: address of the image.
     """
 
     def __init__(
@@ -77,14 +80,37 @@ class CommandTable:
         self._memory: Any = self._block.data
         self._write(at_words, words.words)
         self._write(at_sizes, sizes)
-        self._write(at_patches, [word for at, *target in words.patches for word in (base + at_words + _WORD * at, *target)])
-        self._write_rows(at_rows, rows, workgroups, shares.barriers, kernels, [base + at_words + _WORD * place for place in places], base + at_sizes)
+        self._write(
+            at_patches, [word for at, *target in words.patches for word in (base + at_words + _WORD * at, *target)]
+        )
+        self._write_rows(
+            at_rows,
+            rows,
+            workgroups,
+            shares.barriers,
+            kernels,
+            [base + at_words + _WORD * place for place in places],
+            base + at_sizes,
+        )
         self._block[at_ranges:end] = np.ascontiguousarray(ranges).reshape(-1).view(np.uint8)
         stride = abi.RANGE_BYTES * len(rows)
         moving = len(words.patches), base + at_segments
-        context = base + at_rows, 0, len(rows), *plan, 0, base + at_patches, *moving, base + at_ranges, stride, words.most_walks
+        context = (
+            base + at_rows,
+            0,
+            len(rows),
+            *plan,
+            0,
+            base + at_patches,
+            *moving,
+            base + at_ranges,
+            stride,
+            words.most_walks,
+        )
         self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // _WORD - len(context))])
-        self.set_segments: Callable[..., None] = partial(struct.Struct(f"<{addresses.segments}q").pack_into, self._memory, at_segments)
+        self.set_segments: Callable[..., None] = partial(
+            struct.Struct(f"<{addresses.segments}q").pack_into, self._memory, at_segments
+        )
 
     def _write(self, at: int, words: Sequence[int]) -> None:
         struct.pack_into(f"<{len(words)}q", self._memory, at, *words)
@@ -115,7 +141,8 @@ class CommandTable:
 
 
 class _Words:
-    """Bindings, or walks, of one arm after the other; `patches` are words that are set before a run: which, segment, offset."""
+    """Bindings, or walks, of one arm after the other; `patches` are words that are set before a run: which, segment,
+    offset."""
 
     def __init__(self, evaluate: SizeEvaluator, addresses: Addresses) -> None:
         self.evaluate, self.addresses = evaluate, addresses
@@ -147,7 +174,9 @@ class _Words:
 
     def _place(self, place: Place, shift: int = 0) -> None:
         if place.segment in ("input", "output"):
-            self.patches.append((len(self.words), self.addresses.segment_of(place), self.evaluate(place.offset) + shift))
+            self.patches.append(
+                (len(self.words), self.addresses.segment_of(place), self.evaluate(place.offset) + shift)
+            )
             self.words.append(0)
         else:
             self.words.append(self.addresses.fixed(place) + shift)

@@ -27,7 +27,14 @@ _CPUINFO_NAMES = {
     "lrcpc": "rcpc",
     "atomics": "lse",
 }
-_NUMPY_NAMES = {"FMA3": "fma", "SSE41": "sse4.1", "SSE42": "sse4.2", "ASIMD": "neon", "ASIMDDP": "dotprod", "ASIMDHP": "fullfp16"}
+_NUMPY_NAMES = {
+    "FMA3": "fma",
+    "SSE41": "sse4.1",
+    "SSE42": "sse4.2",
+    "ASIMD": "neon",
+    "ASIMDDP": "dotprod",
+    "ASIMDHP": "fullfp16",
+}
 
 
 def features_from_cpuinfo(text: str) -> frozenset[str]:
@@ -36,7 +43,11 @@ def features_from_cpuinfo(text: str) -> frozenset[str]:
     >>> sorted(features_from_cpuinfo("flags\\t\\t: fma avx512_vnni sse4_1\\n"))
     ['avx512vnni', 'fma', 'sse4.1']
     """
-    lines = [line.partition(":")[2].split() for line in text.splitlines() if line.partition(":")[0].strip() in ("flags", "Features")]
+    lines = [
+        line.partition(":")[2].split()
+        for line in text.splitlines()
+        if line.partition(":")[0].strip() in ("flags", "Features")
+    ]
     common = set[str](lines[0]).intersection(*lines[1:]) if lines else set[str]()
     return frozenset(_llvm_name(word) for word in common)
 
@@ -71,9 +82,14 @@ def machine_name() -> str:
 
 
 def check_machine(machine: str, features: Iterable[str]) -> None:
-    """Raise FuselineError (E0403) unless this machine is a `machine` with all `features` (LLVM's or `/proc/cpuinfo`'s names)."""
+    """Raise FuselineError (E0403) unless this machine is a `machine` with all `features` (LLVM's or `/proc/cpuinfo`'s
+    names)."""
     if machine != machine_name():
-        raise FuselineError("E0403", f"the artifact is for {machine}, this machine is {machine_name()}", hint="compile the model for this machine")
+        raise FuselineError(
+            "E0403",
+            f"the artifact is for {machine}, this machine is {machine_name()}",
+            hint="compile the model for this machine",
+        )
     missing = sorted({_llvm_name(feature) for feature in features} - machine_features())
     if missing:
         raise FuselineError("E0403", f"this CPU lacks {', '.join(missing)}", hint="compile the model for this machine")

@@ -28,7 +28,9 @@ def _extended(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError as error:
-        raise FuselineError("E0503", f"element type {name} needs the ml_dtypes package", hint="pip install ml_dtypes") from error
+        raise FuselineError(
+            "E0503", f"element type {name} needs the ml_dtypes package", hint="pip install ml_dtypes"
+        ) from error
     extended = getattr(ml_dtypes, name, None)
     if extended is None:
         raise FuselineError("E0401", f"unknown element type {name!r}", hint="compile the model again")

@@ -18,7 +18,19 @@ from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.ownership import Held
 from fuseline.runtime.poison import poison, poison_array
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, Step, TensorSpec, is_held
+from fuseline.runtime.program import (
+    Arm,
+    Command,
+    HostCall,
+    HostTensor,
+    Loop,
+    Place,
+    Poison,
+    Program,
+    Step,
+    TensorSpec,
+    is_held,
+)
 from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
@@ -33,7 +45,8 @@ _MISALIGNED = abi.ALIGNMENT - 1
 
 
 class LoadedCode(NamedTuple):
-    """An image ready to run, its constants (64-byte aligned byte arrays), the scheduler's run entry, and what its kernels take."""
+    """An image ready to run, its constants (64-byte aligned byte arrays), the scheduler's run entry, and what its
+    kernels take."""
 
     pages: CodePages
     constants: tuple[Bytes, ...]
@@ -47,7 +60,8 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
 
 
 class Values(NamedTuple):
-    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot (None: not there yet)."""
+    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot (None: not there
+    yet)."""
 
     inputs: Sequence[Array]
     outputs: list[Array | None]
@@ -65,7 +79,8 @@ class Runnable(Protocol):
 
 
 class Workspace:
-    """Memory that one run at a time may use: the arena, the scratch of every thread, and the executions bound to them."""
+    """Memory that one run at a time may use: the arena, the scratch of every thread, and the executions bound to
+    them."""
 
     def __init__(self) -> None:
         self.arena: Bytes = reserve(0)
@@ -79,7 +94,8 @@ class Workspace:
         return other
 
     def grow(self, arena_bytes: int, scratch_bytes: int = 0, *, keep: bool = False) -> None:
-        """Have at least this much; executions are forgotten when memory moves. `keep`: the arena's contents move with it."""
+        """Have at least this much; executions are forgotten when memory moves. `keep`: the arena's contents move with
+        it."""
         if arena_bytes > len(self.arena):
             self.executions.clear()
             old, self.arena = self.arena, reserve(arena_bytes)
@@ -91,11 +107,12 @@ class Workspace:
 
 
 class Execution:
-    """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to share.
+    """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to
+    share.
 
     Args:
-        stage: the program is a part of a larger one: its outputs are given to `perform`, and the arena holds what earlier parts left.
-        whole: the program writes its outputs up to their ends; without that it is wrong.
+        stage: the program is a part of a larger one: its outputs are given to `perform`, and the arena holds what
+        earlier parts left. whole: the program writes its outputs up to their ends; without that it is wrong.
     """
 
     def __init__(
@@ -119,7 +136,10 @@ class Execution:
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena, self._scratch = workspace.arena, workspace.scratch
-        self._arena_at, self._constants_at = address_of(workspace.arena), [address_of(constant) for constant in code.constants]
+        self._arena_at, self._constants_at = (
+            address_of(workspace.arena),
+            [address_of(constant) for constant in code.constants],
+        )
         self._table = CommandTable(
             [row for step in native for row in _rows(step, evaluate)],
             list(row_workgroups(grids)),
@@ -179,7 +199,7 @@ class Execution:
         np.copyto(copy, array)
         return address_of(copy)
 
-    # places ----------------------------------------------------------------------------------------------------------------------------
+    # places -----------------------------------------------------------------------------------------------------------
 
     def _address(self, place: Place) -> int:
         segment, number, offset = place
@@ -188,9 +208,11 @@ class Execution:
     def _segment(self, place: Place) -> int:
         return place.number if place.segment == "input" else self._inputs + place.number
 
-    # host calls ------------------------------------------------------------------------------------------------------------------------
+    # host calls -------------------------------------------------------------------------------------------------------
 
-    def _run_ranges(self, ranges: Sequence[tuple[int, int] | HostCall | Poison], launch: Launch, values: Values) -> None:
+    def _run_ranges(
+        self, ranges: Sequence[tuple[int, int] | HostCall | Poison], launch: Launch, values: Values
+    ) -> None:
         for item in ranges:
             if isinstance(item, HostCall):
                 self.keep(item, self.call(item, values), values)
@@ -210,8 +232,13 @@ class Execution:
 
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
-        memory = {tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_held(tensor)}
-        operands = [tensor and (values.held[tensor.place.number] if is_held(tensor) else memory[tensor]) for tensor in step.inputs]
+        memory = {
+            tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_held(tensor)
+        }
+        operands = [
+            tensor and (values.held[tensor.place.number] if is_held(tensor) else memory[tensor])
+            for tensor in step.inputs
+        ]
         call = host.Call(step.executor, step.node, step.label, [is_held(tensor) for tensor in step.outputs])
         return host.call(call, operands, list(memory.values()))
 
@@ -229,7 +256,9 @@ class Execution:
         """The memory of a host call's operand or result as an array."""
         shape = tuple(self._evaluate(size) for size in tensor.dims)
         self._bounds.check_tensor(tensor, shape)
-        return np.ndarray(shape, dtype_named(tensor.dtype), self._memory(tensor.place, values), self._evaluate(tensor.place.offset))
+        return np.ndarray(
+            shape, dtype_named(tensor.dtype), self._memory(tensor.place, values), self._evaluate(tensor.place.offset)
+        )
 
     def _memory(self, place: Place, values: Values) -> Any:
         """The bytes of the segment that `place` lies in."""
@@ -256,7 +285,9 @@ def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, .
 
 def _grids(step: Command | Loop, evaluate: SizeEvaluator) -> Grids | LoopGrids:
     if isinstance(step, Loop):
-        return LoopGrids(evaluate(step.trips), tuple(_command_grids(command, evaluate) for command in step.commands), step.barrier)
+        return LoopGrids(
+            evaluate(step.trips), tuple(_command_grids(command, evaluate) for command in step.commands), step.barrier
+        )
     return _command_grids(step, evaluate)
 
 
@@ -269,7 +300,10 @@ def _rows(step: Command | Loop, evaluate: SizeEvaluator) -> Sequence[Arm | LoopR
     """The rows of a step in the command table."""
     if isinstance(step, Command):
         return step.arms
-    return [LoopRow(evaluate(step.trips), _row_count(step) - 1), *(arm for command in step.commands for arm in command.arms)]
+    return [
+        LoopRow(evaluate(step.trips), _row_count(step) - 1),
+        *(arm for command in step.commands for arm in command.arms),
+    ]
 
 
 def _row_count(step: Step) -> int:

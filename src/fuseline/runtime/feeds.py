@@ -21,21 +21,31 @@ Array = NDArray[Any]
 def admit(inputs: Sequence[TensorSpec], feeds: Mapping[str, Any]) -> list[Array]:
     """The feeds in the order of `inputs` as arrays of the right dtype.
 
-    Raises FuselineError: E0501 for what is no mapping, E0201 for a name that is no input, E0202 for a missing one, E0204 for a dtype.
+    Raises FuselineError: E0501 for what is no mapping, E0201 for a name that is no input, E0202 for a missing one,
+    E0204 for a dtype.
     """
     if not isinstance(feeds, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = f"give {{name: array}}; inputs: {', '.join(spec.name for spec in inputs) or 'none'}"
-        raise FuselineError("E0501", f"feeds are a {type(feeds).__name__}, must be a mapping from input names to arrays", hint=hint)
+        raise FuselineError(
+            "E0501", f"feeds are a {type(feeds).__name__}, must be a mapping from input names to arrays", hint=hint
+        )
     known = {spec.name for spec in inputs}
     for name in feeds:
         if name not in known:
-            raise FuselineError("E0201", "the model has no such input", node=str(name), hint=f"inputs: {', '.join(s.name for s in inputs) or 'none'}")
+            raise FuselineError(
+                "E0201",
+                "the model has no such input",
+                node=str(name),
+                hint=f"inputs: {', '.join(s.name for s in inputs) or 'none'}",
+            )
     return [_admit_one(spec, feeds) for spec in inputs]
 
 
 def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
     if spec.name not in feeds:
-        raise FuselineError("E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.shape)}", node=spec.name)
+        raise FuselineError(
+            "E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.shape)}", node=spec.name
+        )
     if spec.slot is not None:
         value = admit_held(spec.name, spec.type, feeds[spec.name])
         return value if is_tensor_type(spec.type) else hold(value)
@@ -45,14 +55,20 @@ def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
     if spec.is_index and array.dtype.kind in "iu" and array.shape == () and array.dtype != wanted:
         array = array.astype(wanted)  # how wide the caller's integer is says nothing
     if array.dtype != wanted:
-        raise FuselineError("E0204", f"dtype is {array.dtype}, must be {wanted}", node=spec.name, hint=f"convert it: x.astype({str(wanted)!r})")
+        raise FuselineError(
+            "E0204",
+            f"dtype is {array.dtype}, must be {wanted}",
+            node=spec.name,
+            hint=f"convert it: x.astype({str(wanted)!r})",
+        )
     return array
 
 
 def _python_number(name: str, feed: Any, wanted: np.dtype[Any]) -> Array | None:
     """A Python number, which has no dtype of its own, as one of dtype `wanted`; None for any other feed.
 
-    Raises FuselineError (E0204) for a number that the dtype cannot hold: a fraction where integers are wanted, an integer out of range.
+    Raises FuselineError (E0204) for a number that the dtype cannot hold: a fraction where integers are wanted, an
+    integer out of range.
     """
     if type(feed) not in (bool, int, float):
         return None
@@ -70,7 +86,9 @@ def shapes_of(inputs: Sequence[TensorSpec], arrays: Sequence[Array]) -> tuple[tu
 
     Raises FuselineError (E0203) for an array with dimensions where a number is wanted.
     """
-    return tuple([_value(spec, array) if spec.is_index else array.shape for spec, array in zip(inputs, arrays, strict=True)])
+    return tuple(
+        [_value(spec, array) if spec.is_index else array.shape for spec, array in zip(inputs, arrays, strict=True)]
+    )
 
 
 def _value(spec: TensorSpec, array: Array) -> tuple[int, ...]:
@@ -80,7 +98,8 @@ def _value(spec: TensorSpec, array: Array) -> tuple[int, ...]:
 
 
 def as_array(feed: Any, name: str) -> Array:
-    """A NumPy view of an array, a DLPack exporter, a scalar or a nested list; raises FuselineError (E0204) for anything else."""
+    """A NumPy view of an array, a DLPack exporter, a scalar or a nested list; raises FuselineError (E0204) for anything
+    else."""
     if isinstance(feed, np.ndarray):
         return feed  # pyright: ignore[reportUnknownVariableType]
     try:
@@ -93,14 +112,18 @@ def as_array(feed: Any, name: str) -> Array:
 def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The values of the symbols under the inputs' `shapes` (see `shapes_of`).
 
-    Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, a value outside its bounds, or
-    sizes that break a requirement of the program.
+    Raises FuselineError (E0203) for a rank or size that does not fit, a symbol that two inputs disagree on, a value
+    outside its bounds, or sizes that break a requirement of the program.
     """
     values: dict[str, int] = {}
     bound_by: dict[str, str] = {}
     for spec, shape in zip(program.inputs, shapes, strict=True):
         if len(shape) != len(spec.dims):
-            raise FuselineError("E0203", f"shape is {shape}, must have {len(spec.dims)} dimensions: {_shape_text(spec.dims)}", node=spec.name)
+            raise FuselineError(
+                "E0203",
+                f"shape is {shape}, must have {len(spec.dims)} dimensions: {_shape_text(spec.dims)}",
+                node=spec.name,
+            )
         for axis, (size, actual) in enumerate(zip(spec.dims, shape, strict=True)):
             _bind_axis(program, values, bound_by, spec, axis, size, actual)
     _check_expressions(program, shapes, values)
@@ -108,7 +131,15 @@ def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str,
     return values
 
 
-def _bind_axis(program: Program, values: dict[str, int], bound_by: dict[str, str], spec: TensorSpec, axis: int, size: Size, actual: int) -> None:
+def _bind_axis(
+    program: Program,
+    values: dict[str, int],
+    bound_by: dict[str, str],
+    spec: TensorSpec,
+    axis: int,
+    size: Size,
+    actual: int,
+) -> None:
     name = symbol_of(size)
     if name is None:  # a number or an expression: checked once all symbols are known
         return
@@ -128,7 +159,9 @@ def _check_expressions(program: Program, shapes: Sequence[tuple[int, ...]], valu
     for spec, shape in zip(program.inputs, shapes, strict=True):
         for axis, (size, actual) in enumerate(zip(spec.dims, shape, strict=True)):
             if symbols_of(size) <= values.keys() and evaluate(size) != actual:
-                raise FuselineError("E0203", f"size of axis {axis} is {actual}, must be {evaluate(size)}", node=spec.name)
+                raise FuselineError(
+                    "E0203", f"size of axis {axis} is {actual}, must be {evaluate(size)}", node=spec.name
+                )
 
 
 def _shape_text(dims: Sequence[Size]) -> str:

@@ -17,13 +17,15 @@ _NAME_KEPT = 100
 
 
 def write_files(writers: Mapping[str | os.PathLike[str], Writer], *, durable: bool = True) -> None:
-    """Several files, all of them or none: every one is complete before the first gets its name. Missing folders are made.
+    """Several files, all of them or none: every one is complete before the first gets its name. Missing folders are
+    made.
 
     Args:
         writers: what writes the content, by path; each is called with a binary file.
         durable: have the content on the disk before the rename, so that not even a power failure leaves half a file.
 
-    Raises FuselineError (E0502) for a place that cannot be written; what a writer raises leaves as it is. Nothing is left behind either way.
+    Raises FuselineError (E0502) for a place that cannot be written; what a writer raises leaves as it is. Nothing is
+    left behind either way.
     """
     written: dict[str, str] = {}
     try:
@@ -77,4 +79,6 @@ def _remove(path: str) -> None:
 
 
 def _unwritable(error: OSError, path: str | os.PathLike[str]) -> FuselineError:
-    return FuselineError("E0502", f"cannot write: {error.strerror or error}", node=os.fspath(path), hint="give another place")
+    return FuselineError(
+        "E0502", f"cannot write: {error.strerror or error}", node=os.fspath(path), hint="give another place"
+    )

@@ -1,10 +1,11 @@
-"""Values that never lie in a program's memory: strings, 8-bit floats and smaller, sequences, optionals, tensors of unknown rank.
+"""Values that never lie in a program's memory: strings, 8-bit floats and smaller, sequences, optionals, tensors of
+unknown rank.
 
-The session holds them in numbered slots and passes them to host operators by reference. At its border every value is an array: a tensor is
-itself, anything else is wrapped as an object array without dimensions.
+The session holds them in numbered slots and passes them to host operators by reference. At its border every value is an
+array: a tensor is itself, anything else is wrapped as an object array without dimensions.
 
-Types are written as ONNX has them, over NumPy's names: `tensor(string)`, `seq(tensor(float32))`, `optional(..)`, `map(int64, ..)`,
-`any_rank(tensor(float32))`, and `any` where nothing is known.
+Types are written as ONNX has them, over NumPy's names: `tensor(string)`, `seq(tensor(float32))`, `optional(..)`,
+`map(int64, ..)`, `any_rank(tensor(float32))`, and `any` where nothing is known.
 """
 
 from __future__ import annotations
@@ -84,10 +85,17 @@ def _tensor(name: str, element: str, feed: Any) -> Array:
     if element == STRING:
         return _strings(name, array)
     wanted = dtype_named(element)
-    if array.dtype.type is np.void and array.dtype.itemsize == wanted.itemsize:  # what .npy files make of dtypes that NumPy does not know
+    if (
+        array.dtype.type is np.void and array.dtype.itemsize == wanted.itemsize
+    ):  # what .npy files make of dtypes that NumPy does not know
         array = array.view(wanted)
     if array.dtype != wanted:
-        raise FuselineError("E0204", f"dtype is {array.dtype}, must be {wanted}", node=name, hint=f"convert it: x.astype({str(wanted)!r})")
+        raise FuselineError(
+            "E0204",
+            f"dtype is {array.dtype}, must be {wanted}",
+            node=name,
+            hint=f"convert it: x.astype({str(wanted)!r})",
+        )
     return array
 
 

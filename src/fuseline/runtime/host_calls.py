@@ -23,7 +23,8 @@ def host_calls(program: Program) -> Iterator[HostCall]:
 
 
 def packages(program: Program) -> dict[str, str]:
-    """By the label of each host call what runs it: `onnxruntime`, `onnx.reference`, `not installed`, or `nothing` for one that no package knows."""
+    """By the label of each host call what runs it: `onnxruntime`, `onnx.reference`, `not installed`, or `nothing` for
+    one that no package knows."""
     return {call.label: _package(call) for call in host_calls(program)}
 
 

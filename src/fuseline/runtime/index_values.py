@@ -1,4 +1,5 @@
-"""A host operator that reads a number which sizes depend on: the program computes it, and only then knows how large its tensors are."""
+"""A host operator that reads a number which sizes depend on: the program computes it, and only then knows how large its
+tensors are."""
 
 from __future__ import annotations
 
@@ -15,10 +16,13 @@ EXECUTOR = "index"
 
 
 def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:
-    """The one element of the integer operand, as a number; `node` is what reads it, UTF-8. Raises FuselineError (E0203) for a negative one."""
+    """The one element of the integer operand, as a number; `node` is what reads it, UTF-8. Raises FuselineError (E0203)
+    for a negative one."""
     value = int(np.asarray(operands[0]).reshape(-1)[0])
     if value < 0:
-        raise FuselineError("E0203", f"an index or size is computed as {value}, must be at least 0", node=node.decode() or None)
+        raise FuselineError(
+            "E0203", f"an index or size is computed as {value}, must be at least 0", node=node.decode() or None
+        )
     return [value]
 
 

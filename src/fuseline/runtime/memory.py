@@ -44,7 +44,8 @@ _HEAD = object.__basicsize__
 
 
 def _choose_address_of() -> Callable[[NDArray[Any]], int]:
-    """Reading the data pointer that follows the object head (public layout of `PyArrayObject`) takes a tenth of the time; proved at import."""
+    """Reading the data pointer that follows the object head (public layout of `PyArrayObject`) takes a tenth of the
+    time; proved at import."""
     probe = np.arange(8, dtype=np.float32)[3:]
     if sys.implementation.name == "cpython" and _address_by_layout(probe) == _address_by_interface(probe):
         return _address_by_layout
@@ -56,7 +57,8 @@ address_of: Callable[[NDArray[Any]], int] = _choose_address_of()
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A fresh uninitialised C-contiguous array whose first element is 64-byte aligned; raises FuselineError (E0405) without memory."""
+    """A fresh uninitialised C-contiguous array whose first element is 64-byte aligned; raises FuselineError (E0405)
+    without memory."""
     count = dtype.itemsize
     for size in shape:
         count *= size
@@ -94,12 +96,16 @@ def _advise(block: mmap.mmap, advice: int) -> None:
 
 def no_memory(count: int) -> FuselineError:
     """The error for memory that cannot be had."""
-    return FuselineError("E0405", f"{count} bytes of memory cannot be reserved", hint="run with smaller sizes, or bound them when compiling")
+    return FuselineError(
+        "E0405",
+        f"{count} bytes of memory cannot be reserved",
+        hint="run with smaller sizes, or bound them when compiling",
+    )
 
 
 def map_pages(count: int) -> int:
-    """Address of `count` fresh zeroed bytes of the process's own, which nothing unmaps: not even the end of the interpreter, at which
-    native threads may still be using them. Raises FuselineError (E0405)."""
+    """Address of `count` fresh zeroed bytes of the process's own, which nothing unmaps: not even the end of the
+    interpreter, at which native threads may still be using them. Raises FuselineError (E0405)."""
     address = _libc.mmap(None, count, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
     if address is None or address == ctypes.c_void_p(-1).value:
         raise no_memory(count)
@@ -109,8 +115,8 @@ def map_pages(count: int) -> int:
 class CodePages:
     """An image mapped for execution at `base`: written once, then made read-only and executable.
 
-    It is unmapped when the object goes, unless `keep` was called. Raises FuselineError: E0401 for a fixup outside the code, E0405 where
-    the system gives no memory or does not let it be executed.
+    It is unmapped when the object goes, unless `keep` was called. Raises FuselineError: E0401 for a fixup outside the
+    code, E0405 where the system gives no memory or does not let it be executed.
     """
 
     def __init__(self, code: bytes, fixups: Sequence[tuple[int, int]]) -> None:
@@ -123,7 +129,11 @@ class CodePages:
             memory[offset : offset + 8] = (self.base + target).to_bytes(8, "little")
         ctypes.memmove(self.base, bytes(memory), len(memory))
         if _libc.mprotect(self.base, self._length, mmap.PROT_READ | mmap.PROT_EXEC):
-            raise FuselineError("E0405", "code pages cannot be made executable", hint="the system forbids new executable memory to this process")
+            raise FuselineError(
+                "E0405",
+                "code pages cannot be made executable",
+                hint="the system forbids new executable memory to this process",
+            )
 
     def keep(self) -> None:
         """Never unmap: threads will run this code until the process ends."""

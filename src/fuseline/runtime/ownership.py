@@ -1,11 +1,13 @@
-"""Who owns a value that crosses the border between a program, its host operators and the caller. Decided here, for every such value.
+"""Who owns a value that crosses the border between a program, its host operators and the caller. Decided here, for
+every such value.
 
     caller ──lend──> held slots ──lend──> host operator ──take──> held slots ──hand_out──> caller
                      arena, constants, inputs, outputs ─┘
 
-What is *lent* is read-only and good while the call lasts. What is *held* is read-only and keeps its numbers while the run lasts: it lies in
-memory of its own, in what the caller fed or in what an executor keeps, never in what kernels write. What is *handed out* is the
-caller's alone. Nested values (sequences, maps) are made anew at every border, their arrays copied only where the receiver needs it.
+What is *lent* is read-only and good while the call lasts. What is *held* is read-only and keeps its numbers while the
+run lasts: it lies in memory of its own, in what the caller fed or in what an executor keeps, never in what kernels
+write. What is *handed out* is the caller's alone. Nested values (sequences, maps) are made anew at every border, their
+arrays copied only where the receiver needs it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from fuseline.runtime.memory import address_of
 Array = NDArray[Any]
 
 Held = NewType("Held", object)
-"""A value in a held slot: an array, a list, a dict, a plain Python value or None. Only `lend` and `take` make it, only `hand_out` opens it."""
+"""A value in a held slot: an array, a list, a dict, a plain Python value or None. Only `lend` and `take` make it, only
+`hand_out` opens it."""
 
 
 def lend(value: Any) -> Held:
@@ -37,7 +40,8 @@ def lend(value: Any) -> Held:
 
 
 def take(answer: Any, lent: Sequence[Array]) -> Held:
-    """A host operator's answer as a value that may be held. What lies in `lent` memory is copied, a fresh array is not."""
+    """A host operator's answer as a value that may be held. What lies in `lent` memory is copied, a fresh array is
+    not."""
 
     def kept(array: Array) -> Array:
         borrowed = any(np.may_share_memory(array, memory) for memory in lent)
@@ -47,7 +51,8 @@ def take(answer: Any, lent: Sequence[Array]) -> Held:
 
 
 def hand_out(values: Iterable[Held | None], fed: Iterable[Held | None] = ()) -> list[Any]:
-    """`values` for the caller: writable C-contiguous arrays that share no memory with each other nor with what the caller `fed`.
+    """`values` for the caller: writable C-contiguous arrays that share no memory with each other nor with what the
+    caller `fed`.
 
     An array is copied where anyone else may know its memory, else given as it is.
     """

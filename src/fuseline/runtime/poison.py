@@ -1,4 +1,5 @@
-"""Memory that holds nothing any more, made to show when it is read: a pattern of bytes that no computation gives (NaN in every float type)."""
+"""Memory that holds nothing any more, made to show when it is read: a pattern of bytes that no computation gives (NaN
+in every float type)."""
 
 from __future__ import annotations
 

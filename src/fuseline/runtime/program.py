@@ -1,6 +1,8 @@
-"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes still symbolic.
+"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes
+still symbolic.
 
-Named tuples, not dataclasses: making a dataclass takes 1 ms of import, and loading an artifact should cost little more than NumPy.
+Named tuples, not dataclasses: making a dataclass takes 1 ms of import, and loading an artifact should cost little more
+than NumPy.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ class Place(NamedTuple):
 class TensorSpec(NamedTuple):
     """A tensor that crosses the border to Python: name, NumPy dtype name, sizes.
 
-    `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no tensor of known rank
-    has dtype `object` and no sizes. An input of type `index` is a number without dimensions that sizes and places depend on: the one size in
-    `dims` is not how long it is but what it is.
+    `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no
+    tensor of known rank has dtype `object` and no sizes. An input of type `index` is a number without dimensions that
+    sizes and places depend on: the one size in `dims` is not how long it is but what it is.
     """
 
     name: str
@@ -62,10 +64,11 @@ class TensorSpec(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """How a binding moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind its place.
+    """How a binding moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind
+    its place.
 
-    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a walk that lags (0 or 1
-    iterations) has one for iteration 0.
+    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a
+    walk that lags (0 or 1 iterations) has one for iteration 0.
     """
 
     stride: Size = 0
@@ -76,7 +79,8 @@ class Walk(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its estimated serial time.
+    """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its
+    estimated serial time.
 
     `walks` is empty outside of loops; inside there is one for each binding.
     """
@@ -92,7 +96,8 @@ class Arm(NamedTuple):
 class Command(NamedTuple):
     """One launch: the grids of its arms side by side, in any order, none of which reads what another writes.
 
-    `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that share the grids.
+    `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that
+    share the grids.
     """
 
     arms: tuple[Arm, ...]
@@ -115,11 +120,13 @@ def is_held(tensor: HostTensor | None) -> bool:
 
 
 class HostCall(NamedTuple):
-    """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised ONNX node).
+    """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised
+    ONNX node).
 
-    An operand that is None was left out in the model. A result that is held and has a size is a number which becomes known as that size. A symbol
-    that no input has and that is the whole of one of the results' sizes becomes known by this call (only the run tells, say, how many elements
-    are not zero); `arena_bytes` is what the arena must have from then on (0: no more than before).
+    An operand that is None was left out in the model. A result that is held and has a size is a number which becomes
+    known as that size. A symbol that no input has and that is the whole of one of the results' sizes becomes known by
+    this call (only the run tells, say, how many elements are not zero); `arena_bytes` is what the arena must have from
+    then on (0: no more than before).
     """
 
     executor: str
@@ -131,7 +138,8 @@ class HostCall(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Commands that are run in order `trips` times, each iteration after the one before. `barrier`: every earlier command must have ended."""
+    """Commands that are run in order `trips` times, each iteration after the one before. `barrier`: every earlier
+    command must have ended."""
 
     trips: Size
     commands: tuple[Command, ...]
@@ -140,7 +148,8 @@ class Loop(NamedTuple):
 
 
 class Poison(NamedTuple):
-    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`: outputs are, too.
+    """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`:
+    outputs are, too.
 
     Only programs that tests ask for have such steps.
     """
@@ -155,10 +164,10 @@ Step: TypeAlias = Command | HostCall | Loop | Poison
 class Program(NamedTuple):
     """Inputs, outputs, steps in order, and what memory and threads they need.
 
-    `symbols` gives inclusive bounds by symbol name (None: unbounded), `requirements` what must hold among sizes. `scratch_bytes` is per thread.
-    Runs whose summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one thread.
-    `input_alignment` (bytes, a power of two) is what kernels ask of the caller's inputs; those that are not so aligned are copied. `slots` is
-    how many values are held.
+    `symbols` gives inclusive bounds by symbol name (None: unbounded), `requirements` what must hold among sizes.
+    `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a
+    wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of two) is what kernels ask of
+    the caller's inputs; those that are not so aligned are copied. `slots` is how many values are held.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -255,7 +264,14 @@ def _command_to_json(step: Command) -> list[Any]:
 
 def _arm_to_json(arm: Arm) -> list[Any]:
     walks = [_walk_to_json(walk) for walk in arm.walks]
-    return [arm.kernel, [_place_to_json(place) for place in arm.bindings], arm.sizes, arm.workgroups, arm.cost_ns, walks]
+    return [
+        arm.kernel,
+        [_place_to_json(place) for place in arm.bindings],
+        arm.sizes,
+        arm.workgroups,
+        arm.cost_ns,
+        walks,
+    ]
 
 
 def _arm_from_json(data: list[Any]) -> Arm:
@@ -266,7 +282,13 @@ def _arm_from_json(data: list[Any]) -> Arm:
 
 
 def _walk_to_json(walk: Walk) -> list[Any]:
-    return [walk.stride, walk.lag, walk.alternates, None if walk.special is None else _place_to_json(walk.special), walk.at]
+    return [
+        walk.stride,
+        walk.lag,
+        walk.alternates,
+        None if walk.special is None else _place_to_json(walk.special),
+        walk.at,
+    ]
 
 
 def _walk_from_json(data: list[Any]) -> Walk:
@@ -298,14 +320,21 @@ def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
 def _step_from_json(data: list[Any]) -> Step:
     kind = cast(str, data[0])
     if kind == "poison":
-        return Poison(tuple((size_from_json(offset), size_from_json(length)) for offset, length in data[1]), bool(data[2]))
+        return Poison(
+            tuple((size_from_json(offset), size_from_json(length)) for offset, length in data[1]), bool(data[2])
+        )
     if kind == "host":
         _, executor, node, inputs, outputs, label, arena_bytes = data
         operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
         return HostCall(text(executor), bytes.fromhex(node), *operands, text(label), size_from_json(arena_bytes))
     if kind == "loop":
         _, trips, commands, barrier, label = data
-        return Loop(size_from_json(trips), tuple(_command_from_json(command) for command in commands), flag(barrier), text(label))
+        return Loop(
+            size_from_json(trips),
+            tuple(_command_from_json(command) for command in commands),
+            flag(barrier),
+            text(label),
+        )
     return _command_from_json(data)
 
 

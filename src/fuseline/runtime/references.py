@@ -11,7 +11,19 @@ import numpy as np
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, Step, TensorSpec, Walk
+from fuseline.runtime.program import (
+    Arm,
+    Command,
+    HostCall,
+    HostTensor,
+    Loop,
+    Place,
+    Poison,
+    Program,
+    Step,
+    TensorSpec,
+    Walk,
+)
 from fuseline.runtime.sizes import Size, symbol_of, symbols_of
 
 ENTRIES = ("run", "worker")
@@ -25,15 +37,22 @@ def check_references(
     constant_bytes: Sequence[int],
     kernels: Collection[int] | None = None,
 ) -> None:
-    """Raise ValueError for an entry or kernel that the code does not have, a place in a segment that does not exist, a size that nothing
-    determines, or an element type that cannot lie in memory. `kernels`: the offsets at which one begins, where they are known."""
+    """Raise ValueError for an entry or kernel that the code does not have, a place in a segment that does not exist, a
+    size that nothing determines, or an element type that cannot lie in memory. `kernels`: the offsets at which one
+    begins, where they are known."""
     _check_code(program, code_bytes, entries, kernels)
     for spec in (*program.inputs, *program.outputs):
         _check_spec(program, spec)
     for side in (program.inputs, program.outputs):
         if len({spec.name for spec in side}) < len(side):
             raise ValueError("two inputs or outputs of one name")
-    counts = {"arena": 1, "constant": len(constant_bytes), "input": len(program.inputs), "output": len(program.outputs), "held": program.slots}
+    counts = {
+        "arena": 1,
+        "constant": len(constant_bytes),
+        "input": len(program.inputs),
+        "output": len(program.outputs),
+        "held": program.slots,
+    }
     for place in (place for step in program.steps for place in _places(step)):
         if not 0 <= place.number < counts[place.segment]:
             raise ValueError(f"{place.segment} {place.number} does not exist")
@@ -53,7 +72,9 @@ def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int
     if place.segment == "constant":
         return constant_bytes[place.number]
     grows = any(isinstance(step, HostCall) and step.arena_bytes != 0 for step in program.steps)
-    return program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
+    return (
+        program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
+    )
 
 
 def _check_code(program: Program, code_bytes: int, entries: Mapping[str, int], kernels: Collection[int] | None) -> None:
@@ -97,7 +118,12 @@ def _check_dtype(name: str) -> None:
         if error.code == "E0503":
             return  # known, but not on this machine: said when it runs
         raise
-    if dtype.name != name or dtype.hasobject or not (dtype.kind in "biuf" or dtype.isbuiltin == _OF_A_PACKAGE) or np.dtype(dtype).itemsize == 0:
+    if (
+        dtype.name != name
+        or dtype.hasobject
+        or not (dtype.kind in "biuf" or dtype.isbuiltin == _OF_A_PACKAGE)
+        or np.dtype(dtype).itemsize == 0
+    ):
         raise ValueError(f"{name!r} is no type of numbers in memory")
 
 
@@ -163,7 +189,8 @@ def _places(step: Step) -> Iterator[Place]:
 
 
 def _walked_places(loop: Loop, arm: Arm) -> Iterator[Place]:
-    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do not fit their bindings."""
+    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do
+    not fit their bindings."""
     if len(arm.walks) != len(arm.bindings):
         raise ValueError("a binding inside a loop without a walk")
     for place, walk in zip(arm.bindings, arm.walks, strict=True):

@@ -30,10 +30,11 @@ EXECUTIONS_KEPT = 16
 
 
 class Session:
-    """An artifact, ready to run; its code is mapped by the first run, so that one for another machine can be inspected and saved.
+    """An artifact, ready to run; its code is mapped by the first run, so that one for another machine can be inspected
+    and saved.
 
-    `run` may be called from many threads: with one thread per run, runs go side by side on memory of their own (as many as there are
-    processors); with more, they queue for the process's one team.
+    `run` may be called from many threads: with one thread per run, runs go side by side on memory of their own (as many
+    as there are processors); with more, they queue for the process's one team.
 
     Args:
         artifact: what to run.
@@ -48,7 +49,9 @@ class Session:
         if not 1 <= self.threads <= MAX_THREADS:
             raise FuselineError("E0501", f"threads is {self.threads}, must be in 1..{MAX_THREADS}")
         self._artifact, self._program, self._pin, self._whole = artifact, artifact.program, pin, True
-        self._wanted = [(spec.name, None if spec.slot is not None else dtype_named(spec.dtype)) for spec in self._program.inputs]
+        self._wanted = [
+            (spec.name, None if spec.slot is not None else dtype_named(spec.dtype)) for spec in self._program.inputs
+        ]
         self._has_indices = any(spec.is_index for spec in self._program.inputs)
         self._stages = split_stages(self._program)
         self._output_names = [spec.name for spec in self._program.outputs]
@@ -56,7 +59,8 @@ class Session:
         _sessions.add(self)
 
     def open(self) -> Session:
-        """Map the code now; answers itself. Raises FuselineError: E0401 damaged code, E0403 another machine's, E0405 without memory."""
+        """Map the code now; answers itself. Raises FuselineError: E0401 damaged code, E0403 another machine's, E0405
+        without memory."""
         with self._opening:
             _ = self._code
         return self
@@ -82,9 +86,11 @@ class Session:
         return self._artifact
 
     def part(self, program: Program) -> Session:
-        """A session for some of the program's commands on memory as the last run left it: parts timed alone then read what they usually read.
+        """A session for some of the program's commands on memory as the last run left it: parts timed alone then read
+        what they usually read.
 
-        `program` is this artifact's with other steps. A run of either session changes what the other one finds; they must not run at once.
+        `program` is this artifact's with other steps. A run of either session changes what the other one finds; they
+        must not run at once.
         """
         other = Session(self._artifact._replace(program=program), threads=self.threads, pin=self._pin)
         other._whole = False
@@ -94,13 +100,14 @@ class Session:
         return other
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Outputs by name for `feeds` by name: arrays, numbers for inputs without dimensions, or anything that speaks DLPack.
+        """Outputs by name for `feeds` by name: arrays, numbers for inputs without dimensions, or anything that speaks
+        DLPack.
 
-        Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and as aligned as the
-        artifact asks (NumPy's own memory is), else copied. Values that the program holds are taken and given as they are: object arrays of
-        strings, arrays of the small dtypes of ml_dtypes, lists for sequences, None for an empty optional.
-        Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype, E0403 another machine's code, E0405 memory,
-        E0503 missing host executor.
+        Outputs are fresh C-contiguous arrays, 64-byte aligned. Feeds are read in place where they are C-contiguous and
+        as aligned as the artifact asks (NumPy's own memory is), else copied. Values that the program holds are taken
+        and given as they are: object arrays of strings, arrays of the small dtypes of ml_dtypes, lists for sequences,
+        None for an empty optional. Raises FuselineError: E0201 unknown name, E0202 missing, E0203 shape, E0204 dtype,
+        E0403 another machine's code, E0405 memory, E0503 missing host executor.
         """
         arrays: list[Array] = []
         try:
@@ -118,7 +125,9 @@ class Session:
 
     def run_arrays(self, arrays: Sequence[Array]) -> list[Any]:
         """Outputs in order for inputs in order, as `admit` gives them (see `run` for what else may be raised)."""
-        shapes = shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
+        shapes = (
+            shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
+        )
         try:  # list operations are atomic, so that the usual case takes no lock
             workspace = self._idle.pop()
         except IndexError:
@@ -131,7 +140,9 @@ class Session:
                 workspace.executions.move_to_end(shapes)
             return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
         except MemoryError as error:
-            raise OutOfMemoryError("E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes") from error
+            raise OutOfMemoryError(
+                "E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes"
+            ) from error
         finally:
             self._idle.append(workspace)
             if self._waiting:
@@ -141,7 +152,12 @@ class Session:
     def _code(self) -> LoadedCode:
         check_machine(self._artifact.machine, self._artifact.cpu_features)
         pages = CodePages(self._artifact.code, self._artifact.fixups)
-        return LoadedCode(pages, tuple(self._artifact.constants), native_run(pages, self._artifact.entries["run"]), self._artifact.kernels)
+        return LoadedCode(
+            pages,
+            tuple(self._artifact.constants),
+            native_run(pages, self._artifact.entries["run"]),
+            self._artifact.kernels,
+        )
 
     @cached_property
     def _launch_alone(self) -> Callable[[int], None]:
@@ -210,9 +226,15 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def load(
-    path: str | os.PathLike[str], *, threads: int | None = None, pin: bool = True, verify: bool = False, trusted: Sequence[Any] | None = None
+    path: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    pin: bool = True,
+    verify: bool = False,
+    trusted: Sequence[Any] | None = None,
 ) -> Session:
-    """The artifact at `path`, ready to run; `verify` also checks the digest of every constant, `trusted` asks for a signature by one of the keys.
+    """The artifact at `path`, ready to run; `verify` also checks the digest of every constant, `trusted` asks for a
+    signature by one of the keys.
 
     Raises FuselineError: E0401 damaged, E0402 other format version, E0403 other machine or missing CPU features,
     E0406 not signed by a trusted key.

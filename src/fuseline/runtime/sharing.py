@@ -18,7 +18,8 @@ class Grid(NamedTuple):
 
 
 class Grids(NamedTuple):
-    """What cutting must know of a command: its arms. `max_threads` 0: no limit. `barrier`: earlier commands must have ended."""
+    """What cutting must know of a command: its arms. `max_threads` 0: no limit. `barrier`: earlier commands must have
+    ended."""
 
     arms: tuple[Grid, ...]
     max_threads: int = 0
@@ -49,7 +50,8 @@ class LoopGrids(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """`barriers[row]`: one stands before the row. `ranges[thread, row]` is the first workgroup of the thread's range and the one behind it."""
+    """`barriers[row]`: one stands before the row. `ranges[thread, row]` is the first workgroup of the thread's range
+    and the one behind it."""
 
     barriers: list[bool]
     ranges: NDArray[np.int64]
@@ -58,9 +60,10 @@ class Shares(NamedTuple):
 def share_grids(steps: Sequence[Grids | LoopGrids], threads: int, split_above_ns: int = 0) -> Shares:
     """Cut the grids of each command, one row per arm, with a row in front of those of a loop.
 
-    A wave (the commands from one barrier to the next) that costs less than `split_above_ns` runs on thread 0, and between two such waves
-    the barrier is dropped: program order on that thread does the same. In other waves every thread gets an equal share of every grid, so that
-    estimates of what a workgroup costs matter for those alone that are left over: these go to the threads with the least to do so far.
+    A wave (the commands from one barrier to the next) that costs less than `split_above_ns` runs on thread 0, and
+    between two such waves the barrier is dropped: program order on that thread does the same. In other waves every
+    thread gets an equal share of every grid, so that estimates of what a workgroup costs matter for those alone that
+    are left over: these go to the threads with the least to do so far.
 
     >>> share_grids([Grids((Grid(3),)), Grids((Grid(1),))], 2).ranges.tolist()
     [[[0, 2], [0, 0]], [[2, 3], [0, 1]]]
@@ -86,7 +89,8 @@ class _Table:
         self.rows: list[list[int]] = []
 
     def add_wave(self, wave: Sequence[Grids], *, barrier: bool) -> None:
-        """The rows of a wave; with `barrier` one stands before it, unless thread 0 alone runs it and what came before."""
+        """The rows of a wave; with `barrier` one stands before it, unless thread 0 alone runs it and what came
+        before."""
         alone = self._alone(wave)
         self.rows += _share_wave(wave, 1 if alone else self.threads, self.threads)
         self.barriers += [barrier and not (alone and self.was_alone)]
@@ -94,7 +98,8 @@ class _Table:
         self.was_alone = alone
 
     def add_loop(self, loop: LoopGrids) -> None:
-        """The rows of a loop: its own, and those of its waves, the first of which follows the last of the iteration before."""
+        """The rows of a loop: its own, and those of its waves, the first of which follows the last of the iteration
+        before."""
         waves = list(_waves(loop.body))
         self.rows.append([0] * (2 * self.threads))
         self.barriers.append(loop.barrier and not (self.was_alone and self._alone(waves[0])))
@@ -150,7 +155,8 @@ def _share_wave(wave: Sequence[Grids], most: int, threads: int) -> Iterator[list
 def _share(grid: Grid, taking: Sequence[int], loads: list[float]) -> list[int]:
     """An equal share for each thread of `taking`, and what is left over to those with the least `loads`, which grow.
 
-    Threads take their ranges in order, so that neighbours in a grid are often on the thread that had them in the last one.
+    Threads take their ranges in order, so that neighbours in a grid are often on the thread that had them in the last
+    one.
     """
     quotient, remainder = divmod(grid.workgroups, len(taking))
     extra = set(_least(loads, taking, remainder)) if remainder else set[int]()

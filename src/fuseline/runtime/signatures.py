@@ -1,6 +1,8 @@
-"""What the code of an image takes: its entries, the words to fix, and for each kernel the sizes, buffers and grid it was compiled for.
+"""What the code of an image takes: its entries, the words to fix, and for each kernel the sizes, buffers and grid it
+was compiled for.
 
-The table travels inside the image, behind the code, so that what a program asks of the code can be checked against the code's own word.
+The table travels inside the image, behind the code, so that what a program asks of the code can be checked against the
+code's own word.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _TRAILER = 8
 
 
 class SizeBounds(NamedTuple):
-    """A size that a kernel takes: the name that `Buffer.bytes` and the grid know it by, and inclusive bounds (None: none)."""
+    """A size that a kernel takes: the name that `Buffer.bytes` and the grid know it by, and inclusive bounds (None:
+    none)."""
 
     name: str
     low: int = 0
@@ -28,7 +31,8 @@ class SizeBounds(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """What a kernel touches of a binding: at most `bytes` from its start, which is a multiple of `alignment` bytes; `written`: it writes."""
+    """What a kernel touches of a binding: at most `bytes` from its start, which is a multiple of `alignment` bytes;
+    `written`: it writes."""
 
     bytes: Size
     written: bool = False
@@ -45,8 +49,9 @@ class Signature(NamedTuple):
 
 
 class CodeTable(NamedTuple):
-    """What stands behind the code of an image. `kernels` by offset (one piece of code may have been compiled for several signatures);
-    None: nothing is known of them, as of kernels written by hand. `program` is the digest of the program that the code was linked for."""
+    """What stands behind the code of an image. `kernels` by offset (one piece of code may have been compiled for
+    several signatures); None: nothing is known of them, as of kernels written by hand. `program` is the digest of the
+    program that the code was linked for."""
 
     entries: Mapping[str, int]
     fixups: Sequence[tuple[int, int]] = ()
@@ -56,7 +61,11 @@ class CodeTable(NamedTuple):
 
 def with_table(code: bytes, table: CodeTable) -> bytes:
     """The image as it is stored: the code, the table, and how long the table is."""
-    kernels = None if table.kernels is None else [[offset, [_to_json(one) for one in found]] for offset, found in table.kernels.items()]
+    kernels = (
+        None
+        if table.kernels is None
+        else [[offset, [_to_json(one) for one in found]] for offset, found in table.kernels.items()]
+    )
     rows = [dict(table.entries), [list(fixup) for fixup in table.fixups], kernels, table.program]
     text = json.dumps(rows, separators=(",", ":")).encode()
     return b"".join([code, text, len(text).to_bytes(_TRAILER, "little")])
@@ -87,7 +96,10 @@ def _from_json(data: Sequence[Any]) -> Signature:
     sizes, buffers, workgroups, scratch_bytes = data
     return Signature(
         sizes=None if sizes is None else tuple(_bounds(*size) for size in sizes),
-        buffers=tuple(Buffer(size_from_json(bytes_), strict.flag(written), strict.whole(alignment)) for bytes_, written, alignment in buffers),
+        buffers=tuple(
+            Buffer(size_from_json(bytes_), strict.flag(written), strict.whole(alignment))
+            for bytes_, written, alignment in buffers
+        ),
         workgroups=size_from_json(workgroups),
         scratch_bytes=strict.whole(scratch_bytes),
     )

@@ -1,7 +1,9 @@
-"""Signatures of artifacts: Ed25519, over the first 64 bytes of the file, which hold the digest of the header, which holds those of all sections.
+"""Signatures of artifacts: Ed25519, over the first 64 bytes of the file, which hold the digest of the header, which
+holds those of all sections.
 
-Keys are files as `openssl genpkey -algorithm ed25519` and `ssh-keygen -t ed25519` write them, or objects of the `cryptography` package; a public
-key may be its 32 bytes (or 64 hexadecimal digits), too. That package is imported here alone, and only where a key is given.
+Keys are files as `openssl genpkey -algorithm ed25519` and `ssh-keygen -t ed25519` write them, or objects of the
+`cryptography` package; a public key may be its 32 bytes (or 64 hexadecimal digits), too. That package is imported here
+alone, and only where a key is given.
 """
 
 from __future__ import annotations
@@ -20,21 +22,27 @@ _DOMAIN = b"fuseline artifact 1: "
 
 
 def signer(key: Any) -> Callable[[bytes], bytes]:
-    """What turns the start of a file into the bytes to store. Raises FuselineError: E0501 for what is no private key, E0503 without the package."""
+    """What turns the start of a file into the bytes to store. Raises FuselineError: E0501 for what is no private key,
+    E0503 without the package."""
     private = _private(key)
     public = private.public_key().public_bytes_raw()
     return lambda start: public + private.sign(_DOMAIN + start)
 
 
 def check_signature(name: str, start: bytes, stored: bytes | None, trusted: Iterable[Any]) -> None:
-    """Raise FuselineError unless the file called `name` was signed by one of the `trusted` public keys: E0406; E0501 for what is no key."""
+    """Raise FuselineError unless the file called `name` was signed by one of the `trusted` public keys: E0406; E0501
+    for what is no key."""
     keys = [_public(key) for key in trusted]
     if stored is None:
         raise _untrusted(name, "it is not signed", "sign it: `fuseline compile MODEL --sign KEY`")
     known = next((key for key in keys if key.public_bytes_raw() == stored[:KEY_BYTES]), None)
     if known is None:
         who = stored[:KEY_BYTES].hex()
-        raise _untrusted(name, f"it is signed by {who}, which is none of the {len(keys)} trusted keys", "trust that key, or do not load it")
+        raise _untrusted(
+            name,
+            f"it is signed by {who}, which is none of the {len(keys)} trusted keys",
+            "trust that key, or do not load it",
+        )
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -53,7 +61,9 @@ def _private(key: Any) -> Any:
 
     if isinstance(key, Ed25519PrivateKey):
         return key
-    found = _loaded(_content(key), [lambda data: load_pem_private_key(data, None), lambda data: load_ssh_private_key(data, None)])
+    found = _loaded(
+        _content(key), [lambda data: load_pem_private_key(data, None), lambda data: load_ssh_private_key(data, None)]
+    )
     if not isinstance(found, Ed25519PrivateKey):
         raise _no_key(key, "private")
     return found
@@ -94,7 +104,9 @@ def _content(key: Any) -> bytes:
         with open(os.fspath(key), "rb") as file:  # pyright: ignore[reportUnknownArgumentType]
             return file.read(1 << 16)
     except (OSError, ValueError) as error:
-        raise FuselineError("E0501", f"the key cannot be read: {error}", node=str(key), hint="check the path") from error  # pyright: ignore[reportUnknownArgumentType]
+        raise FuselineError(
+            "E0501", f"the key cannot be read: {error}", node=str(key), hint="check the path"
+        ) from error  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _loaded(data: bytes, readers: Sequence[Callable[[bytes], Any]]) -> Any:
@@ -111,4 +123,6 @@ def _loaded(data: bytes, readers: Sequence[Callable[[bytes], Any]]) -> Any:
 def _no_key(key: Any, kind: str) -> FuselineError:
     where = os.fspath(key) if isinstance(key, str | os.PathLike) else None  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     hint = "openssl genpkey -algorithm ed25519 -out key.pem; openssl pkey -in key.pem -pubout -out key.pub"
-    return FuselineError("E0501", f"no {kind} Ed25519 key without a password", node=where if isinstance(where, str) else None, hint=hint)
+    return FuselineError(
+        "E0501", f"no {kind} Ed25519 key without a password", node=where if isinstance(where, str) else None, hint=hint
+    )

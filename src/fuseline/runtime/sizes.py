@@ -1,7 +1,8 @@
 """Sizes as artifacts hold them: an int, or a nested tuple read from the JSON form of `fuseline.ir.dim_json.to_json`.
 
-`("sum", ((coefficient, atom, ...), ...))`; an atom is a symbol's name, `("div", a, b)` (rounded down, 0 by 0), `("max", a, b)` or `("min", a, b)`.
-Where a long size has atoms more than once: `("let", (atom, ...), terms)`; an int in the place of an atom is the number of an earlier one.
+`("sum", ((coefficient, atom, ...), ...))`; an atom is a symbol's name, `("div", a, b)` (rounded down, 0 by 0), `("max",
+a, b)` or `("min", a, b)`. Where a long size has atoms more than once: `("let", (atom, ...), terms)`; an int in the
+place of an atom is the number of an earlier one.
 """
 
 from __future__ import annotations
@@ -106,7 +107,11 @@ class SizeEvaluator:
     def _atom(self, atom: Any, shared: list[int]) -> int:
         if isinstance(atom, int):
             return shared[atom]
-        return self._values[atom] if isinstance(atom, str) else _OPERATIONS[atom[0]](self._part(atom[1], shared), self._part(atom[2], shared))
+        return (
+            self._values[atom]
+            if isinstance(atom, str)
+            else _OPERATIONS[atom[0]](self._part(atom[1], shared), self._part(atom[2], shared))
+        )
 
     def _part(self, size: Size, shared: list[int]) -> int:
         """A size inside of another one; where numbers stand for atoms, what they stand for decides."""

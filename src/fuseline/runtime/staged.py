@@ -1,7 +1,8 @@
-"""Programs whose sizes are not all known before they run: a host operator tells some of them (how many elements are not zero, say).
+"""Programs whose sizes are not all known before they run: a host operator tells some of them (how many elements are not
+zero, say).
 
-Such a program runs in stages. Each ends with a call that makes sizes known; then the arena grows, outputs of known size are allocated, and
-the next stage is bound. Programs that hold values (see `held`) run the same way.
+Such a program runs in stages. Each ends with a call that makes sizes known; then the arena grows, outputs of known size
+are allocated, and the next stage is bound. Programs that hold values (see `held`) run the same way.
 """
 
 from __future__ import annotations
@@ -57,18 +58,32 @@ _IN_NO_MEMORY = np.empty(0, np.uint8)
 class StagedExecution:
     """`program` for one combination of input shapes, whose `values` are known; the rest turns up as it runs.
 
-    What is bound is remembered by the sizes that the run had learned by then; a workspace whose memory moves forgets this object.
+    What is bound is remembered by the sizes that the run had learned by then; a workspace whose memory moves forgets
+    this object.
     """
 
     def __init__(
-        self, program: Program, stages: Sequence[Stage], code: LoadedCode, workspace: Workspace, values: Mapping[str, int], threads: int
+        self,
+        program: Program,
+        stages: Sequence[Stage],
+        code: LoadedCode,
+        workspace: Workspace,
+        values: Mapping[str, int],
+        threads: int,
     ) -> None:
         self.threads = threads
-        self._program, self._stages, self._code, self._workspace, self._values = program, stages, code, workspace, dict(values)
+        self._program, self._stages, self._code, self._workspace, self._values = (
+            program,
+            stages,
+            code,
+            workspace,
+            dict(values),
+        )
         self._bound: dict[tuple[int, Size, tuple[int, ...]], Execution] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
-        """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held ones as they are."""
+        """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held
+        ones as they are."""
         sizes = dict(self._values)
         arena: Size = self._program.arena_bytes
         outputs: list[Array | None] = [None] * len(self._program.outputs)
@@ -83,10 +98,16 @@ class StagedExecution:
                 arena = call.arena_bytes or arena
                 self._call(call, execution, arena, sizes, values)
         held = iter(self._held_outputs(values))
-        return [array if spec.slot is None else next(held) for spec, array in zip(self._program.outputs, outputs, strict=True)]
+        return [
+            array if spec.slot is None else next(held)
+            for spec, array in zip(self._program.outputs, outputs, strict=True)
+        ]
 
     def _in_memory(self, inputs: Sequence[Array]) -> list[Array]:
-        return [_IN_NO_MEMORY if spec.slot is not None else array for spec, array in zip(self._program.inputs, inputs, strict=True)]
+        return [
+            _IN_NO_MEMORY if spec.slot is not None else array
+            for spec, array in zip(self._program.inputs, inputs, strict=True)
+        ]
 
     def _held(self, inputs: Sequence[Array]) -> list[Held | None]:
         """The slots, those of inputs filled."""
@@ -98,11 +119,15 @@ class StagedExecution:
 
     def _held_outputs(self, values: Values) -> list[Any]:
         """The outputs that were held, as the caller's own."""
-        fed, left = ([values.held[spec.slot] for spec in side if spec.slot is not None] for side in (self._program.inputs, self._program.outputs))
+        fed, left = (
+            [values.held[spec.slot] for spec in side if spec.slot is not None]
+            for side in (self._program.inputs, self._program.outputs)
+        )
         return hand_out(left, fed)
 
     def _bind(self, stage: int, arena: Size, values: Mapping[str, int]) -> Execution:
-        """The steps of a stage (or none), bound to memory: as they were the last time that a run learned these sizes, while memory stays."""
+        """The steps of a stage (or none), bound to memory: as they were the last time that a run learned these sizes,
+        while memory stays."""
         key = stage, arena, tuple(values[name] for name in values if name not in self._values)
         found = self._bound.pop(key, None)
         if found is None or not found.lies_in(self._workspace):
@@ -118,7 +143,11 @@ class StagedExecution:
     def _allocate(self, outputs: list[Array | None], values: Mapping[str, int]) -> None:
         evaluate = SizeEvaluator(values)
         for number, spec in enumerate(self._program.outputs):
-            if outputs[number] is None and spec.slot is None and all(symbols_of(size) <= values.keys() for size in spec.dims):
+            if (
+                outputs[number] is None
+                and spec.slot is None
+                and all(symbols_of(size) <= values.keys() for size in spec.dims)
+            ):
                 with numbers_that_fit():
                     shape, dtype, _ = output_room(spec, evaluate)
                 outputs[number] = aligned_empty(shape, dtype)

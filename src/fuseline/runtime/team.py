@@ -1,4 +1,5 @@
-"""The team: the process's native worker threads and the state they share with the scheduler. Layouts: `fuseline.runtime.abi`."""
+"""The team: the process's native worker threads and the state they share with the scheduler. Layouts:
+`fuseline.runtime.abi`."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ class Team:
     """Workers that help the calling thread. `lock` must be held around a run of more than one thread.
 
     Args:
-        code: the image whose scheduler the workers run; it stays mapped for good.
-        worker: offset of the worker entry in that image (bytes).
-        pin: give each worker one processor of the process's affinity mask, on cores of their own as far as there are enough. The caller is
-            never pinned: a run leaves out the worker that shares the caller's core (there is one more worker than needed).
+        code: the image whose scheduler the workers run; it stays mapped for good. worker: offset of the worker entry in
+        that image (bytes). pin: give each worker one processor of the process's affinity mask, on cores of their own as
+        far as there are enough. The caller is
+            never pinned: a run leaves out the worker that shares the caller's core (there is one more worker than
+            needed).
     """
 
     def __init__(self, code: CodePages, worker: int, *, pin: bool) -> None:
@@ -59,10 +61,13 @@ class Team:
         return ctypes.c_int64.from_address(self.address + offset).value
 
     def ensure(self, threads: int) -> None:
-        """Be ready for a run of `threads` threads; call with `lock` held. Raises FuselineError (E0405) where a worker cannot be made."""
+        """Be ready for a run of `threads` threads; call with `lock` held. Raises FuselineError (E0405) where a worker
+        cannot be made."""
         if threads == self._threads:
             return
-        self._write(abi.TEAM_PAUSES, PAUSES if threads <= len(self._order) else 0)  # who waits must not keep the others from a processor
+        self._write(
+            abi.TEAM_PAUSES, PAUSES if threads <= len(self._order) else 0
+        )  # who waits must not keep the others from a processor
         wanted = threads if self.pin else threads - 1
         with _signals_blocked():
             while self._workers < wanted:
@@ -77,7 +82,8 @@ class Team:
         return self._order[number % len(self._order)]
 
     def _write_places(self, threads: int) -> None:
-        """A run with a core for every thread keeps off the caller's core; a wider one only off the caller's processor."""
+        """A run with a core for every thread keeps off the caller's core; a wider one only off the caller's
+        processor."""
         by_core = threads <= len(set(self._cores.values()))
         places = {processor: core if by_core else processor for processor, core in self._cores.items()}
         table = self._read(abi.TEAM_PLACES)
@@ -92,9 +98,13 @@ class Team:
         self._write(line + abi.WORKER_TEAM, self.address)
         handle = ctypes.c_ulong()
         with _small_stack() as attributes:
-            status = _libc.pthread_create(ctypes.byref(handle), attributes, ctypes.c_void_p(self._entry), ctypes.c_void_p(self.address + line))
+            status = _libc.pthread_create(
+                ctypes.byref(handle), attributes, ctypes.c_void_p(self._entry), ctypes.c_void_p(self.address + line)
+            )
         if status:
-            raise FuselineError("E0405", f"a worker thread cannot be created: {os.strerror(status)}", hint="run with fewer threads")
+            raise FuselineError(
+                "E0405", f"a worker thread cannot be created: {os.strerror(status)}", hint="run with fewer threads"
+            )
         if self.pin:
             _pin(handle, self._processor(number))
 

@@ -15,7 +15,8 @@ NUMERICS = ("strict", "default", "fast")
 
 
 def create_target(name: str, threads: int | None = None, numerics: str = "default") -> Target:
-    """The target called `name`, `<target>` or `<target>:<variant>`, with kernels of this exactness; raises E0501 for a name that is none."""
+    """The target called `name`, `<target>` or `<target>:<variant>`, with kernels of this exactness; raises E0501 for a
+    name that is none."""
     if numerics not in NUMERICS:
         raise FuselineError("E0501", f"numerics cannot be {numerics!r}", hint=f"use one of {', '.join(NUMERICS)}")
     folder, _, variant = name.partition(":")

@@ -21,21 +21,34 @@ def read_toml(path: Path) -> dict[str, object]:
     try:
         return dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise FuselineError("E0501", f"cannot read the target's description: {error.strerror}", node=str(path)) from error
+        raise FuselineError(
+            "E0501", f"cannot read the target's description: {error.strerror}", node=str(path)
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FuselineError("E0501", f"the target's description is no TOML: {error}", node=str(path)) from error
 
 
 def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -> MachineCosts:
-    """The table `[costs]` of a description; what it leaves out is as `assumed`. Raises E0501 naming the entry that no machine has."""
+    """The table `[costs]` of a description; what it leaves out is as `assumed`. Raises E0501 naming the entry that no
+    machine has."""
     if not isinstance(value, Mapping):
         raise FuselineError("E0501", f"costs is no table: {value!r}", node=str(path), hint="write a section [costs]")
     fields = {field.name: field for field in dataclasses.fields(MachineCosts)}
     given: dict[str, Any] = {}
     for name, number in cast("Mapping[str, object]", value).items():
         if name not in fields:
-            raise FuselineError("E0501", f"costs: {name} is nothing that a machine costs", node=str(path), hint=f"it says {', '.join(fields)}")
-        if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number) or not 1 / MOST < number < MOST:
+            raise FuselineError(
+                "E0501",
+                f"costs: {name} is nothing that a machine costs",
+                node=str(path),
+                hint=f"it says {', '.join(fields)}",
+            )
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or not isfinite(number)
+            or not 1 / MOST < number < MOST
+        ):
             raise FuselineError("E0501", f"costs: {name} is no positive number: {number!r}", node=str(path))
         given[name] = round(number) if fields[name].type == "int" else float(number)
     return dataclasses.replace(assumed, **given)

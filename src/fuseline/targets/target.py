@@ -24,10 +24,12 @@ __all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 @dataclass(frozen=True, slots=True)
 class PackedLayout:
-    """How a constant is laid out for a kernel: transform, zero-pad each dimension to `pad_to`, reshape, permute, store contiguously.
+    """How a constant is laid out for a kernel: transform, zero-pad each dimension to `pad_to`, reshape, permute, store
+    contiguously.
 
-    `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is replaced by the
-    matrix times it, all in float64, rounded once at the end. `then` is a second layout of the same constant, right behind the first.
+    `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is
+    replaced by the matrix times it, all in float64, rounded once at the end. `then` is a second layout of the same
+    constant, right behind the first.
     """
 
     pad_to: tuple[int, ...]
@@ -58,11 +60,12 @@ FORMS = ("", "full", "compact", "over-budget")
 class CompiledKernel:
     """One executable's code and everything the runtime must know to launch it.
 
-    `workgroups` counts the grid in terms of the executable's size names; `constant_layouts` maps the position of a constant tensor operand to
-    the layout its bytes must have; `extra_constants` are further read-only bindings after the results (bytes); `scratch_bytes` per thread.
-    `signature` is what the target's runtime checks launches against. `form`, one of `FORMS`: how it was kept within the budget of code; empty
-    for a target without one. `too_long`: it has no code, since it would exceed that budget; the dispatch is to be split.
-    An executable of several `arms` has no code of its own: each arm is launched on its part of the operands and results (`launches`).
+    `workgroups` counts the grid in terms of the executable's size names; `constant_layouts` maps the position of a
+    constant tensor operand to the layout its bytes must have; `extra_constants` are further read-only bindings after
+    the results (bytes); `scratch_bytes` per thread. `signature` is what the target's runtime checks launches against.
+    `form`, one of `FORMS`: how it was kept within the budget of code; empty for a target without one. `too_long`: it
+    has no code, since it would exceed that budget; the dispatch is to be split. An executable of several `arms` has no
+    code of its own: each arm is launched on its part of the operands and results (`launches`).
     """
 
     symbol: str
@@ -91,8 +94,8 @@ class CompiledKernel:
 class KernelArm:
     """One arm of an executable: code, and what of the executable it works on.
 
-    `operands[i]` is the executable's tensor operand behind operand `i` of `kernel`; `results[i]` its result and the elements from there to
-    where the arm's begins; `sizes` are the arm's size names, each in terms of the executable's.
+    `operands[i]` is the executable's tensor operand behind operand `i` of `kernel`; `results[i]` its result and the
+    elements from there to where the arm's begins; `sizes` are the arm's size names, each in terms of the executable's.
     """
 
     kernel: CompiledKernel
@@ -107,11 +110,14 @@ def kernel_of_arms(symbol: str, arms: Sequence[Arm], kernels: Sequence[CompiledK
         return kernels[0]
     places = [tuple((result.position, result.offset) for result in arm.results) for arm in arms]
     parts = zip(arms, kernels, places, strict=True)
-    return joined_kernel(symbol, [KernelArm(kernel, arm.operands, results, arm.sizes) for arm, kernel, results in parts])
+    return joined_kernel(
+        symbol, [KernelArm(kernel, arm.operands, results, arm.sizes) for arm, kernel, results in parts]
+    )
 
 
 def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:
-    """The kernel of an executable that consists of `arms`: what they do is added up, their own constants follow each other."""
+    """The kernel of an executable that consists of `arms`: what they do is added up, their own constants follow each
+    other."""
     bodies = [arm.kernel for arm in arms]
     local = [dict(arm.sizes) for arm in arms]
 
@@ -141,7 +147,8 @@ def _sum(sizes: Iterable[Dim]) -> Dim:
 
 
 class Launch(NamedTuple):
-    """One arm of a dispatch as a dispatch of its own; its extra constants are those of the executable from number `first_extra` on."""
+    """One arm of a dispatch as a dispatch of its own; its extra constants are those of the executable from number
+    `first_extra` on."""
 
     kernel: CompiledKernel
     step: DispatchStep
@@ -149,7 +156,8 @@ class Launch(NamedTuple):
 
 
 def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
-    """What a dispatch launches: its kernel, or each of its kernel's arms, on the operands, results and sizes of that arm."""
+    """What a dispatch launches: its kernel, or each of its kernel's arms, on the operands, results and sizes of that
+    arm."""
     if not kernel.arms:
         yield Launch(kernel, step)
         return
@@ -172,13 +180,16 @@ def _moved(result: Operand, elements: Dim) -> Operand:
 
 
 class Target(ABC):
-    """A place where executables run. `makes_artifacts`: what it assembles is an artifact, which can be saved and put inside another."""
+    """A place where executables run. `makes_artifacts`: what it assembles is an artifact, which can be saved and put
+    inside another."""
 
     description: TargetDescription
     makes_artifacts: ClassVar[bool] = False
 
     @abstractmethod
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
+    def compile_executables(
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+    ) -> list[CompiledKernel]:
         """Code for each entry function, in order; raises FuselineError naming the dispatch that failed.
 
         `splits`: whether one of several ops may come back `too_long`, to be split and asked for again.
@@ -186,6 +197,13 @@ class Target(ABC):
 
     @abstractmethod
     def assemble(
-        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+        self,
+        schedule: Schedule,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        *,
+        records: bytes,
+        metadata: Mapping[str, Any],
     ) -> Any:
-        """The artifact that the runtime runs: `kernels` by executable symbol, `constants` laid out as they ask, opaque `records` travel along."""
+        """The artifact that the runtime runs: `kernels` by executable symbol, `constants` laid out as they ask, opaque
+        `records` travel along."""

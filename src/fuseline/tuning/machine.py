@@ -1,6 +1,8 @@
-"""What work costs on this machine, measured on the code that fuseline itself generates: small programs, one thread, medians.
+"""What work costs on this machine, measured on the code that fuseline itself generates: small programs, one thread,
+medians.
 
-Each figure of `ir/costs.py` that a program can show has one here; the others (what hides behind arithmetic, when threads pay) keep what is assumed.
+Each figure of `ir/costs.py` that a program can show has one here; the others (what hides behind arithmetic, when
+threads pay) keep what is assumed.
 """
 
 from __future__ import annotations
@@ -52,7 +54,12 @@ class Figure:
 class Measurement:
     """Measures the figures one by one; `progress(name, done, total)` is told before each."""
 
-    def __init__(self, compile_: Compile, target: str = "cpu", progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
+    def __init__(
+        self,
+        compile_: Compile,
+        target: str = "cpu",
+        progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+    ) -> None:
         self.compile, self.target, self.progress = compile_, target, progress
         self.random = np.random.default_rng(0)
 
@@ -63,11 +70,16 @@ class Measurement:
             self.progress(name, done, len(_MEASURES))
             found[name] = measure(self), how
         kept = "kept as assumed"
-        return [Figure(name, float(getattr(assumed, name)), *found.get(name, (None, kept))) for name in MachineCosts.__slots__]
+        return [
+            Figure(name, float(getattr(assumed, name)), *found.get(name, (None, kept)))
+            for name in MachineCosts.__slots__
+        ]
 
-    # programs ------------------------------------------------------------------------------------------------------------------------
+    # programs ---------------------------------------------------------------------------------------------------------
 
-    def seconds(self, model: onnx.ModelProto, feeds: Mapping[str, NDArray[Any]], threads: int = 1, **options: Any) -> float:
+    def seconds(
+        self, model: onnx.ModelProto, feeds: Mapping[str, NDArray[Any]], threads: int = 1, **options: Any
+    ) -> float:
         """The median time of a run; the least disturbed of several batches."""
         program = self.compile(model, target=self.target, threads=threads, **options)
         program.run(feeds)
@@ -88,7 +100,7 @@ class Measurement:
         """Random f32."""
         return self.random.standard_normal(shape, dtype=np.float32)
 
-    # figures -------------------------------------------------------------------------------------------------------------------------
+    # figures ----------------------------------------------------------------------------------------------------------
 
     def flops_per_ns(self) -> float:
         """A product of 256 x 512 by 512 x 512."""
@@ -103,7 +115,8 @@ class Measurement:
         return max(long - short, 1e-12) / (32 * x.size) * 1e9
 
     def launch_ns(self) -> float:
-        """What a dispatch on two threads takes beyond half of what it takes on one; on a single processor what an almost empty one takes."""
+        """What a dispatch on two threads takes beyond half of what it takes on one; on a single processor what an
+        almost empty one takes."""
         alone = self._each(16, 1)
         if processors() < 2:
             return alone
@@ -127,7 +140,8 @@ class Measurement:
 
     @cached_property
     def packed(self) -> float:
-        """Bytes per nanosecond: a product of few rows with an operand that is computed at run time, and with a constant."""
+        """Bytes per nanosecond: a product of few rows with an operand that is computed at run time, and with a
+        constant."""
         x, w = self.array(48, 512), self.array(512, 512)
         node = oh.make_node("MatMul", ["x", "w"], ["y"])
         constant = self.seconds(_model([node], {"x": x}, {"w": w}), {"x": x})
@@ -173,11 +187,19 @@ def _chain(count: int, x: NDArray[Any]) -> onnx.ModelProto:
     """`count` additions and multiplications, one after the other."""
     values = ["x", *(f"v{i}" for i in range(1, count)), "y"]
     nodes = [oh.make_node(("Add", "Mul")[i % 2], [values[i], ("a", "m")[i % 2]], [values[i + 1]]) for i in range(count)]
-    return _model(nodes, {"x": x}, {"a": np.float32(0.3) * np.ones(x.shape, np.float32), "m": np.full(x.shape, 0.97, np.float32)})
+    return _model(
+        nodes, {"x": x}, {"a": np.float32(0.3) * np.ones(x.shape, np.float32), "m": np.full(x.shape, 0.97, np.float32)}
+    )
 
 
-def _model(nodes: list[onnx.NodeProto], inputs: Mapping[str, NDArray[Any]], weights: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+def _model(
+    nodes: list[onnx.NodeProto], inputs: Mapping[str, NDArray[Any]], weights: Mapping[str, NDArray[Any]]
+) -> onnx.ModelProto:
     given = [oh.make_tensor_value_info(name, TensorProto.FLOAT, list(array.shape)) for name, array in inputs.items()]
-    constants = [numpy_helper.from_array(array, name) for name, array in weights.items() if any(name in node.input for node in nodes)]
+    constants = [
+        numpy_helper.from_array(array, name)
+        for name, array in weights.items()
+        if any(name in node.input for node in nodes)
+    ]
     graph = oh.make_graph(nodes, "machine", given, [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", OPSET)], ir_version=IR_VERSION)

@@ -1,4 +1,5 @@
-"""Comparing outputs with a reference: relative to the largest magnitude, and only after showing that the outputs depend on the inputs."""
+"""Comparing outputs with a reference: relative to the largest magnitude, and only after showing that the outputs depend
+on the inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def dependent_outputs(first: Arrays, second: Arrays) -> set[str]:
-    """The outputs that differ between two runs on different inputs; raises E0602 when there is none, for then equality would prove nothing."""
+    """The outputs that differ between two runs on different inputs; raises E0602 when there is none, for then equality
+    would prove nothing."""
     changed = {name for name in first if not _same(first[name], second[name])}
     if not changed:
         raise FuselineError(
@@ -87,5 +89,12 @@ def require_agreement(comparisons: list[Comparison], tolerance: float, peer: str
     failed = [item for item in comparisons if not item.passes(tolerance)]
     if failed:
         worst = max(failed, key=lambda item: item.error)
-        detail = worst.problem or f"relative error {worst.error:.3g} of the largest magnitude {worst.magnitude:.3g}, allowed {tolerance:g}"
-        raise FuselineError("E0601", f"{len(failed)} of {len(comparisons)} outputs differ from {peer}; worst: {detail}", node=worst.output)
+        detail = (
+            worst.problem
+            or f"relative error {worst.error:.3g} of the largest magnitude {worst.magnitude:.3g}, allowed {tolerance:g}"
+        )
+        raise FuselineError(
+            "E0601",
+            f"{len(failed)} of {len(comparisons)} outputs differ from {peer}; worst: {detail}",
+            node=worst.output,
+        )

@@ -1,7 +1,8 @@
-"""Seconds of every dispatch on its own: a program that launches one command many times, so that one launch is above the clock's grain.
+"""Seconds of every dispatch on its own: a program that launches one command many times, so that one launch is above the
+clock's grain.
 
-The whole program runs first: memory that nothing was written to would be read from one page of zeros, faster or slower than data. The caches
-are warm with the dispatch's own data, so that the sum is a little below the whole program's time.
+The whole program runs first: memory that nothing was written to would be read from one page of zeros, faster or slower
+than data. The caches are warm with the dispatch's own data, so that the sum is a little below the whole program's time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ TRIALS = 5
 
 
 def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> list[tuple[str, float]]:
-    """`(label, median seconds)` of every native command in program order; one in a loop counts as often as the loop runs it."""
+    """`(label, median seconds)` of every native command in program order; one in a loop counts as often as the loop
+    runs it."""
     whole, program = Session(artifact, threads=threads), artifact.program
     whole.run(feeds)
     empty = _seconds(whole, (), feeds)
@@ -37,7 +39,8 @@ def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int)
 
 
 def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:
-    """Each command of a step as a step of its own, its label, and how often a run launches it. Inside a loop it keeps its walks."""
+    """Each command of a step as a step of its own, its label, and how often a run launches it. Inside a loop it keeps
+    its walks."""
     if isinstance(step, Loop):
         for command in step.commands:
             yield Loop(1, (command,), barrier=True), command.label, step.trips

@@ -1,4 +1,5 @@
-"""Deterministic inputs for a model nobody gave inputs for: valid ones, so that embeddings are looked up in range and masks keep their rows."""
+"""Deterministic inputs for a model nobody gave inputs for: valid ones, so that embeddings are looked up in range and
+masks keep their rows."""
 
 from __future__ import annotations
 
@@ -17,13 +18,15 @@ from fuseline.runtime.program import INDEX_TYPE
 Extent = int | str | None
 
 INDEX_LIMIT = 1000
-"""Upper end (exclusive) of generated indices where the model does not tell: what ImageNet classes and small vocabularies allow."""
+"""Upper end (exclusive) of generated indices where the model does not tell: what ImageNet classes and small
+vocabularies allow."""
 
 _FOLLOWED = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Transpose", "Flatten"})
 
 
 class Input(Protocol):
-    """What a session tells of one input; `shape` holds ints for fixed and names (or None) for free extents, `type` is empty for numbers."""
+    """What a session tells of one input; `shape` holds ints for fixed and names (or None) for free extents, `type` is
+    empty for numbers."""
 
     @property
     def name(self) -> str: ...
@@ -37,14 +40,16 @@ class Input(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a model says of its inputs: `ranges` per input (inclusive low, exclusive high), `sizes` per symbolic extent."""
+    """What a model says of its inputs: `ranges` per input (inclusive low, exclusive high), `sizes` per symbolic
+    extent."""
 
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def hints_of(model: onnx.ModelProto) -> Hints:
-    """Ranges from the tables that integer inputs are looked up in, overridden by the metadata keys `*.inputs` and `*.dims` (JSON)."""
+    """Ranges from the tables that integer inputs are looked up in, overridden by the metadata keys `*.inputs` and
+    `*.dims` (JSON)."""
     ranges: dict[str, tuple[float, float]] = {name: (0, limit) for name, limit in _gather_limits(model.graph).items()}
     sizes: dict[str, int] = {}
     for entry in model.metadata_props:
@@ -63,7 +68,9 @@ def _json_mapping(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _stated_ranges(stated: Mapping[str, Any], known: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+def _stated_ranges(
+    stated: Mapping[str, Any], known: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
     out: dict[str, tuple[float, float]] = {}
     for name, spec in stated.items():
         if isinstance(spec, dict) and ("lo" in spec or "hi" in spec):
@@ -90,7 +97,8 @@ def _lower(limits: dict[str, int], name: str, limit: int) -> None:
 
 
 def generate(inputs: Iterable[Input], *, seed: int = 0, hints: Hints | None = None) -> dict[str, np.ndarray]:
-    """One array per input, the same for the same name, shape and `seed`: normal floats, indices in range, masks of ones, words.
+    """One array per input, the same for the same name, shape and `seed`: normal floats, indices in range, masks of
+    ones, words.
 
     Raises FuselineError (E0202) for an input that is no tensor.
     """
@@ -118,7 +126,9 @@ def _array(item: Input, seed: int, hints: Hints) -> np.ndarray:
 
 def _words(item: Input, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     if item.type != "tensor(string)":
-        raise FuselineError("E0202", f"no feed for this input of type {item.type}", node=item.name, hint="give it from Python")
+        raise FuselineError(
+            "E0202", f"no feed for this input of type {item.type}", node=item.name, hint="give it from Python"
+        )
     out = np.empty(int(np.prod(shape)), object)
     out[:] = ["".join(rng.choice(list("abcdefgh"), 5).tolist()) for _ in range(out.size)]
     return out.reshape(shape)

@@ -1,4 +1,5 @@
-"""Interleaved timing: every contender runs in every round, so that a slow moment of the machine hits all of them; ratios are paired by round."""
+"""Interleaved timing: every contender runs in every round, so that a slow moment of the machine hits all of them;
+ratios are paired by round."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def interleaved(
     round_seconds: float = 0.05,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, np.ndarray]:
-    """The median seconds per call of every contender in every round: arrays of length `rounds`. The order turns by one each round."""
+    """The median seconds per call of every contender in every round: arrays of length `rounds`. The order turns by one
+    each round."""
     names = list(contenders)
     counts = {name: _calls_per_round(contenders[name], round_seconds) for name in names}
     medians: dict[str, list[float]] = {name: [] for name in names}

@@ -1,6 +1,8 @@
-"""Replaces constant placeholder weights (`ConstantOfShape` of a known shape) with seeded random ones, so that outputs depend on inputs.
+"""Replaces constant placeholder weights (`ConstantOfShape` of a known shape) with seeded random ones, so that outputs
+depend on inputs.
 
-The topologies that ship inside the onnx wheel (`backend/test/data/light`) have every weight at 0.02: whatever goes in, the same comes out.
+The topologies that ship inside the onnx wheel (`backend/test/data/light`) have every weight at 0.02: whatever goes in,
+the same comes out.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ Maker = Callable[[np.random.Generator, tuple[int, ...]], Weights]
 
 
 def with_seeded_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProto:
-    """A copy of `model` whose constant weights are initializers, scaled by fan-in so that magnitudes neither grow nor vanish."""
+    """A copy of `model` whose constant weights are initializers, scaled by fan-in so that magnitudes neither grow nor
+    vanish."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
     out.ir_version = max(out.ir_version, 4)  # the first in which an initializer need not be an input
     graph = out.graph
-    shapes = {tensor.name: tuple(int(size) for size in numpy_helper.to_array(tensor)) for tensor in graph.initializer if tensor.data_type == 7}
+    shapes = {
+        tensor.name: tuple(int(size) for size in numpy_helper.to_array(tensor))
+        for tensor in graph.initializer
+        if tensor.data_type == 7
+    }
     placeholders = [node for node in graph.node if node.op_type == "ConstantOfShape" and node.input[0] in shapes]
     makers = _makers(graph)
     for node in placeholders:
@@ -50,7 +57,11 @@ def _makers(graph: onnx.GraphProto) -> dict[str, Maker]:
     for node in reversed(graph.node):
         if node.op_type == "Unsqueeze" and node.output[0] in makers:
             makers[node.input[0]] = makers[node.output[0]]
-        makers |= {node.input[i]: maker for i, maker in _operand_makers(node, _ends_in(node, consumers)).items() if i < len(node.input)}
+        makers |= {
+            node.input[i]: maker
+            for i, maker in _operand_makers(node, _ends_in(node, consumers)).items()
+            if i < len(node.input)
+        }
     return makers
 
 

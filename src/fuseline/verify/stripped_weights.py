@@ -1,6 +1,8 @@
-"""A model without its weights: the same graph, every large tensor replaced by seeded numbers, so that it compiles and can be handed on.
+"""A model without its weights: the same graph, every large tensor replaced by seeded numbers, so that it compiles and
+can be handed on.
 
-All large tensors of a dtype lie in one file, `weights-<dtype>.bin`, and overlap there: it is as long as the largest of them and compresses well.
+All large tensors of a dtype lie in one file, `weights-<dtype>.bin`, and overlap there: it is as long as the largest of
+them and compresses well.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class _Files:
         self.count = 0
 
     def point(self, tensor: TensorProto, dtype: str, elements: int) -> None:
-        """Let the tensor lie in the file of its dtype, a little behind the last one that does: equal weights would be merged."""
+        """Let the tensor lie in the file of its dtype, a little behind the last one that does: equal weights would be
+        merged."""
         size, offset = elements * _item_bytes(dtype), _STEP * self.count
         self.count += 1
         self.lengths[dtype] = max(self.lengths.get(dtype, 0), offset + size)
@@ -92,7 +95,8 @@ def _item_bytes(dtype: str) -> int:
 
 
 def seeded_bytes(length: int, dtype: str = "float32") -> NDArray[np.uint8]:
-    """`length` bytes of seeded numbers between 0.01 and 0.1 (integers: small ones), the same every few thousand; 64-byte aligned."""
+    """`length` bytes of seeded numbers between 0.01 and 0.1 (integers: small ones), the same every few thousand;
+    64-byte aligned."""
     rng = np.random.default_rng(7)
     if dtype in ("int8", "uint8"):
         pattern = rng.integers(0, 16, _PERIOD).astype(dtype)

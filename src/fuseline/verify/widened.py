@@ -13,8 +13,8 @@ _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "soft
 
 
 def in_float64(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of `model` with every float32 input, weight, cast and result in float64; other types stay, float16 included, for their rounding is the
-    model's own. Weights must be loaded (no external data). Shapes are kept."""
+    """A copy of `model` with every float32 input, weight, cast and result in float64; other types stay, float16
+    included, for their rounding is the model's own. Weights must be loaded (no external data). Shapes are kept."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
     _widen_graph(out.graph)

@@ -1,4 +1,5 @@
-"""Random calls of every operator of ai.onnx and ai.onnx.ml: types as the schemas allow them, attributes and shapes as the operators take them.
+"""Random calls of every operator of ai.onnx and ai.onnx.ml: types as the schemas allow them, attributes and shapes as
+the operators take them.
 
 `draw.py` has what strategies are made of; one file per group of operators has the strategies themselves.
 """

@@ -17,7 +17,8 @@ WORDS = ("", "a", "b", "fuse", "line", "A b", "é", "12", "-3.5")
 
 @dataclass(frozen=True)
 class Call:
-    """One node with its inputs (None: left out; a list: a sequence). `places` are inputs that the operator takes as shapes, axes and the like."""
+    """One node with its inputs (None: left out; a list: a sequence). `places` are inputs that the operator takes as
+    shapes, axes and the like."""
 
     inputs: Sequence[Any]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -33,7 +34,7 @@ class Draw:
     opset: int
     dtypes: Mapping[str, DType]
 
-    # -- choices ---------------------------------------------------------------------------------------------------------------
+    # -- choices -------------------------------------------------------------------------------------------------------
 
     def chance(self, share: float = 0.5) -> bool:
         """True in this share of all draws."""
@@ -64,12 +65,14 @@ class Draw:
         chosen = self.rng.permutation(rank)[: self.whole(min(least, rank), rank)]
         return [int(axis) - (rank if self.chance(0.3) else 0) for axis in sorted(chosen)]
 
-    # -- arrays ----------------------------------------------------------------------------------------------------------------
+    # -- arrays --------------------------------------------------------------------------------------------------------
 
     def dtype(self, place: int = 0) -> DType:
         """The element type of a formal input."""
         formal = self.schema.inputs[min(place, len(self.schema.inputs) - 1)]
-        return self.dtypes.get(formal.type_str) or NAMED.get(formal.type_str.removeprefix("tensor(").removesuffix(")"), np.dtype(np.float32))
+        return self.dtypes.get(formal.type_str) or NAMED.get(
+            formal.type_str.removeprefix("tensor(").removesuffix(")"), np.dtype(np.float32)
+        )
 
     def holds_words(self, place: int = 0) -> bool:
         """Whether a formal input is of strings."""
@@ -107,7 +110,11 @@ class Draw:
     def extreme(self, x: Array) -> Array:
         """`x` with some elements that are not finite, or as large as the type has."""
         special = (
-            [np.nan, np.inf, -np.inf, -0.0] if x.dtype.kind == "f" else [np.iinfo(x.dtype).max, np.iinfo(x.dtype).min] if x.dtype.kind in "iu" else []
+            [np.nan, np.inf, -np.inf, -0.0]
+            if x.dtype.kind == "f"
+            else [np.iinfo(x.dtype).max, np.iinfo(x.dtype).min]
+            if x.dtype.kind in "iu"
+            else []
         )
         if not special:
             return x
@@ -127,13 +134,19 @@ class Draw:
     def broadcast(self, count: int) -> list[tuple[int, ...]]:
         """Shapes that broadcast together."""
         whole = self.sizes(0, 4, 4)
-        return [whole, *(self.part_of(whole) for _ in range(count - 1))] if self.chance(0.7) else [self.part_of(whole) for _ in range(count)]
+        return (
+            [whole, *(self.part_of(whole) for _ in range(count - 1))]
+            if self.chance(0.7)
+            else [self.part_of(whole) for _ in range(count)]
+        )
 
     def part_of(self, whole: Sequence[int]) -> tuple[int, ...]:
         """A shape that broadcasts to `whole`."""
-        return tuple(1 if self.chance(0.25) else size for size in whole[self.whole(0, len(whole)) if self.chance(0.4) else 0 :])
+        return tuple(
+            1 if self.chance(0.25) else size for size in whole[self.whole(0, len(whole)) if self.chance(0.4) else 0 :]
+        )
 
-    # -- versions --------------------------------------------------------------------------------------------------------------
+    # -- versions ------------------------------------------------------------------------------------------------------
 
     def before(self, version: int) -> bool:
         """Whether the operator set is an older one."""
@@ -141,7 +154,10 @@ class Draw:
 
 
 NAMED: dict[str, DType] = {
-    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bool")},
+    **{
+        name: np.dtype(name)
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bool")
+    },
     "float": np.dtype(np.float32),
     "double": np.dtype(np.float64),
     "string": np.dtype(object),

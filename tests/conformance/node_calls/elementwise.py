@@ -8,7 +8,8 @@ from onnx import helper
 from tests.conformance.node_calls.draw import NAMED, Call, Draw, calls
 
 UNARY = (
-    "Abs Asin Asinh Acos Acosh Atan Atanh Ceil Cos Cosh Erf Exp Floor HardSwish IsNaN Log Mish Neg Not Reciprocal Relu Round Sigmoid Sign Sin Sinh "
+    "Abs Asin Asinh Acos Acosh Atan Atanh Ceil Cos Cosh Erf Exp Floor HardSwish IsNaN Log Mish Neg Not Reciprocal "
+    "Relu Round Sigmoid Sign Sin Sinh "
     "Softplus Softsign Sqrt Tan Tanh BitwiseNot Identity"
 ).split()
 POSITIVE = ("Acosh", "Log", "Sqrt")
@@ -18,7 +19,11 @@ SMALL = ("Asin", "Acos", "Atanh", "Exp", "Sinh", "Cosh")
 @calls(*UNARY)
 def unary(d: Draw) -> Call:
     sizes = d.sizes(0, 4)
-    x = d.positive(sizes) + (d.schema.name == "Acosh") if d.schema.name in POSITIVE else d.values(sizes, scale=0.2 if d.schema.name in SMALL else 1)
+    x = (
+        d.positive(sizes) + (d.schema.name == "Acosh")
+        if d.schema.name in POSITIVE
+        else d.values(sizes, scale=0.2 if d.schema.name in SMALL else 1)
+    )
     x = np.asarray(x, d.dtype())
     return Call([d.extreme(x) if d.chance(0.3) else x])
 
@@ -37,7 +42,22 @@ def parametrised(d: Draw) -> Call:
     return Call([d.extreme(x) if d.chance(0.3) else x], d.some(**given))
 
 
-@calls("Add", "Sub", "Mul", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+@calls(
+    "Add",
+    "Sub",
+    "Mul",
+    "And",
+    "Or",
+    "Xor",
+    "Equal",
+    "Less",
+    "LessOrEqual",
+    "Greater",
+    "GreaterOrEqual",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+)
 def binary(d: Draw) -> Call:
     left, right = d.broadcast(2)
     x, y = d.values(left), d.values(right)
@@ -116,7 +136,9 @@ def castable(d: Draw, target: np.dtype[np.generic]) -> np.ndarray:
     """Values of the input's type that the target has a defined answer for."""
     sizes = d.sizes(0, 3)
     if d.holds_words():
-        words = d.rng.choice(["1", "2.5", "-3", "1e3", "NaN", "INF", "-INF"] if target.kind == "f" else ["1", "25", "7"], sizes)
+        words = d.rng.choice(
+            ["1", "2.5", "-3", "1e3", "NaN", "INF", "-INF"] if target.kind == "f" else ["1", "25", "7"], sizes
+        )
         return np.asarray(words, object)
     x = d.values(sizes)
     if d.dtype().kind == "f" and target.kind in "u":
@@ -129,12 +151,17 @@ def dropout(d: Draw) -> Call:
     x = d.values(d.sizes())
     if d.before(12):
         return Call([x], d.some(ratio=d.number(0, 0.9)), d.whole(1, 1 if d.before(10) else 2))
-    return Call([x, np.asarray(0.4, d.dtype(1)) if d.chance() else None, np.array(False) if d.chance() else None], outputs=d.whole(1, 2))
+    return Call(
+        [x, np.asarray(0.4, d.dtype(1)) if d.chance() else None, np.array(False) if d.chance() else None],
+        outputs=d.whole(1, 2),
+    )
 
 
 @calls("BitCast")
 def bit_cast(d: Draw) -> Call:
-    target = d.one_of(*(dtype for dtype in NAMED.values() if dtype.kind != "O" and dtype.itemsize == d.dtype().itemsize))
+    target = d.one_of(
+        *(dtype for dtype in NAMED.values() if dtype.kind != "O" and dtype.itemsize == d.dtype().itemsize)
+    )
     return Call([d.values(d.sizes())], {"to": helper.np_dtype_to_tensor_dtype(target)})
 
 

@@ -48,7 +48,18 @@ def det(d: Draw) -> Call:
     return Call([d.values((*d.sizes(0, 2), n, n))])
 
 
-EQUATIONS = ("ij,jk->ik", "ij,jk", "bij,bjk->bik", "ii->i", "ij->ji", "i,j->ij", "...ij,...jk->...ik", "ij,ij->", "bhij,bhkj->bhik", "ij,k->jk")
+EQUATIONS = (
+    "ij,jk->ik",
+    "ij,jk",
+    "bij,bjk->bik",
+    "ii->i",
+    "ij->ji",
+    "i,j->ij",
+    "...ij,...jk->...ik",
+    "ij,ij->",
+    "bhij,bhkj->bhik",
+    "ij,k->jk",
+)
 
 
 @calls("Einsum")
@@ -56,7 +67,10 @@ def einsum(d: Draw) -> Call:
     equation = d.one_of(*EQUATIONS)
     size = {letter: d.whole(1, 4) for letter in "bhijk"}
     batch = d.sizes(0, 2, 3)
-    shapes = [[*(batch if "..." in term else ()), *(size[c] for c in term.replace("...", ""))] for term in equation.split("->")[0].split(",")]
+    shapes = [
+        [*(batch if "..." in term else ()), *(size[c] for c in term.replace("...", ""))]
+        for term in equation.split("->")[0].split(",")
+    ]
     return Call([d.values(shape) for shape in shapes], {"equation": equation})
 
 
@@ -66,16 +80,29 @@ def recurrent(d: Draw) -> Call:
     steps, batch, width, hidden = (d.whole(1, 4) for _ in range(4))
     direction = d.one_of("forward", "reverse", "bidirectional")
     n = 2 if direction == "bidirectional" else 1
-    inputs: list[Any] = [d.values((steps, batch, width)), d.values((n, gates * hidden, width)), d.values((n, gates * hidden, hidden))]
+    inputs: list[Any] = [
+        d.values((steps, batch, width)),
+        d.values((n, gates * hidden, width)),
+        d.values((n, gates * hidden, hidden)),
+    ]
     inputs += [
         d.values((n, 2 * gates * hidden)) if d.chance() else None,
         d.rng.integers(1, steps + 1, batch).astype(np.int32) if d.chance() else None,
     ]
     inputs += [d.values((n, batch, hidden)) if d.chance() else None]
     if d.schema.name == "LSTM":
-        inputs += [d.values((n, batch, hidden)) if d.chance() else None, d.values((n, 3 * hidden)) if d.chance() else None]
-    given = {"GRU": d.some(linear_before_reset=d.whole(0, 1)), "LSTM": d.some(input_forget=d.whole(0, 1))}.get(d.schema.name, {})
-    return Call(inputs, {"hidden_size": hidden, "direction": direction, **given, **d.some(clip=d.number(1, 3))}, 3 if gates == 4 else 2)
+        inputs += [
+            d.values((n, batch, hidden)) if d.chance() else None,
+            d.values((n, 3 * hidden)) if d.chance() else None,
+        ]
+    given = {"GRU": d.some(linear_before_reset=d.whole(0, 1)), "LSTM": d.some(input_forget=d.whole(0, 1))}.get(
+        d.schema.name, {}
+    )
+    return Call(
+        inputs,
+        {"hidden_size": hidden, "direction": direction, **given, **d.some(clip=d.number(1, 3))},
+        3 if gates == 4 else 2,
+    )
 
 
 @calls("Attention")
@@ -115,17 +142,25 @@ def stft(d: Draw) -> Call:
     frame = d.whole(2, 6)
     signal = d.values((d.whole(1, 2), d.whole(8, 16), 1))
     window = d.positive((frame,)) if d.chance() else None
-    return Call([signal, np.array(d.whole(1, 4), d.dtype(1)), window, np.array(frame, d.dtype(1))], {"onesided": d.whole(0, 1)})
+    return Call(
+        [signal, np.array(d.whole(1, 4), d.dtype(1)), window, np.array(frame, d.dtype(1))], {"onesided": d.whole(0, 1)}
+    )
 
 
 @calls("BlackmanWindow", "HannWindow", "HammingWindow")
 def window(d: Draw) -> Call:
-    return Call([np.asarray(d.whole(1, 12), d.dtype())], d.some(periodic=d.whole(0, 1), output_datatype=d.one_of(1, 11)))
+    return Call(
+        [np.asarray(d.whole(1, 12), d.dtype())], d.some(periodic=d.whole(0, 1), output_datatype=d.one_of(1, 11))
+    )
 
 
 @calls("MelWeightMatrix")
 def mel(d: Draw) -> Call:
-    inputs = [np.asarray(d.whole(2, 6), d.dtype()), np.asarray(d.one_of(16, 32), d.dtype(1)), np.asarray(8000, d.dtype(2))]
+    inputs = [
+        np.asarray(d.whole(2, 6), d.dtype()),
+        np.asarray(d.one_of(16, 32), d.dtype(1)),
+        np.asarray(8000, d.dtype(2)),
+    ]
     return Call([*inputs, np.asarray(d.number(0, 100), d.dtype(3)), np.asarray(d.number(2000, 4000), d.dtype(4))])
 
 
@@ -135,5 +170,9 @@ def nms(d: Draw) -> Call:
     corner = d.rng.uniform(0, 1, (batch, boxes, 2))
     given = np.concatenate([corner, corner + d.rng.uniform(0.2, 1, (batch, boxes, 2))], -1).astype(np.float32)
     scores = d.rng.uniform(0, 1, (batch, classes, boxes)).astype(np.float32)
-    limits = [np.array([d.whole(1, 4)]), np.array([d.number(0.1, 0.7)], np.float32), np.array([d.number(0, 0.5)], np.float32)]
+    limits = [
+        np.array([d.whole(1, 4)]),
+        np.array([d.number(0.1, 0.7)], np.float32),
+        np.array([d.number(0, 0.5)], np.float32),
+    ]
     return Call([given, scores, *limits], d.some(center_point_box=d.whole(0, 1)))

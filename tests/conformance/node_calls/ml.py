@@ -20,7 +20,12 @@ def _numbers(d: Draw, count: int, low: float = -2, high: float = 2) -> list[floa
 @calls("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(d: Draw) -> Call:
     sizes = d.sizes(1, 2)
-    return Call([d.values(sizes), d.rng.integers(0, sizes[-1], (1, d.whole(1, 4)) if d.chance() else d.whole(1, 4)).astype(np.int64)])
+    return Call(
+        [
+            d.values(sizes),
+            d.rng.integers(0, sizes[-1], (1, d.whole(1, 4)) if d.chance() else d.whole(1, 4)).astype(np.int64),
+        ]
+    )
 
 
 @calls("Binarizer", domain=ML)
@@ -48,9 +53,19 @@ def imputer(d: Draw) -> Call:
     if x.dtype.kind == "f":
         gaps = np.where(d.rng.random(x.shape) < 0.4, np.nan if d.chance() else 7, x).astype(x.dtype)
         return Call(
-            [gaps], {"imputed_value_floats": _numbers(d, d.one_of(1, columns)), "replaced_value_float": float(np.nan if np.isnan(gaps).any() else 7)}
+            [gaps],
+            {
+                "imputed_value_floats": _numbers(d, d.one_of(1, columns)),
+                "replaced_value_float": float(np.nan if np.isnan(gaps).any() else 7),
+            },
         )
-    return Call([x], {"imputed_value_int64s": [d.whole(-5, 5) for _ in range(d.one_of(1, columns))], "replaced_value_int64": d.whole(-2, 2)})
+    return Call(
+        [x],
+        {
+            "imputed_value_int64s": [d.whole(-5, 5) for _ in range(d.one_of(1, columns))],
+            "replaced_value_int64": d.whole(-2, 2),
+        },
+    )
 
 
 @calls("LabelEncoder", domain=ML)
@@ -60,15 +75,28 @@ def label_encoder(d: Draw) -> Call:
     if d.before(2):
         return Call([x], {"classes_strings": ["a", "b", "fuse"], **d.some(default_int64=7, default_string="none")})
     if d.before(4) or (d.chance() and not {keys[0], values[0]} & {"tensor"}):
-        return Call([x], {f"keys_{keys[0]}": keys[1], f"values_{values[0]}": values[1], **d.some(**{f"default_{values[0][:-1]}": values[2]})})
-    keys = (keys[0], [*keys[1][:-1], keys[1][d.whole(0, 2)]], keys[2]) if d.chance() else keys  # perhaps one of them twice
+        return Call(
+            [x],
+            {
+                f"keys_{keys[0]}": keys[1],
+                f"values_{values[0]}": values[1],
+                **d.some(**{f"default_{values[0][:-1]}": values[2]}),
+            },
+        )
+    keys = (
+        (keys[0], [*keys[1][:-1], keys[1][d.whole(0, 2)]], keys[2]) if d.chance() else keys
+    )  # perhaps one of them twice
     tensors = {"keys_tensor": _tensor(keys[1], d.dtype()), "values_tensor": _tensor(values[1], d.dtypes["T2"])}
     return Call([x], {**tensors, **d.some(default_tensor=_tensor([values[2]], d.dtypes["T2"]))})
 
 
 def _side(dtype: np.dtype[Any]) -> tuple[str, list[Any], Any]:
-    name = {"O": "strings", "int64": "int64s", "float32": "floats"}.get(dtype.char if dtype.kind == "O" else dtype.name, "tensor")
-    return {"strings": (name, ["a", "b", "fuse"], "other"), "int64s": (name, [1, 2, 4], 9)}.get(name, (name, [1.0, 2.0, 4.0], 9.0))
+    name = {"O": "strings", "int64": "int64s", "float32": "floats"}.get(
+        dtype.char if dtype.kind == "O" else dtype.name, "tensor"
+    )
+    return {"strings": (name, ["a", "b", "fuse"], "other"), "int64s": (name, [1, 2, 4], 9)}.get(
+        name, (name, [1.0, 2.0, 4.0], 9.0)
+    )
 
 
 def _tensor(items: list[Any], dtype: np.dtype[Any]) -> TensorProto:
@@ -80,18 +108,29 @@ def linear_classifier(d: Draw) -> Call:
     width, classes = d.whole(1, 4), d.whole(1, 4)
     labels = max(classes, 2)
     given = {"coefficients": _numbers(d, classes * width), **_names(d, labels)}
-    return Call([d.values((d.whole(1, 4), width))], {**given, **d.some(intercepts=_numbers(d, classes), post_transform=d.one_of(*POST[:4]))}, 2)
+    return Call(
+        [d.values((d.whole(1, 4), width))],
+        {**given, **d.some(intercepts=_numbers(d, classes), post_transform=d.one_of(*POST[:4]))},
+        2,
+    )
 
 
 def _names(d: Draw, count: int) -> dict[str, Any]:
-    return {"classlabels_strings": [f"c{i}" for i in range(count)]} if d.chance() else {"classlabels_ints": [3 * i + 1 for i in range(count)]}
+    return (
+        {"classlabels_strings": [f"c{i}" for i in range(count)]}
+        if d.chance()
+        else {"classlabels_ints": [3 * i + 1 for i in range(count)]}
+    )
 
 
 @calls("LinearRegressor", domain=ML)
 def linear_regressor(d: Draw) -> Call:
     width, targets = d.whole(1, 4), d.whole(1, 3)
     given = {"coefficients": _numbers(d, targets * width), "targets": targets}
-    return Call([d.values((d.whole(1, 4), width))], {**given, **d.some(intercepts=_numbers(d, targets), post_transform=d.one_of(*POST[:4]))})
+    return Call(
+        [d.values((d.whole(1, 4), width))],
+        {**given, **d.some(intercepts=_numbers(d, targets), post_transform=d.one_of(*POST[:4]))},
+    )
 
 
 @calls("Normalizer", domain=ML)
@@ -117,7 +156,12 @@ def scaler(d: Draw) -> Call:
 def svm_regressor(d: Draw) -> Call:
     width, vectors = d.whole(1, 4), d.whole(1, 4)
     kernel = d.one_of("LINEAR", "POLY", "RBF", "SIGMOID")
-    given = {"coefficients": _numbers(d, vectors), "support_vectors": _numbers(d, vectors * width), "n_supports": vectors, "rho": _numbers(d, 1)}
+    given = {
+        "coefficients": _numbers(d, vectors),
+        "support_vectors": _numbers(d, vectors * width),
+        "n_supports": vectors,
+        "rho": _numbers(d, 1),
+    }
     kernel_given = {"kernel_type": kernel, "kernel_params": [d.number(0.1, 0.6), d.number(), float(d.whole(1, 3))]}
     return Call([d.values((d.whole(1, 4), width))], {**given, **kernel_given, **d.some(one_class=d.whole(0, 1))})
 
@@ -129,8 +173,15 @@ def svm_classifier(d: Draw) -> Call:
         return _without_vectors(d, width, classes)
     per = [d.whole(1, 3) for _ in range(classes)]
     pairs, vectors = classes * (classes - 1) // 2, sum(per)
-    given = {"coefficients": _numbers(d, (classes - 1) * vectors), "support_vectors": _numbers(d, vectors * width), "vectors_per_class": per}
-    given |= {"kernel_type": d.one_of("LINEAR", "POLY", "RBF", "SIGMOID"), "kernel_params": [d.number(0.1, 0.6), d.number(), float(d.whole(1, 3))]}
+    given = {
+        "coefficients": _numbers(d, (classes - 1) * vectors),
+        "support_vectors": _numbers(d, vectors * width),
+        "vectors_per_class": per,
+    }
+    given |= {
+        "kernel_type": d.one_of("LINEAR", "POLY", "RBF", "SIGMOID"),
+        "kernel_params": [d.number(0.1, 0.6), d.number(), float(d.whole(1, 3))],
+    }
     given |= {"rho": _numbers(d, pairs), **_names(d, classes)}
     if d.chance():
         given |= {"prob_a": _numbers(d, pairs, -2, -0.5), "prob_b": _numbers(d, pairs, -0.5, 0.5)}
@@ -138,15 +189,33 @@ def svm_classifier(d: Draw) -> Call:
 
 
 def _without_vectors(d: Draw, width: int, classes: int) -> Call:
-    given: dict[str, Any] = {"coefficients": _numbers(d, classes * width), "kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
+    given: dict[str, Any] = {
+        "coefficients": _numbers(d, classes * width),
+        "kernel_type": "LINEAR",
+        "kernel_params": [0.0, 0.0, 0.0],
+    }
     apart = {"classlabels_ints": [20, 30]}  # of two classes, so that the table of disagreements can speak of them
-    given |= {"rho": _numbers(d, 1), **(apart if classes == 2 else _names(d, classes)), **d.some(post_transform=d.one_of(*POST[:4]))}
+    given |= {
+        "rho": _numbers(d, 1),
+        **(apart if classes == 2 else _names(d, classes)),
+        **d.some(post_transform=d.one_of(*POST[:4])),
+    }
     return Call([d.values((d.whole(1, 4), width))], given, 2)
 
 
 def _trees(d: Draw, width: int) -> dict[str, list[Any]]:
     """Random trees of depth 0 to 2 in the columns of the older operators; leaves are named by their places."""
-    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "hitrates", "missing_value_tracks_true")
+    names = (
+        "treeids",
+        "nodeids",
+        "featureids",
+        "values",
+        "modes",
+        "truenodeids",
+        "falsenodeids",
+        "hitrates",
+        "missing_value_tracks_true",
+    )
     rows: list[tuple[Any, ...]] = []
     mode = d.one_of("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ")
     for tree in range(d.whole(1, 3)):
@@ -154,7 +223,18 @@ def _trees(d: Draw, width: int) -> dict[str, list[Any]]:
         for node in range(2 * inner + 1):
             leaf = node >= inner
             where = (0, 0) if leaf else (2 * node + 1, 2 * node + 2)
-            rows.append((tree, node, d.whole(0, width - 1), d.number(), "LEAF" if leaf else mode, *where, 1.0, 0 if leaf else d.whole(0, 1)))
+            rows.append(
+                (
+                    tree,
+                    node,
+                    d.whole(0, width - 1),
+                    d.number(),
+                    "LEAF" if leaf else mode,
+                    *where,
+                    1.0,
+                    0 if leaf else d.whole(0, 1),
+                )
+            )
     return {f"nodes_{name}": list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
@@ -174,7 +254,9 @@ def _as_tensors(d: Draw, given: dict[str, Any], prefix: str) -> dict[str, Any]:
     kind = np.float64 if d.dtype() == np.float64 else np.float32
     names = ("nodes_values", "nodes_hitrates", f"{prefix}_weights", "base_values")
     return {
-        (f"{name}_as_tensor" if name in names else name): numpy_helper.from_array(np.array(value, kind)) if name in names else value
+        (f"{name}_as_tensor" if name in names else name): numpy_helper.from_array(np.array(value, kind))
+        if name in names
+        else value
         for name, value in given.items()
     }
 
@@ -184,7 +266,11 @@ def tree_regressor(d: Draw) -> Call:
     width, targets = d.whole(1, 3), d.whole(1, 3)
     trees = _trees(d, width)
     given = {**trees, **_leaves(d, trees, "target", targets), "n_targets": targets}
-    given |= d.some(base_values=_numbers(d, targets), aggregate_function=d.one_of("SUM", "AVERAGE", "MIN", "MAX"), post_transform=d.one_of(*POST[:4]))
+    given |= d.some(
+        base_values=_numbers(d, targets),
+        aggregate_function=d.one_of("SUM", "AVERAGE", "MIN", "MAX"),
+        post_transform=d.one_of(*POST[:4]),
+    )
     if not d.before(3) and (d.dtype() == np.float64 or d.chance(0.3)):
         given = _as_tensors(d, given, "target")
     return Call([d.values((d.whole(1, 4), width))], given)
@@ -203,7 +289,10 @@ def tree_classifier(d: Draw) -> Call:
         names = {"classlabels_int64s": [20, 30] if apart else [3 * i + 1 for i in range(classes)]}
     given |= {
         **names,
-        **d.some(post_transform=d.one_of(*POST[:4]), base_values=_numbers(d, 1 if binary else classes) if classes != 2 or binary else None),
+        **d.some(
+            post_transform=d.one_of(*POST[:4]),
+            base_values=_numbers(d, 1 if binary else classes) if classes != 2 or binary else None,
+        ),
     }
     if not d.before(3) and (d.dtype() == np.float64 or d.chance(0.3)):
         given = _as_tensors(d, given, "class")

@@ -82,7 +82,9 @@ def slice_(d: Draw) -> Call:
         return Call([d.values(sizes)], {"starts": starts, "ends": ends, "axes": axes})
     kind = d.dtype(1)
     steps = [d.one_of(1, 2, -1, -3) if d.chance() else 1 for _ in axes]
-    ends = [-(2**31) if step < 0 and end == 2**31 - 1 else end for end, step in zip(ends, steps, strict=True)]  # "to the end" means one way only
+    ends = [
+        -(2**31) if step < 0 and end == 2**31 - 1 else end for end, step in zip(ends, steps, strict=True)
+    ]  # "to the end" means one way only
     given = [np.array(steps, kind)] if max(steps) > 1 or min(steps) < 0 or d.chance() else []
     return Call([d.values(sizes), np.array(starts, kind), np.array(ends, kind), np.array(axes, kind), *given])
 
@@ -98,7 +100,15 @@ def pad(d: Draw) -> Call:
     if d.before(11):
         return Call([x], {"pads": pads, "mode": mode, **d.some(value=d.number())})
     value = d.values(()) if mode == "constant" and d.chance() else None
-    return Call([x, np.array(pads), value, np.array(axes) if len(axes) < len(sizes) or (not d.before(18) and d.chance()) else None], {"mode": mode})
+    return Call(
+        [
+            x,
+            np.array(pads),
+            value,
+            np.array(axes) if len(axes) < len(sizes) or (not d.before(18) and d.chance()) else None,
+        ],
+        {"mode": mode},
+    )
 
 
 @calls("Tile")
@@ -131,7 +141,9 @@ def gather_elements(d: Draw) -> Call:
     axis = d.axis(len(sizes)) if not long else 0
     smaller = [size if i == axis % len(sizes) or d.chance() else d.whole(1, size) for i, size in enumerate(sizes)]
     smaller[axis] = d.whole(1, 6)
-    return Call([d.values(sizes), d.rng.integers(-sizes[axis], sizes[axis], smaller).astype(d.dtype(1))], {"axis": axis})
+    return Call(
+        [d.values(sizes), d.rng.integers(-sizes[axis], sizes[axis], smaller).astype(d.dtype(1))], {"axis": axis}
+    )
 
 
 @calls("GatherND", "ScatterND")
@@ -154,7 +166,10 @@ def _scatter_nd(d: Draw, sizes: tuple[int, ...], depth: int, lead: tuple[int, ..
         lead, count = (1,), 1
     flat = d.rng.permutation(space)[:count] if kind is None else d.rng.integers(0, space, count)
     places = np.stack(np.unravel_index(flat, sizes[:depth]), -1).reshape(*lead, depth)
-    return Call([d.values(sizes), places.astype(np.int64), d.values((*lead, *sizes[depth:]))], {} if kind is None else {"reduction": kind})
+    return Call(
+        [d.values(sizes), places.astype(np.int64), d.values((*lead, *sizes[depth:]))],
+        {} if kind is None else {"reduction": kind},
+    )
 
 
 @calls("ScatterElements", "Scatter")
@@ -163,22 +178,31 @@ def scatter_elements(d: Draw) -> Call:
     axis = d.axis(len(sizes))
     kind: Any = d.one_of(None, *([] if d.before(16) else ["add", "mul", *([] if d.before(18) else ["max", "min"])]))
     smaller = [size if d.chance() else d.whole(1, size) for size in sizes]
-    places = np.apply_along_axis(lambda _: d.rng.permutation(sizes[axis])[: smaller[axis]], axis, np.zeros(smaller, np.int64))
+    places = np.apply_along_axis(
+        lambda _: d.rng.permutation(sizes[axis])[: smaller[axis]], axis, np.zeros(smaller, np.int64)
+    )
     places = np.where(d.values(smaller, bool), places, places - sizes[axis])
-    return Call([d.values(sizes), places.astype(d.dtype(1)), d.values(smaller)], {"axis": axis, **({} if kind is None else {"reduction": kind})})
+    return Call(
+        [d.values(sizes), places.astype(d.dtype(1)), d.values(smaller)],
+        {"axis": axis, **({} if kind is None else {"reduction": kind})},
+    )
 
 
 @calls("DepthToSpace")
 def depth_to_space(d: Draw) -> Call:
     block = d.whole(1, 3)
     given = {} if d.before(11) else d.some(mode=d.one_of("DCR", "CRD"))
-    return Call([d.values((d.whole(1, 2), d.whole(1, 2) * block * block, *d.sizes(2, 2)))], {"blocksize": block, **given})
+    return Call(
+        [d.values((d.whole(1, 2), d.whole(1, 2) * block * block, *d.sizes(2, 2)))], {"blocksize": block, **given}
+    )
 
 
 @calls("SpaceToDepth")
 def space_to_depth(d: Draw) -> Call:
     block = d.whole(1, 3)
-    return Call([d.values((d.whole(1, 2), d.whole(1, 3), d.whole(1, 3) * block, d.whole(1, 3) * block))], {"blocksize": block})
+    return Call(
+        [d.values((d.whole(1, 2), d.whole(1, 3), d.whole(1, 3) * block, d.whole(1, 3) * block))], {"blocksize": block}
+    )
 
 
 @calls("Trilu")
@@ -207,7 +231,11 @@ def one_hot(d: Draw) -> Call:
     depth, sizes = d.whole(1, 6), d.sizes(0, 3)
     low = -depth if d.dtype().kind != "u" else 0
     return Call(
-        [d.rng.integers(low, depth, sizes).astype(d.dtype()), np.asarray([depth] if d.chance() else depth, d.dtype(1)), d.values((2,), place=2)],
+        [
+            d.rng.integers(low, depth, sizes).astype(d.dtype()),
+            np.asarray([depth] if d.chance() else depth, d.dtype(1)),
+            d.values((2,), place=2),
+        ],
         d.some(axis=d.whole(-len(sizes) - 1, len(sizes))),
     )
 

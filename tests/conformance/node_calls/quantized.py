@@ -49,7 +49,10 @@ def _filters(d: Draw, kinds: list[Any]) -> tuple[Array, Array, dict[str, Any], i
     groups, per, kernel = d.whole(1, 2), d.whole(1, 2), [d.whole(1, 3), d.whole(1, 3)]
     out = groups * d.whole(1, 2)
     x = d.values((d.whole(1, 2), groups * per, d.whole(4, 6), d.whole(4, 6)), kinds[0])
-    given = {"group": groups, **d.some(strides=[d.whole(1, 2), d.whole(1, 2)], pads=[d.whole(0, k - 1) for k in [*kernel, *kernel]])}
+    given = {
+        "group": groups,
+        **d.some(strides=[d.whole(1, 2), d.whole(1, 2)], pads=[d.whole(0, k - 1) for k in [*kernel, *kernel]]),
+    }
     return x, d.values((out, per, *kernel), kinds[1]), given, out
 
 
@@ -68,4 +71,6 @@ def qlinear_conv(d: Draw) -> Call:
     channels = (out,) if d.chance() else ()
     weights = [w, _scale(d, channels), np.zeros(channels, kinds[1]) if channels else d.values((), kinds[1])]
     bias = [d.values((out,), np.int32)] if d.chance() else []
-    return Call([x, _scale(d, ()), d.values((), kinds[0]), *weights, _scale(d, ()), d.values((), kinds[2]), *bias], given)
+    return Call(
+        [x, _scale(d, ()), d.values((), kinds[0]), *weights, _scale(d, ()), d.values((), kinds[2]), *bias], given
+    )

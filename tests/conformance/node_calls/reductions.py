@@ -8,7 +8,9 @@ import numpy as np
 
 from tests.conformance.node_calls.draw import Call, Draw, calls
 
-REDUCTIONS = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare".split()
+REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+).split()
 
 
 @calls(*REDUCTIONS)
@@ -19,13 +21,17 @@ def reduction(d: Draw) -> Call:
     given = d.some(keepdims=d.whole(0, 1))
     if d.before(13 if d.schema.name == "ReduceSum" else 18):
         return Call([x], {**given, **({"axes": axes} if axes else {})})
-    return Call([x, None if axes is None else np.array(axes, np.int64)], {**given, **d.some(noop_with_empty_axes=d.whole(0, 1))})
+    return Call(
+        [x, None if axes is None else np.array(axes, np.int64)], {**given, **d.some(noop_with_empty_axes=d.whole(0, 1))}
+    )
 
 
 @calls("ArgMax", "ArgMin")
 def arg(d: Draw) -> Call:
     sizes = d.sizes()
-    given = d.some(axis=d.axis(len(sizes)), keepdims=d.whole(0, 1), select_last_index=None if d.before(12) else d.whole(0, 1))
+    given = d.some(
+        axis=d.axis(len(sizes)), keepdims=d.whole(0, 1), select_last_index=None if d.before(12) else d.whole(0, 1)
+    )
     return Call([d.values(sizes)], given)
 
 
@@ -38,7 +44,10 @@ def softmax(d: Draw) -> Call:
 @calls("CumSum", "CumProd")
 def cumulative(d: Draw) -> Call:
     sizes = d.sizes()
-    return Call([d.values(sizes), np.asarray(d.axis(len(sizes)), d.dtype(1))], d.some(exclusive=d.whole(0, 1), reverse=d.whole(0, 1)))
+    return Call(
+        [d.values(sizes), np.asarray(d.axis(len(sizes)), d.dtype(1))],
+        d.some(exclusive=d.whole(0, 1), reverse=d.whole(0, 1)),
+    )
 
 
 @calls("TopK")
@@ -76,9 +85,18 @@ def layer_normalization(d: Draw) -> Call:
 @calls("BatchNormalization")
 def batch_normalization(d: Draw) -> Call:
     sizes = d.sizes(2)
-    channels = [d.values((sizes[1],), place=1), d.values((sizes[1],), place=2), d.values((sizes[1],), place=3), d.positive((sizes[1],), place=4)]
+    channels = [
+        d.values((sizes[1],), place=1),
+        d.values((sizes[1],), place=2),
+        d.values((sizes[1],), place=3),
+        d.positive((sizes[1],), place=4),
+    ]
     training = {"training_mode": 1} if not d.before(14) and d.chance(0.25) else {}
-    return Call([d.values(sizes), *channels], {**d.some(epsilon=d.number(1e-5, 1e-2), momentum=d.number(0.5, 1)), **training}, 3 if training else 1)
+    return Call(
+        [d.values(sizes), *channels],
+        {**d.some(epsilon=d.number(1e-5, 1e-2), momentum=d.number(0.5, 1)), **training},
+        3 if training else 1,
+    )
 
 
 @calls("InstanceNormalization")
@@ -91,7 +109,8 @@ def instance_normalization(d: Draw) -> Call:
 def group_normalization(d: Draw) -> Call:
     groups, per = d.whole(1, 3), d.whole(1, 3)
     return Call(
-        [d.values((d.whole(1, 2), groups * per, *d.sizes(1, 2))), d.values((groups * per,)), d.values((groups * per,))], {"num_groups": groups}
+        [d.values((d.whole(1, 2), groups * per, *d.sizes(1, 2))), d.values((groups * per,)), d.values((groups * per,))],
+        {"num_groups": groups},
     )
 
 

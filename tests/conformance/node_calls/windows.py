@@ -13,7 +13,10 @@ AUTO = ("SAME_UPPER", "SAME_LOWER", "VALID")
 
 def _windows(d: Draw, rank: int, kernel: list[int], *, dilated: bool = True, padded: bool = True) -> dict[str, Any]:
     """Attributes that every operator with windows has."""
-    given: dict[str, Any] = d.some(strides=[d.whole(1, 3) for _ in range(rank)], dilations=[d.whole(1, 2) for _ in range(rank)] if dilated else None)
+    given: dict[str, Any] = d.some(
+        strides=[d.whole(1, 3) for _ in range(rank)],
+        dilations=[d.whole(1, 2) for _ in range(rank)] if dilated else None,
+    )
     if padded and d.chance(0.25) and "dilations" not in given:
         return {**given, "auto_pad": d.one_of(*AUTO)}
     return {**given, **d.some(pads=[d.whole(0, max(kernel[i % rank] - 1, 0)) for i in range(2 * rank)])}
@@ -32,7 +35,9 @@ def max_pool(d: Draw) -> Call:
     count = 1 if d.before(8) else d.whole(1, 2)
     sizes = _image(d, rank, d.whole(1, 3))
     x = d.distinct(sizes) if d.dtype().kind == "f" else d.values(sizes)
-    return Call([x], {"kernel_shape": kernel, **given, **(d.some(storage_order=d.whole(0, 1)) if count == 2 else {})}, count)
+    return Call(
+        [x], {"kernel_shape": kernel, **given, **(d.some(storage_order=d.whole(0, 1)) if count == 2 else {})}, count
+    )
 
 
 @calls("AveragePool", "LpPool")
@@ -47,7 +52,10 @@ def average_pool(d: Draw) -> Call:
 
 @calls("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(d: Draw) -> Call:
-    return Call([d.values(_image(d, d.whole(1, 3), d.whole(1, 3)))], d.some(p=d.whole(1, 3)) if d.schema.name == "GlobalLpPool" else {})
+    return Call(
+        [d.values(_image(d, d.whole(1, 3), d.whole(1, 3)))],
+        d.some(p=d.whole(1, 3)) if d.schema.name == "GlobalLpPool" else {},
+    )
 
 
 @calls("MaxUnpool")
@@ -64,7 +72,10 @@ def conv(d: Draw) -> Call:
     kernel, per, out = [d.whole(1, 3) for _ in range(rank)], d.whole(1, 2), d.whole(1, 2) * groups
     x, w = d.values(_image(d, rank, groups * per)), d.values((out, per, *kernel))
     given = {"group": groups} if groups > 1 else {}
-    return Call([x, w, *([d.values((out,))] if d.chance() else [])], {**given, **d.some(kernel_shape=kernel), **_windows(d, rank, kernel)})
+    return Call(
+        [x, w, *([d.values((out,))] if d.chance() else [])],
+        {**given, **d.some(kernel_shape=kernel), **_windows(d, rank, kernel)},
+    )
 
 
 @calls("ConvTranspose")
@@ -75,7 +86,10 @@ def conv_transpose(d: Draw) -> Call:
     strides = [d.whole(1, 3) for _ in range(rank)]
     given: dict[str, Any] = {"strides": strides, **d.some(dilations=[d.whole(1, 2) for _ in range(rank)])}
     if d.chance(0.7):
-        given |= {"output_padding": [d.whole(0, s - 1) for s in strides], "pads": [d.whole(0, k - 1) for k in [*kernel, *kernel]]}
+        given |= {
+            "output_padding": [d.whole(0, s - 1) for s in strides],
+            "pads": [d.whole(0, k - 1) for k in [*kernel, *kernel]],
+        }
     elif d.chance(0.5):
         given |= {"auto_pad": d.one_of(*AUTO)}
     else:
@@ -84,7 +98,10 @@ def conv_transpose(d: Draw) -> Call:
             **d.some(auto_pad=d.one_of(*AUTO[:2])),
         }
     bias = [d.values((out * groups,))] if d.chance() else []
-    return Call([d.values(sizes), d.values((groups * per, out, *kernel)), *bias], {**({"group": groups} if groups > 1 else {}), **given})
+    return Call(
+        [d.values(sizes), d.values((groups * per, out, *kernel)), *bias],
+        {**({"group": groups} if groups > 1 else {}), **given},
+    )
 
 
 @calls("Col2Im")
@@ -92,7 +109,9 @@ def col2im(d: Draw) -> Call:
     image, block = [d.whole(4, 6), d.whole(4, 6)], [d.whole(1, 3), d.whole(1, 3)]
     strides, dilations = [d.whole(1, 2), d.whole(1, 2)], [1, d.whole(1, 2)]
     pads = [d.whole(0, 1) for _ in range(4)]
-    counts = [(image[i] + pads[i] + pads[2 + i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(2)]
+    counts = [
+        (image[i] + pads[i] + pads[2 + i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(2)
+    ]
     columns = d.values((d.whole(1, 2), d.whole(1, 2) * block[0] * block[1], counts[0] * counts[1]))
     return Call([columns, np.array(image), np.array(block)], {"strides": strides, "dilations": dilations, "pads": pads})
 
@@ -104,9 +123,18 @@ def deform_conv(d: Draw) -> Call:
     sizes, strides, pads = _image(d, 2, channels), [d.whole(1, 2), d.whole(1, 2)], [d.whole(0, 1) for _ in range(4)]
     out = [(sizes[2 + i] + pads[i] + pads[2 + i] - kernel[i]) // strides[i] + 1 for i in range(2)]
     taps, filters = kernel[0] * kernel[1], groups * d.whole(1, 2)
-    inputs: list[Any] = [d.values(sizes), d.values((filters, channels // groups, *kernel)), d.values((sizes[0], 2 * offsets * taps, *out))]
-    inputs += [d.values((filters,)) if d.chance() else None, d.values((sizes[0], offsets * taps, *out)) if d.chance() else None]
-    return Call(inputs, {"group": groups, "offset_group": offsets, "strides": strides, "pads": pads, "kernel_shape": kernel})
+    inputs: list[Any] = [
+        d.values(sizes),
+        d.values((filters, channels // groups, *kernel)),
+        d.values((sizes[0], 2 * offsets * taps, *out)),
+    ]
+    inputs += [
+        d.values((filters,)) if d.chance() else None,
+        d.values((sizes[0], offsets * taps, *out)) if d.chance() else None,
+    ]
+    return Call(
+        inputs, {"group": groups, "offset_group": offsets, "strides": strides, "pads": pads, "kernel_shape": kernel}
+    )
 
 
 @calls("RoiAlign")
@@ -117,26 +145,40 @@ def roi_align(d: Draw) -> Call:
     given = d.some(mode=d.one_of("avg", "max"), sampling_ratio=d.whole(0, 3), spatial_scale=d.number(0.5, 1))
     given |= {} if d.before(16) else d.some(coordinate_transformation_mode=d.one_of("half_pixel", "output_half_pixel"))
     images = d.rng.integers(0, sizes[0], count)
-    return Call([d.values(sizes), rois, images.astype(np.int64)], {"output_height": d.whole(1, 3), "output_width": d.whole(1, 3), **given})
+    return Call(
+        [d.values(sizes), rois, images.astype(np.int64)],
+        {"output_height": d.whole(1, 3), "output_width": d.whole(1, 3), **given},
+    )
 
 
 @calls("MaxRoiPool")
 def max_roi_pool(d: Draw) -> Call:
     sizes, count = _image(d, 2, d.whole(1, 2)), d.whole(1, 3)
     corner = d.rng.integers(0, 3, (count, 2))
-    rois = np.concatenate([d.rng.integers(0, sizes[0], (count, 1)), corner, corner + d.rng.integers(0, 4, (count, 2))], 1)
+    rois = np.concatenate(
+        [d.rng.integers(0, sizes[0], (count, 1)), corner, corner + d.rng.integers(0, 4, (count, 2))], 1
+    )
     return Call(
-        [d.values(sizes), rois.astype(d.dtype(1))], {"pooled_shape": [d.whole(1, 3), d.whole(1, 3)], **d.some(spatial_scale=d.number(0.5, 1))}
+        [d.values(sizes), rois.astype(d.dtype(1))],
+        {"pooled_shape": [d.whole(1, 3), d.whole(1, 3)], **d.some(spatial_scale=d.number(0.5, 1))},
     )
 
 
 @calls("GridSample")
 def grid_sample(d: Draw) -> Call:
     rank = 2 if d.before(20) or d.chance(0.7) else 3
-    names = ("bilinear", "nearest", "bicubic") if d.before(20) else ("linear", "nearest", "cubic") if rank == 2 else ("linear", "nearest")
+    names = (
+        ("bilinear", "nearest", "bicubic")
+        if d.before(20)
+        else ("linear", "nearest", "cubic")
+        if rank == 2
+        else ("linear", "nearest")
+    )
     sizes = (d.whole(1, 2), d.whole(1, 2), *(d.whole(1, 5) for _ in range(rank)))
     grid = d.rng.uniform(-1.3, 1.3, (sizes[0], *(d.whole(1, 4) for _ in range(rank)), rank)).astype(d.dtype(1))
-    given = d.some(mode=d.one_of(*names), padding_mode=d.one_of("zeros", "border", "reflection"), align_corners=d.whole(0, 1))
+    given = d.some(
+        mode=d.one_of(*names), padding_mode=d.one_of("zeros", "border", "reflection"), align_corners=d.whole(0, 1)
+    )
     return Call([d.values(sizes), grid], given)
 
 
@@ -157,7 +199,14 @@ def upsample(d: Draw) -> Call:
     return Call([d.values(sizes), np.array(scales, np.float32)], mode)
 
 
-TRANSFORMS = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize")
+TRANSFORMS = (
+    "half_pixel",
+    "asymmetric",
+    "align_corners",
+    "pytorch_half_pixel",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
 
 
 @calls("Resize")
@@ -180,7 +229,9 @@ def resize(d: Draw) -> Call:
 
 def _resize_options(d: Draw, mode: str) -> dict[str, Any]:
     transforms = [t for t in TRANSFORMS if t != "tf_half_pixel_for_nn" or (d.before(13) and mode == "nearest")]
-    out: dict[str, Any] = {"coordinate_transformation_mode": d.one_of(*transforms, *([] if d.before(19) else ["half_pixel_symmetric"]))}
+    out: dict[str, Any] = {
+        "coordinate_transformation_mode": d.one_of(*transforms, *([] if d.before(19) else ["half_pixel_symmetric"]))
+    }
     if mode == "nearest":
         out["nearest_mode"] = d.one_of("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
     if mode == "cubic":

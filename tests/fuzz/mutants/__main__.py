@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz.mutants`: mutated files of every kind; exit code 1 when one crashes, hangs, or raises what has no code."""
+"""`python -m tests.fuzz.mutants`: mutated files of every kind; exit code 1 when one crashes, hangs, or raises what has
+no code."""
 
 from __future__ import annotations
 

@@ -5,10 +5,25 @@ from __future__ import annotations
 import random
 import re
 
-NUMBERS = ("0", "-1", "1", "2", "7", "2147483648", "-9223372036854775808", "1000000000000000000000", "1e400", "nan", "0x7F", "?")
+NUMBERS = (
+    "0",
+    "-1",
+    "1",
+    "2",
+    "7",
+    "2147483648",
+    "-9223372036854775808",
+    "1000000000000000000000",
+    "1e400",
+    "nan",
+    "0x7F",
+    "?",
+)
 
 
-TOKEN = re.compile(r'(?P<text>"[^"\n]*")|(?P<name>[%@#!^][\w.]+)|(?P<number>-?\d+(?:\.\d+)?)|(?P<word>[A-Za-z_][A-Za-z_.]*)|(?P<sign>[^\sA-Za-z0-9])')
+TOKEN = re.compile(
+    r'(?P<text>"[^"\n]*")|(?P<name>[%@#!^][\w.]+)|(?P<number>-?\d+(?:\.\d+)?)|(?P<word>[A-Za-z_][A-Za-z_.]*)|(?P<sign>[^\sA-Za-z0-9])'
+)
 """Tokens of MLIR and TOML by kind; sizes of a type (`4x?xf32`) are numbers and words of their own."""
 
 
@@ -32,7 +47,8 @@ def changed_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def changed_text(text: str, rng: random.Random) -> str:
-    """A token (or all like it) replaced by another of the text, mostly of its kind, or by a number; one doubled or left out; the same for lines."""
+    """A token (or all like it) replaced by another of the text, mostly of its kind, or by a number; one doubled or left
+    out; the same for lines."""
     kind = rng.choice((0, 1, 2, 3, 3, 3, 3, 4, 4, 5, 6, 7, 7, 7, 7))
     if kind < 3:
         return _changed_lines(text, rng, kind)

@@ -24,7 +24,8 @@ PROGRESS = 30.0
 
 @dataclass(slots=True)
 class Outcomes:
-    """Counts by what became of a mutant, the first seed of each kind of badness, and the most memory that a child had (MiB)."""
+    """Counts by what became of a mutant, the first seed of each kind of badness, and the most memory that a child had
+    (MiB)."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     bad: dict[str, int] = field(default_factory=dict[str, int])
@@ -40,7 +41,9 @@ class Outcomes:
         return f"{self.counts.total()} files: {counts}; {len(self.bad)} kinds of bad ones; at most {self.memory} MiB"
 
 
-def run_mutants(kind: str, first: int, count: int, say: Callable[[str], None], seconds: float | None = None, limit: float = 60.0) -> Outcomes:
+def run_mutants(
+    kind: str, first: int, count: int, say: Callable[[str], None], seconds: float | None = None, limit: float = 60.0
+) -> Outcomes:
     """Mutants `first` to `first + count` of a kind, as many as `seconds` allow; each may take `limit` seconds."""
     start, outcomes = time.monotonic(), Outcomes()
     bases()
@@ -58,7 +61,8 @@ def run_mutants(kind: str, first: int, count: int, say: Callable[[str], None], s
 
 
 def _work(item: tuple[str, int], stage: Callable[[str], None]) -> tuple[str, int]:
-    """What became of a mutant, and the most memory so far (MiB). Readers of models log what is wrong with them: that is no news here."""
+    """What became of a mutant, and the most memory so far (MiB). Readers of models log what is wrong with them: that is
+    no news here."""
     logging.disable(logging.WARNING)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
     return work_mutant(item, stage), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -94,7 +94,9 @@ def _node(model: onnx.ModelProto, rng: random.Random) -> None:
     elif kind == 1:
         model.graph.node.append(node)
     else:
-        node.output[rng.randrange(len(node.output))] = rng.choice(("", *(name for other in model.graph.node for name in other.input)))
+        node.output[rng.randrange(len(node.output))] = rng.choice(
+            ("", *(name for other in model.graph.node for name in other.input))
+        )
 
 
 def _input(model: onnx.ModelProto, rng: random.Random) -> None:
@@ -139,4 +141,16 @@ def _version(model: onnx.ModelProto, rng: random.Random) -> None:
         model.opset_import[0].domain = rng.choice(("ai.onnx", "x", "com.microsoft"))
 
 
-CHANGES: tuple[Change, ...] = (_attribute, _attribute, _rename_attribute, _operand, _operand, _operator, _node, _input, _weight, _weight, _version)
+CHANGES: tuple[Change, ...] = (
+    _attribute,
+    _attribute,
+    _rename_attribute,
+    _operand,
+    _operand,
+    _operator,
+    _node,
+    _input,
+    _weight,
+    _weight,
+    _version,
+)

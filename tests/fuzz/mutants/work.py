@@ -25,7 +25,8 @@ from tests.fuzz.tensors import random_array
 
 BASES = 24
 LARGEST = 1 << 20
-"""Elements of a feed, and a share of the bytes of what a run holds: a mutant may well ask for more than a machine has."""
+"""Elements of a feed, and a share of the bytes of what a run holds: a mutant may well ask for more than a machine
+has."""
 
 FREE_SIZE = 3
 
@@ -70,7 +71,8 @@ def _base(case: Case) -> Base:
 
 
 def work_mutant(item: tuple[str, int], stage: Stage) -> str:
-    """What became of the mutant of a kind and seed: `E0102` and such, `right`, `ran` where nothing tells what is right, or `BAD: ...`."""
+    """What became of the mutant of a kind and seed: `E0102` and such, `right`, `ran` where nothing tells what is right,
+    or `BAD: ...`."""
     kind, seed = item
     rng = random.Random(f"{kind} {seed}")
     base = rng.choice(bases())
@@ -115,7 +117,8 @@ def _ran(program: fuseline.CompiledModel, rng: random.Random) -> str:
 
 
 def _artifact(base: Base, rng: random.Random, folder: Path) -> str:
-    """Constants are verified only on request; a header that is signed again may say something else that holds together."""
+    """Constants are verified only on request; a header that is signed again may say something else that holds
+    together."""
     data, signed = changed_artifact(base.artifact, rng)
     path, verify = folder / "program.fuse", signed or rng.random() < 0.5
     path.write_bytes(data)
@@ -128,10 +131,16 @@ def _artifact(base: Base, rng: random.Random, folder: Path) -> str:
 
 def _plan(base: Base, rng: random.Random, folder: Path) -> str:
     path = folder / "plan.toml"
-    path.write_bytes(changed_bytes(base.plan.encode(), rng) if rng.random() < 0.3 else changed_text(base.plan, rng).encode())
+    path.write_bytes(
+        changed_bytes(base.plan.encode(), rng) if rng.random() < 0.3 else changed_text(base.plan, rng).encode()
+    )
     program = fuseline.compile(base.case.model, threads=1, plan=path, plan_strict=rng.random() < 0.3)
     outputs = program.run(base.case.feeds[0])
-    wrong = [name for name, value in base.outputs.items() if isinstance(value, np.ndarray) and not _alike(outputs[name], value)]
+    wrong = [
+        name
+        for name, value in base.outputs.items()
+        if isinstance(value, np.ndarray) and not _alike(outputs[name], value)
+    ]
     return f"BAD: {wrong} differ" if wrong else "right"
 
 
@@ -148,5 +157,10 @@ def _text(base: Base, rng: random.Random, folder: Path) -> str:
     return _ran(fuseline.compile(path, threads=1), rng)
 
 
-KINDS: dict[str, Callable[[Base, random.Random, Path], str]] = {"onnx": _model, "fuse": _artifact, "plan": _plan, "mlir": _text}
+KINDS: dict[str, Callable[[Base, random.Random, Path], str]] = {
+    "onnx": _model,
+    "fuse": _artifact,
+    "plan": _plan,
+    "mlir": _text,
+}
 """How each kind of file is changed and tried."""

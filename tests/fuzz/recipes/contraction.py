@@ -55,7 +55,9 @@ def gemm(g: Graph, op: str) -> None:
     g.add(op, x, y, *addend, transA=across, transB=turned, **scales)
 
 
-EQUATIONS = "ij,jk->ik bij,bjk->bik ij->ji ii->i ij-> bij,bkj->bik i,j->ij ...ij,...jk->...ik bhid,bhjd->bhij ij,ij->i ijk->ikj".split()
+EQUATIONS = (
+    "ij,jk->ik bij,bjk->bik ij->ji ii->i ij-> bij,bkj->bik i,j->ij ...ij,...jk->...ik bhid,bhjd->bhij ij,ij->i ijk->ikj"
+).split()
 
 
 @recipe("Einsum", since=12, weight=0.6)
@@ -65,7 +67,10 @@ def einsum(g: Graph, op: str) -> None:
     terms = equation.split("->")[0].split(",")
     x = g.pick((F32, F32, F64, I32, I64), lambda v: _fits(terms[0], v))
     sizes = {letter: x.shape[i] for i, letter in enumerate(terms[0].replace("...", "")) if x.fixed(i)}
-    others = [g.constant(g.contents(x.dtype, tuple(sizes.get(letter, g.number(1, 5)) for letter in term.replace("...", "")))) for term in terms[1:]]
+    others = [
+        g.constant(g.contents(x.dtype, tuple(sizes.get(letter, g.number(1, 5)) for letter in term.replace("...", ""))))
+        for term in terms[1:]
+    ]
     g.add(op, x, *others, equation=equation)
 
 
@@ -73,7 +78,11 @@ def _fits(term: str, value: Value) -> bool:
     letters = term.replace("...", "")
     if len(letters) != value.rank:
         return False
-    return all(len({shape[i] for i, other in enumerate(letters) if other == letter}) == 1 for letter in letters for shape in value.shapes)
+    return all(
+        len({shape[i] for i, other in enumerate(letters) if other == letter}) == 1
+        for letter in letters
+        for shape in value.shapes
+    )
 
 
 @recipe("MatMul", weight=0.8)

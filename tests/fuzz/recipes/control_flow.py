@@ -22,7 +22,8 @@ def _info(name: str, dtype: Any, shape: Any = None) -> onnx.ValueInfoProto:
 
 
 def _body(g: Graph, x: str, dtype: Any, captured: Value, result: str) -> list[onnx.NodeProto]:
-    """A few nodes from `x` and a value from outside to `result`, of the shape of `x` where the value broadcasts to it."""
+    """A few nodes from `x` and a value from outside to `result`, of the shape of `x` where the value broadcasts to
+    it."""
     nodes: list[onnx.NodeProto] = []
     last = x
     for _ in range(g.number(0, 2)):
@@ -42,7 +43,9 @@ def if_(g: Graph, op: str) -> None:
     branches = {}
     for side in ("then_branch", "else_branch"):
         name = g.name("r")
-        nodes = _body(g, x.name, x.dtype, y, name) if g.chance(0.8) else [helper.make_node("Identity", [x.name], [name])]
+        nodes = (
+            _body(g, x.name, x.dtype, y, name) if g.chance(0.8) else [helper.make_node("Identity", [x.name], [name])]
+        )
         branches[side] = helper.make_graph(nodes, side, [], [_info(name, x.dtype)])
     g.add(op, _condition(g), captured=[x, y], **branches)
 
@@ -73,9 +76,19 @@ def loop(g: Graph, op: str) -> None:
     stacked = g.chance(0.6)
     if stacked:
         nodes.append(helper.make_node("Identity", [names["so"]], [names["st"]]))
-    outputs = [_info(names["co"], BOOL, []), _info(names["so"], x.dtype), *([_info(names["st"], x.dtype)] if stacked else [])]
+    outputs = [
+        _info(names["co"], BOOL, []),
+        _info(names["so"], x.dtype),
+        *([_info(names["st"], x.dtype)] if stacked else []),
+    ]
     weights = [tensor_of(np.asarray(2, x.dtype), names["half"])]
-    body = helper.make_graph(nodes, "body", [_info(names["i"], I64, []), _info(names["c"], BOOL, []), _info(names["s"], x.dtype)], outputs, weights)
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [_info(names["i"], I64, []), _info(names["c"], BOOL, []), _info(names["s"], x.dtype)],
+        outputs,
+        weights,
+    )
     condition = g.constant(np.asarray(True)) if g.chance(0.5) else None
     g.add_all(op, trips, condition, x, captured=[y], outputs=2 if stacked else 1, body=body)
 
@@ -105,5 +118,7 @@ def scan(g: Graph, op: str) -> None:
         [_info(names["so"], x.dtype), _info(names["y"], x.dtype)],
         [tensor_of(np.asarray(2, x.dtype), names["half"])],
     )
-    directions = {"scan_input_directions": [g.number(0, 1)], "scan_output_directions": [g.number(0, 1)]} if g.chance(0.5) else {}
+    directions = (
+        {"scan_input_directions": [g.number(0, 1)], "scan_output_directions": [g.number(0, 1)]} if g.chance(0.5) else {}
+    )
     g.add_all(op, state, x, outputs=2, body=body, num_scan_inputs=1, **directions)

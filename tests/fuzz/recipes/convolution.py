@@ -18,7 +18,9 @@ def image(g: Graph) -> Value:
     """A value of three to five dimensions whose channels are fixed; a new input at times."""
     if g.chance(0.35):
         space = [g.choose([1, 3, 5, 6, 8, 9, 12, *g.setting.symbols]) for _ in range(g.choose([1, 2, 2, 2, 2, 3]))]
-        return g.new_input(g.choose(IMAGES), [g.choose([1, 1, 2, *g.setting.symbols]), g.choose([1, 2, 3, 4, 6, 8, 16]), *space])
+        return g.new_input(
+            g.choose(IMAGES), [g.choose([1, 1, 2, *g.setting.symbols]), g.choose([1, 2, 3, 4, 6, 8, 16]), *space]
+        )
     return g.pick(IMAGES, lambda v: 3 <= v.rank <= 5 and v.fixed(1) and v.shape[1] > 0, fresh=0)
 
 
@@ -47,7 +49,9 @@ def _exceeds(x: Value, settings: dict[str, Any]) -> bool:
     pads, taps = settings.get("pads", [0] * 2 * len(kernel)), settings.get("dilations", [1] * len(kernel))
     strides = settings.get("strides", [1] * len(kernel))
     sizes = [(size, axis) for shape in x.shapes for axis, size in enumerate(shape[2:]) if size or strides[axis] > 1]
-    return any(size + pads[axis] + pads[axis + len(kernel)] < (kernel[axis] - 1) * taps[axis] + 1 for size, axis in sizes)
+    return any(
+        size + pads[axis] + pads[axis + len(kernel)] < (kernel[axis] - 1) * taps[axis] + 1 for size, axis in sizes
+    )
 
 
 @recipe("Conv", weight=3)

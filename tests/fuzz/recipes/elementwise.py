@@ -7,12 +7,44 @@ import numpy as np
 from tests.fuzz.exclusions import exclude
 from tests.fuzz.graph import Graph
 from tests.fuzz.recipe import recipe
-from tests.fuzz.tensors import BOOL, F64, FLOATS, I8, I16, I32, I64, INTEGERS, NUMBERS, U8, U16, U32, U64, Value, is_float
+from tests.fuzz.tensors import (
+    BOOL,
+    F64,
+    FLOATS,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTEGERS,
+    NUMBERS,
+    U8,
+    U16,
+    U32,
+    U64,
+    Value,
+    is_float,
+)
 
 SIGNED = (*FLOATS, I8, I16, I32, I64)
 
 
-@recipe("Relu", "Tanh", "Sigmoid", "Exp", "Erf", "Softplus", "Softsign", "Sin", "Cos", "Atan", "Sinh", "Asinh", "Ceil", "Floor", weight=0.7)
+@recipe(
+    "Relu",
+    "Tanh",
+    "Sigmoid",
+    "Exp",
+    "Erf",
+    "Softplus",
+    "Softsign",
+    "Sin",
+    "Cos",
+    "Atan",
+    "Sinh",
+    "Asinh",
+    "Ceil",
+    "Floor",
+    weight=0.7,
+)
 def unary(g: Graph, op: str) -> None:
     """One operand, no attribute."""
     g.add(op, g.pick(FLOATS))
@@ -104,11 +136,14 @@ def division(g: Graph, op: str) -> None:
 
 
 def _nonzero(g: Graph, y: Value) -> Value:
-    """`y` where it divides integers (and floats) without a trap, else such a weight: see the exclusion `division-by-0-or-minus-1`."""
+    """`y` where it divides integers (and floats) without a trap, else such a weight: see the exclusion
+    `division-by-0-or-minus-1`."""
     if y.every(lambda array: (array != 0).all() and not (array == -1).any()):
         return y
     array = g.contents(y.dtype, (y.shape[-1],) if y.rank and y.fixed(-1) else ())
-    return g.constant(np.where((array == 0) | (array == np.array(-1).astype(y.dtype)), np.asarray(3, y.dtype), array).astype(y.dtype))
+    return g.constant(
+        np.where((array == 0) | (array == np.array(-1).astype(y.dtype)), np.asarray(3, y.dtype), array).astype(y.dtype)
+    )
 
 
 @recipe("Mod", since=10, weight=0.7)
@@ -192,8 +227,14 @@ def clip(g: Graph, op: str) -> None:
     x = g.pick(NUMBERS if g.opset >= 12 else FLOATS)
     scale = 3 if x.dtype in INTEGERS else 1
     low = max(low * scale, 0) if x.dtype in (U8, U16, U32, U64) else low * scale
-    bounds = [g.constant(np.asarray(np.asarray(bound).astype(x.dtype))) if g.chance(0.8) else None for bound in (low, max(high, 0) * scale)]
-    exclude("infinity-clipped-by-nothing", None in bounds and not x.every(lambda a: not is_float(a.dtype) or not np.isinf(a).any()))
+    bounds = [
+        g.constant(np.asarray(np.asarray(bound).astype(x.dtype))) if g.chance(0.8) else None
+        for bound in (low, max(high, 0) * scale)
+    ]
+    exclude(
+        "infinity-clipped-by-nothing",
+        None in bounds and not x.every(lambda a: not is_float(a.dtype) or not np.isinf(a).any()),
+    )
     while bounds and bounds[-1] is None:
         bounds.pop()
     g.add(op, x, *bounds)

@@ -12,7 +12,14 @@ from tests.fuzz.tensors import BOOL, F32, F64, I32, I64, NUMBERS, STRING, Shape,
 ANY = (*NUMBERS, BOOL, F32, F32, F32)
 
 
-def places(g: Graph, size: int, shape: Shape, *, negative: bool = True, dtypes: tuple[np.dtype[np.generic], ...] = (I64, I64, I32)) -> Value:
+def places(
+    g: Graph,
+    size: int,
+    shape: Shape,
+    *,
+    negative: bool = True,
+    dtypes: tuple[np.dtype[np.generic], ...] = (I64, I64, I32),
+) -> Value:
     """Indices below `size`, from either end: a weight, at times a value made at run time."""
     low = -size if negative and g.opset >= 11 and g.chance(0.4) else 0
     array = g.rng.integers(low, max(size, 1), shape)
@@ -63,10 +70,14 @@ def scatter_elements(g: Graph, op: str) -> None:
     x = g.pick((F32, F64, I32, I64), lambda v: v.rank > 0 and v.static and min(v.shape) > 0)
     axis = axis_of(g, x) % x.rank
     shape = tuple(g.number(1, size) for size in x.shape)
-    reduction = g.choose(["none", "add", "mul", *(["max", "min"] if g.opset >= 18 else [])]) if g.opset >= 16 else "none"
+    reduction = (
+        g.choose(["none", "add", "mul", *(["max", "min"] if g.opset >= 18 else [])]) if g.opset >= 16 else "none"
+    )
     index = _columns(g, shape, axis, x.shape[axis], unique=reduction == "none")
     updates = g.constant(g.contents(x.dtype, shape))
-    g.add(op, x, g.constant(index.astype(I64)), updates, axis=axis, **({"reduction": reduction} if g.opset >= 16 else {}))
+    g.add(
+        op, x, g.constant(index.astype(I64)), updates, axis=axis, **({"reduction": reduction} if g.opset >= 16 else {})
+    )
 
 
 def _columns(g: Graph, shape: Shape, axis: int, size: int, *, unique: bool) -> np.ndarray:
@@ -80,12 +91,21 @@ def _columns(g: Graph, shape: Shape, axis: int, size: int, *, unique: bool) -> n
 @recipe("ScatterND", since=11, weight=0.8)
 def scatter_nd(g: Graph, op: str) -> None:
     """Rows or elements, each at most once without a reduction (the exclusion `written-twice`)."""
-    x = g.pick((F32, F64, I32, I64), lambda v: v.rank > 0 and min(min(s) for s in v.shapes) > 0 and all(v.fixed(a) for a in range(1, v.rank)))
+    x = g.pick(
+        (F32, F64, I32, I64),
+        lambda v: v.rank > 0 and min(min(s) for s in v.shapes) > 0 and all(v.fixed(a) for a in range(1, v.rank)),
+    )
     depth = g.number(1, x.rank)
     space = [_least(x, a) for a in range(depth)]
-    reduction = g.choose(["none", "add", "mul", *(["max", "min"] if g.opset >= 18 else [])]) if g.opset >= 16 else "none"
+    reduction = (
+        g.choose(["none", "add", "mul", *(["max", "min"] if g.opset >= 18 else [])]) if g.opset >= 16 else "none"
+    )
     count = g.number(1, min(4, int(np.prod(space))))
-    flat = g.rng.permutation(int(np.prod(space)))[:count] if reduction == "none" else g.rng.integers(0, int(np.prod(space)), count)
+    flat = (
+        g.rng.permutation(int(np.prod(space)))[:count]
+        if reduction == "none"
+        else g.rng.integers(0, int(np.prod(space)), count)
+    )
     index = np.stack(np.unravel_index(flat, space), -1).astype(I64)
     updates = g.contents(x.dtype, (count, *x.shape[depth:]))
     g.add(op, x, g.constant(index), g.constant(updates), **({"reduction": reduction} if g.opset >= 16 else {}))
@@ -98,7 +118,13 @@ def one_hot(g: Graph, op: str) -> None:
     index = places(g, depth, tuple(g.number(1, 4) for _ in range(g.number(0, 2))))
     values = g.constant(g.contents(g.choose([F32, F32, I64, I32]), (2,)))
     rank = index.rank + 1
-    g.add(op, index, g.constant(np.asarray(g.choose([depth, max(depth - 1, 1)]), I64)), values, axis=g.number(-rank, rank - 1))
+    g.add(
+        op,
+        index,
+        g.constant(np.asarray(g.choose([depth, max(depth - 1, 1)]), I64)),
+        values,
+        axis=g.number(-rank, rank - 1),
+    )
 
 
 @recipe("Compress", since=9, weight=0.3)

@@ -107,7 +107,10 @@ def expand(g: Graph, op: str) -> None:
         other = g.pick(ANY, fresh=0)
         g.add(op, x, g.add("Shape", other))
         return
-    sizes = [g.choose([1, x.shape[a]]) if x.fixed(a) and x.shape[a] != 1 else g.number(1, 4) if x.fixed(a) else 1 for a in range(x.rank)]
+    sizes = [
+        g.choose([1, x.shape[a]]) if x.fixed(a) and x.shape[a] != 1 else g.number(1, 4) if x.fixed(a) else 1
+        for a in range(x.rank)
+    ]
     g.add(op, x, g.ints(*[g.number(1, 3) for _ in range(g.choose([0, 0, 1]))], *sizes))
 
 
@@ -116,12 +119,17 @@ def concat(g: Graph, op: str) -> None:
     """One to four values that differ along the axis only."""
     x = g.pick(WITH_STRINGS)
     axis = axis_of(g, x)
-    others = [g.pick([x.dtype], lambda v: _joins(v, x, axis % x.rank), fresh=0) for _ in range(g.choose([0, 1, 1, 1, 2, 3]))]
+    others = [
+        g.pick([x.dtype], lambda v: _joins(v, x, axis % x.rank), fresh=0) for _ in range(g.choose([0, 1, 1, 1, 2, 3]))
+    ]
     g.add(op, *(g.rng.permutation(np.array([x, *others], object)).tolist()), axis=axis)
 
 
 def _joins(value: Value, x: Value, axis: int) -> bool:
-    return all(len(a) == len(b) and a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :] for a, b in zip(value.shapes, x.shapes, strict=True))
+    return all(
+        len(a) == len(b) and a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :]
+        for a, b in zip(value.shapes, x.shapes, strict=True)
+    )
 
 
 @recipe("Split")
@@ -217,6 +225,8 @@ def trilu(g: Graph, op: str) -> None:
 def reverse_sequence(g: Graph, op: str) -> None:
     """Time first or batch first."""
     batch = g.number(0, 1)
-    x = g.pick(ANY, lambda v: v.rank >= 2 and v.fixed(batch) and v.shape[batch] > 0 and min(s[1 - batch] for s in v.shapes) > 0)
+    x = g.pick(
+        ANY, lambda v: v.rank >= 2 and v.fixed(batch) and v.shape[batch] > 0 and min(s[1 - batch] for s in v.shapes) > 0
+    )
     lengths = g.rng.integers(1, min(s[1 - batch] for s in x.shapes) + 1, x.shape[batch])
     g.add(op, x, g.constant(lengths.astype(I64)), batch_axis=batch, time_axis=1 - batch)

@@ -18,7 +18,11 @@ def batch_normalization(g: Graph, op: str) -> None:
     """In inference."""
     x = image(g) if g.chance(0.7) else g.pick(FLOATS, lambda v: v.rank >= 2 and v.fixed(1))
     count = x.shape[1]
-    vectors = [_positive(g, x, count), *(g.constant(g.contents(x.dtype, (count,))) for _ in range(2)), _positive(g, x, count)]
+    vectors = [
+        _positive(g, x, count),
+        *(g.constant(g.contents(x.dtype, (count,))) for _ in range(2)),
+        _positive(g, x, count),
+    ]
     g.add(op, x, *vectors, **({"epsilon": 0.01} if g.chance(0.5) else {}))
 
 
@@ -39,7 +43,9 @@ def layer_normalization(g: Graph, op: str) -> None:
     shape = x.shape[axis:]
     bias = [g.constant(g.contents(x.dtype, shape))] if g.chance(0.6) else []
     scale = g.constant(g.contents(x.dtype, shape))
-    g.add_all(op, x, scale, *bias, outputs=g.choose([1, 1, 1, 2, 3]), axis=g.choose([axis, axis - x.rank]), epsilon=0.01)
+    g.add_all(
+        op, x, scale, *bias, outputs=g.choose([1, 1, 1, 2, 3]), axis=g.choose([axis, axis - x.rank]), epsilon=0.01
+    )
 
 
 @recipe("RMSNormalization", since=23)
@@ -55,7 +61,14 @@ def group_normalization(g: Graph, op: str) -> None:
     x = image(g)
     exclude("group-norm-of-doubles", x.dtype == F64)
     groups = g.choose([d for d in (1, 2, 3, 4, x.shape[1]) if x.shape[1] % d == 0])
-    g.add(op, x, _positive(g, x, x.shape[1]), g.constant(g.contents(x.dtype, (x.shape[1],))), num_groups=groups, epsilon=0.01)
+    g.add(
+        op,
+        x,
+        _positive(g, x, x.shape[1]),
+        g.constant(g.contents(x.dtype, (x.shape[1],))),
+        num_groups=groups,
+        epsilon=0.01,
+    )
 
 
 @recipe("MeanVarianceNormalization", since=9, weight=0.3)

@@ -17,7 +17,11 @@ def _scale(g: Graph, count: int | None = None) -> Value:
 
 def _zero(g: Graph, dtype: np.dtype[np.generic], count: int | None = None, *, centred: bool = False) -> Value:
     low, high = (-8, 8) if dtype == I8 else (120, 136)
-    number = np.zeros(() if count is None else count, np.int64) if centred else g.rng.integers(low, high, () if count is None else count)
+    number = (
+        np.zeros(() if count is None else count, np.int64)
+        if centred
+        else g.rng.integers(low, high, () if count is None else count)
+    )
     return g.constant(np.asarray(number).astype(dtype))
 
 
@@ -84,7 +88,13 @@ def quantised_conv(g: Graph, op: str) -> None:
     settings = window(g, x)
     group = g.choose([1, 1, x.shape[1]])
     made = group * g.choose([1, 2]) if group > 1 else g.choose([1, 4, 16])
-    y = g.add(op, _through(g, x), _weights(g, (made, x.shape[1] // group, *settings["kernel_shape"]), 0), group=group, **settings)
+    y = g.add(
+        op,
+        _through(g, x),
+        _weights(g, (made, x.shape[1] // group, *settings["kernel_shape"]), 0),
+        group=group,
+        **settings,
+    )
     if g.chance(0.5):
         _through(g, g.add("Relu", y) if g.chance(0.5) else y)
 
@@ -117,7 +127,17 @@ def qlinear_matmul(g: Graph, op: str) -> None:
     """Requantised."""
     x = g.pick((I8, U8), lambda v: v.rank > 1 and v.fixed(-1) and v.shape[-1] > 0)
     y = g.constant(g.contents(x.dtype, (x.shape[-1], g.choose([1, 4, 16]))))
-    g.add(op, x, _scale(g), _zero(g, x.dtype), y, _scale(g), _zero(g, y.dtype), g.constant(np.asarray(0.5, F32)), _zero(g, x.dtype))
+    g.add(
+        op,
+        x,
+        _scale(g),
+        _zero(g, x.dtype),
+        y,
+        _scale(g),
+        _zero(g, y.dtype),
+        g.constant(np.asarray(0.5, F32)),
+        _zero(g, x.dtype),
+    )
 
 
 @recipe("QLinearConv", since=10, weight=0.4)
@@ -130,4 +150,16 @@ def qlinear_conv(g: Graph, op: str) -> None:
     y = g.constant(g.contents(kind, (made, x.shape[1], *settings["kernel_shape"])))
     bias = [g.constant(g.contents(I32, (made,)))] if g.chance(0.5) else []
     zero = _zero(g, kind, count, centred=kind == I8)
-    g.add(op, x, _scale(g), _zero(g, x.dtype), y, _scale(g, count), zero, g.constant(np.asarray(0.5, F32)), _zero(g, x.dtype), *bias, **settings)
+    g.add(
+        op,
+        x,
+        _scale(g),
+        _zero(g, x.dtype),
+        y,
+        _scale(g, count),
+        zero,
+        g.constant(np.asarray(0.5, F32)),
+        _zero(g, x.dtype),
+        *bias,
+        **settings,
+    )

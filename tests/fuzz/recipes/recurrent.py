@@ -13,7 +13,9 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 @recipe("RNN", "GRU", "LSTM", weight=0.35)
 def recurrent(g: Graph, op: str) -> None:
     """Over [time, batch, width]."""
-    x = g.new_input(F32, [g.choose([1, 3, 4, *g.setting.symbols]), g.choose([1, 2, *g.setting.symbols]), g.number(1, 5)])
+    x = g.new_input(
+        F32, [g.choose([1, 3, 4, *g.setting.symbols]), g.choose([1, 2, *g.setting.symbols]), g.number(1, 5)]
+    )
     exclude("recurrence-of-no-step", not x.every(lambda a: a.size))
     direction = g.choose(["forward", "reverse", "bidirectional"])
     ways, hidden, rows = 1 + (direction == "bidirectional"), g.number(1, 6), GATES[op]
@@ -25,7 +27,9 @@ def recurrent(g: Graph, op: str) -> None:
     while inputs[-1] is None:
         inputs.pop()
     extra = {"linear_before_reset": g.number(0, 1)} if op == "GRU" else {}
-    g.add_all(op, *inputs, outputs=g.number(1, 3 if op == "LSTM" else 2), hidden_size=hidden, direction=direction, **extra)
+    g.add_all(
+        op, *inputs, outputs=g.number(1, 3 if op == "LSTM" else 2), hidden_size=hidden, direction=direction, **extra
+    )
 
 
 def _lengths(g: Graph, x: Value) -> Value | None:

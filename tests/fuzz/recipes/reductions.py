@@ -40,7 +40,9 @@ def reduce(g: Graph, op: str) -> None:
 
 def _overflows(x: Value, op: str) -> bool:
     """Whether a sum or product of integers may leave the range of 32 bits."""
-    most = {"ReduceProd": lambda a: np.prod(np.maximum(a, 1)), "ReduceSumSquare": lambda a: (a * a).sum()}.get(op, np.sum)
+    most = {"ReduceProd": lambda a: np.prod(np.maximum(a, 1)), "ReduceSumSquare": lambda a: (a * a).sum()}.get(
+        op, np.sum
+    )
     return not x.every(lambda a: most(np.abs(a.astype(np.float64))) < 2.0**31)
 
 

@@ -16,7 +16,11 @@ ANY = (*NUMBERS, BOOL)
 def shape(g: Graph, op: str) -> None:
     """Whole, or a part from opset 15 on."""
     x = g.pick(ANY)
-    part = {"start": g.number(-x.rank, x.rank), "end": g.number(-x.rank, x.rank)} if g.opset >= 15 and g.chance(0.4) else {}
+    part = (
+        {"start": g.number(-x.rank, x.rank), "end": g.number(-x.rank, x.rank)}
+        if g.opset >= 15 and g.chance(0.4)
+        else {}
+    )
     g.add(op, x, **part)
 
 
@@ -29,9 +33,15 @@ def size(g: Graph, op: str) -> None:
 @recipe("ConstantOfShape", since=9, weight=0.6)
 def constant_of_shape(g: Graph, op: str) -> None:
     """Of a known shape or that of another value."""
-    sizes = g.ints(*[g.number(0 if g.chance(0.1) else 1, 5) for _ in range(g.number(0, 3))]) if g.chance(0.5) else g.add("Shape", g.pick(ANY))
+    sizes = (
+        g.ints(*[g.number(0 if g.chance(0.1) else 1, 5) for _ in range(g.number(0, 3))])
+        if g.chance(0.5)
+        else g.add("Shape", g.pick(ANY))
+    )
     dtype = g.choose([F32, F64, I32, I64, BOOL, None])
-    g.add(op, sizes, **({"value": helper.make_tensor("value", onnx_type(dtype), [1], [g.number(0, 3)])} if dtype else {}))
+    g.add(
+        op, sizes, **({"value": helper.make_tensor("value", onnx_type(dtype), [1], [g.number(0, 3)])} if dtype else {})
+    )
 
 
 @recipe("Range", since=11, weight=0.6)
@@ -62,7 +72,12 @@ def eye(g: Graph, op: str) -> None:
 @recipe("Dropout", weight=0.3)
 def dropout(g: Graph, op: str) -> None:
     """In inference: its input, and a mask at times."""
-    g.add_all(op, g.pick((F32, F64)), outputs=g.number(1, 2) if g.opset >= 12 else 1, **({"ratio": 0.5} if g.opset < 12 else {}))
+    g.add_all(
+        op,
+        g.pick((F32, F64)),
+        outputs=g.number(1, 2) if g.opset >= 12 else 1,
+        **({"ratio": 0.5} if g.opset < 12 else {}),
+    )
 
 
 @recipe("Reshape", weight=1)

@@ -32,7 +32,14 @@ def string_split(g: Graph, op: str) -> None:
 def label_encoder(g: Graph, op: str) -> None:
     """Words to numbers."""
     x = g.new_input(STRING, [g.number(1, 4)])
-    g.add(op, x, domain="ai.onnx.ml", keys_strings=["a", "the", "Zebra"], values_floats=[1.0, 2.5, -3.0], default_float=0.25)
+    g.add(
+        op,
+        x,
+        domain="ai.onnx.ml",
+        keys_strings=["a", "the", "Zebra"],
+        values_floats=[1.0, 2.5, -3.0],
+        default_float=0.25,
+    )
 
 
 @recipe("Equal", since=19, weight=0.08)

@@ -39,7 +39,8 @@ def _sum(name: str, source: str, n: int, m: int, *, fill: str = "") -> str:
         (made if not fill else "")
         + f"""
     %{name} = linalg.generic {{
-      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}}
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+          iterator_types = ["parallel", "reduction"]}}
       ins(%{source} : tensor<{n}x{m}xf32>) outs(%{fill or f"f_{name}_"} : tensor<{n}xf32>) {{
     ^bb0(%a: f32, %s: f32):
       %t = arith.addf %s, %a : f32
@@ -52,7 +53,9 @@ def _arms(entry: FuncOp) -> list[Arm]:
     arms = split_arms(entry)
     for arm in arms:
         arm.entry.verify()
-        assert len(DispatchView(arm.entry).tensors) == len(arm.operands) and len(DispatchView(arm.entry).results) == len(arm.results)
+        assert len(DispatchView(arm.entry).tensors) == len(arm.operands) and len(
+            DispatchView(arm.entry).results
+        ) == len(arm.results)
     return arms
 
 
@@ -60,7 +63,9 @@ ZERO = "%z = arith.constant 0.0 : f32"
 
 
 def test_one_piece_is_its_own_arm() -> None:
-    entry = _entry("%x: tensor<4x5xf32>", elementwise("y", ["x"], "4x5", "%v = math.absf %a0 : f32"), {"%y": "tensor<4x5xf32>"})
+    entry = _entry(
+        "%x: tensor<4x5xf32>", elementwise("y", ["x"], "4x5", "%v = math.absf %a0 : f32"), {"%y": "tensor<4x5xf32>"}
+    )
     (arm,) = _arms(entry)
     assert arm.entry is entry and arm.operands == (0,) and [result.position for result in arm.results] == [0]
 
@@ -70,13 +75,17 @@ def test_a_shared_fill_links_nothing() -> None:
     %e = tensor.empty() : tensor<6xf32>
     %f = linalg.fill ins(%z : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>"""
     body = fill + _sum("p", "x", 6, 5, fill="f") + _sum("q", "y", 6, 5, fill="f")
-    arms = _arms(_entry("%x: tensor<6x5xf32>, %y: tensor<6x5xf32>", body, {"%p": "tensor<6xf32>", "%q": "tensor<6xf32>"}))
+    arms = _arms(
+        _entry("%x: tensor<6x5xf32>, %y: tensor<6x5xf32>", body, {"%p": "tensor<6xf32>", "%q": "tensor<6xf32>"})
+    )
     assert len(arms) == 2 and _text(arms[0]) == _text(arms[1])
 
 
 def test_a_value_made_inside_links() -> None:
     body = elementwise("h", ["x"], "4x5", "%v = math.exp %a0 : f32")
-    body += elementwise("p", ["h"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["h"], "4x5", "%v = arith.negf %a0 : f32")
+    body += elementwise("p", ["h"], "4x5", "%v = math.absf %a0 : f32") + elementwise(
+        "q", ["h"], "4x5", "%v = arith.negf %a0 : f32"
+    )
     assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}))) == 1
 
 
@@ -84,9 +93,14 @@ def test_what_walks_one_argument_in_step_stays_together() -> None:
     body = elementwise("p", ["x"], "70x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 70, 5)}"
     assert len(_arms(_entry("%x: tensor<70x5xf32>", body, {"%p": "tensor<70x5xf32>", "%s": "tensor<70xf32>"}))) == 1
     halves = "".join(
-        f"%{n} = tensor.extract_slice %x[0, {at}] [70, 4] [1, 1] : tensor<70x8xf32> to tensor<70x4xf32>\n" for n, at in (("l", 0), ("r", 4))
+        f"%{n} = tensor.extract_slice %x[0, {at}] [70, 4] [1, 1] : tensor<70x8xf32> to tensor<70x4xf32>\n"
+        for n, at in (("l", 0), ("r", 4))
     )
-    body = halves + elementwise("p", ["l"], "70x4", "%v = math.absf %a0 : f32") + elementwise("q", ["r"], "70x4", "%v = arith.negf %a0 : f32")
+    body = (
+        halves
+        + elementwise("p", ["l"], "70x4", "%v = math.absf %a0 : f32")
+        + elementwise("q", ["r"], "70x4", "%v = arith.negf %a0 : f32")
+    )
     assert len(_arms(_entry("%x: tensor<70x8xf32>", body, {"%p": "tensor<70x4xf32>", "%q": "tensor<70x4xf32>"}))) == 1
 
 
@@ -97,7 +111,8 @@ def test_products_of_one_large_operand_stay_apart() -> None:
     %e_{name} = tensor.empty() : tensor<200x5xf32>
     %f_{name} = linalg.fill ins(%z : f32) outs(%e_{name} : tensor<200x5xf32>) -> tensor<200x5xf32>
     %{name} = linalg.generic {{
-      indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>],
+      indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>,
+          affine_map<(d0, d1, d2) -> (d0, d1)>],
       iterator_types = ["parallel", "parallel", "reduction"]}}
       ins(%x, %w_{name} : tensor<200x9xf32>, tensor<9x5xf32>) outs(%f_{name} : tensor<200x5xf32>) {{
     ^bb0(%a: f32, %b: f32, %s: f32):
@@ -111,7 +126,10 @@ def test_products_of_one_large_operand_stay_apart() -> None:
 
 def test_a_size_read_off_another_arm_links_nothing() -> None:
     attributes = 'fuseline.dims = ["s0", "5"]'
-    arguments = f'%x: tensor<?x5xf32> {{{attributes}}}, %y: tensor<?x5xf32> {{{attributes}}}, %s0: index {{fuseline.name = "s0"}}'
+    arguments = (
+        f"%x: tensor<?x5xf32> {{{attributes}}}, %y: tensor<?x5xf32> {{{attributes}}}, %s0: index "
+        f'{{fuseline.name = "s0"}}'
+    )
     body = elementwise("p", ["x"], "?x5", "%v = math.absf %a0 : f32", sizes="%s0")
     body += "\n%zero = arith.constant 0 : index\n%n = tensor.dim %p, %zero : tensor<?x5xf32>\n"
     body += "%q = tensor.extract_slice %y[0, 0] [%n, 3] [1, 1] : tensor<?x5xf32> to tensor<?x3xf32>"
@@ -129,7 +147,8 @@ def test_what_is_gathered_is_not_walked() -> None:
     gather = """
     %e_g = tensor.empty() : tensor<90x4xf32>
     %g = linalg.generic {
-      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+          iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<90x4xf32>) outs(%e_g : tensor<90x4xf32>) {
     ^bb0(%h: f32, %o: f32):
       %i = arith.constant 3 : index
@@ -150,9 +169,15 @@ def test_few_steps_in_common_are_no_reason() -> None:
 
 def test_other_spaces_or_other_arguments_do_not() -> None:
     flat = "%t = tensor.collapse_shape %x [[0, 1]] : tensor<4x5xf32> into tensor<20xf32>"
-    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + f"\n{flat}\n" + elementwise("q", ["t"], "20", "%v = arith.negf %a0 : f32")
+    body = (
+        elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32")
+        + f"\n{flat}\n"
+        + elementwise("q", ["t"], "20", "%v = arith.negf %a0 : f32")
+    )
     assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<20xf32>"}))) == 2
-    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["y"], "4x5", "%v = arith.negf %a0 : f32")
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise(
+        "q", ["y"], "4x5", "%v = arith.negf %a0 : f32"
+    )
     types = {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}
     assert len(_arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", body, types))) == 2
 
@@ -166,7 +191,9 @@ def test_order_follows_the_work_not_the_program(names: Sequence[str]) -> None:
     texts: list[list[str]] = []
     for order in (names, names[::-1]):
         body = ZERO + "".join(parts[name] for name in order)
-        arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<6x50xf32>", body, {f"%{name}": types[name] for name in order}))
+        arms = _arms(
+            _entry("%x: tensor<4x5xf32>, %y: tensor<6x50xf32>", body, {f"%{name}": types[name] for name in order})
+        )
         assert [arm.operands for arm in arms] == [(1,), (0,)]
         assert [arm.results[0].position for arm in arms] == [order.index(large), order.index(small)]
         texts.append([_text(arm) for arm in arms])
@@ -192,11 +219,16 @@ def test_sizes_are_renamed_by_use_and_kept_within_their_bounds() -> None:
 
 def test_offsets_of_parts_are_outside_the_code() -> None:
     """Equal parts of a concat are equal text; where each begins is said beside it, in elements."""
-    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise("q", ["y"], "4x5", "%v = math.absf %a0 : f32")
+    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise(
+        "q", ["y"], "4x5", "%v = math.absf %a0 : f32"
+    )
     body += "%c = tensor.concat dim(1) %p, %q : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x10xf32>"
     arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", body, {"%c": "tensor<4x10xf32>"}))
     assert _text(arms[0]) == _text(arms[1])
-    assert [(arm.operands, arm.results[0].position, arm.results[0].offset) for arm in arms] == [((0,), 0, 0), ((1,), 0, 5)]
+    assert [(arm.operands, arm.results[0].position, arm.results[0].offset) for arm in arms] == [
+        ((0,), 0, 0),
+        ((1,), 0, 5),
+    ]
 
 
 def test_a_part_that_is_constant_or_an_argument_is_an_arm_without_members() -> None:
@@ -205,7 +237,11 @@ def test_a_part_that_is_constant_or_an_argument_is_an_arm_without_members() -> N
     %f = linalg.fill ins(%z : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
     %c = tensor.concat dim(1) %f, %p, %y : (tensor<4x2xf32>, tensor<4x5xf32>, tensor<4x3xf32>) -> tensor<4x10xf32>"""
     arms = _arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x3xf32>", body, {"%c": "tensor<4x10xf32>"}))
-    assert [(arm.operands, len(arm.members), arm.results[0].offset) for arm in arms] == [((0,), 1, 2), ((1,), 0, 7), ((), 0, 0)]
+    assert [(arm.operands, len(arm.members), arm.results[0].offset) for arm in arms] == [
+        ((0,), 1, 2),
+        ((1,), 0, 7),
+        ((), 0, 0),
+    ]
 
 
 def test_a_size_of_an_arm_may_be_as_small_as_that_of_the_whole() -> None:

@@ -11,7 +11,9 @@ PRODUCT = "%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n lina
 
 
 def _roles(maps: list[str], kinds: str, ins: list[str], out: str, body: str = PRODUCT) -> ContractionDims | None:
-    return contraction_dims(view_of(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>"], body))
+    return contraction_dims(
+        view_of(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>"], body)
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,9 @@ def test_roles(maps: list[str], kinds: str, ins: list[str], out: str, roles: tup
 
 def test_the_factors_of_the_product_say_which_operand_is_the_left_one():
     swapped = PRODUCT.replace("%a0, %a1", "%a1, %a0")
-    assert _roles(["d2, d1", "d0, d2", "d0, d1"], "ppr", ["5x4", "3x5"], "3x4", swapped) == ContractionDims((), (0,), (1,), (2,), 1, 0)
+    assert _roles(["d2, d1", "d0, d2", "d0, d1"], "ppr", ["5x4", "3x5"], "3x4", swapped) == ContractionDims(
+        (), (0,), (1,), (2,), 1, 0
+    )
 
 
 @pytest.mark.parametrize("side", [0, 1])

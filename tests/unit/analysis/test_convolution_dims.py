@@ -13,7 +13,9 @@ D = [AffineExpr.dimension(i) for i in range(3)]
 
 
 def _roles(maps: list[str], kinds: str, ins: list[str], out: str, body: str = PRODUCT) -> ConvolutionDims | None:
-    return convolution_dims(view_of(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>"], body))
+    return convolution_dims(
+        view_of(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>"], body)
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,12 @@ def test_a_window_is_a_parallel_loop_and_a_reduction():
 
 
 def test_a_convolution_of_two_dimensions():
-    found = _roles(["d0, d4, d1 * 2 + d5 * 3, d2 + d6", "d3, d4, d5, d6", "d0, d3, d1, d2"], "pppprrr", ["2x3x11x8", "4x3x2x3"], "2x4x4x6")
+    found = _roles(
+        ["d0, d4, d1 * 2 + d5 * 3, d2 + d6", "d3, d4, d5, d6", "d0, d3, d1, d2"],
+        "pppprrr",
+        ["2x3x11x8", "4x3x2x3"],
+        "2x4x4x6",
+    )
     spatial = (WindowExpr(1, 5, 2, 3), WindowExpr(2, 6, 1, 1))
     assert found == ConvolutionDims((0,), spatial, (2, 3), (3,), (4,), (), 0, 1)
     assert found is not None and found.image_loops == (1, 2) and found.window_loops == (5, 6)

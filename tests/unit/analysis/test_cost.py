@@ -14,7 +14,15 @@ from tests.unit.analysis.generics import generic, op_of
 
 
 def _elementwise(body: str, element: str = "f32"):
-    return op_of(generic(["d0, d1", "d0, d1"], "pp", [f"tensor<3x5x{element}>"], [f"tensor<3x5x{element}>"], f"{body}\n linalg.yield %r : {element}"))
+    return op_of(
+        generic(
+            ["d0, d1", "d0, d1"],
+            "pp",
+            [f"tensor<3x5x{element}>"],
+            [f"tensor<3x5x{element}>"],
+            f"{body}\n linalg.yield %r : {element}",
+        )
+    )
 
 
 PRODUCT = "%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32"
@@ -38,14 +46,25 @@ def test_operations_per_point(body: str, element: str, count: int):
 
 
 def test_a_contraction_has_two_operations_per_product_and_what_moves_data_none():
-    product = op_of(generic(["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x5xf32>", "tensor<5x4xf32>"], ["tensor<3x4xf32>"], PRODUCT))
+    product = op_of(
+        generic(
+            ["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x5xf32>", "tensor<5x4xf32>"], ["tensor<3x4xf32>"], PRODUCT
+        )
+    )
     assert flops(product, ShapeAnalysis()) == 2 * 3 * 5 * 4
     moved = product.parent_op()
     assert moved is not None and flops(moved, ShapeAnalysis()) == 0 == operations(moved)
 
 
 def test_bytes():
-    types = {"tensor<3x5xf32>": 60, "tensor<3x5xi8>": 15, "tensor<7xi1>": 7, "tensor<2xindex>": 16, "tensor<4xf16>": 8, "f32": 0}
+    types = {
+        "tensor<3x5xf32>": 60,
+        "tensor<3x5xi8>": 15,
+        "tensor<7xi1>": 7,
+        "tensor<2xindex>": 16,
+        "tensor<4xf16>": 8,
+        "f32": 0,
+    }
     text = f"func.func @main({', '.join(f'%x{i}: {type_}' for i, type_ in enumerate(types))}) {{ return }}"
     (function,) = parse_module(text, new_context()).ops
     assert isinstance(function, FuncOp)

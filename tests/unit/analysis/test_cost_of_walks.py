@@ -14,10 +14,15 @@ import fuseline
 N, C = 96, 8
 
 
-def _model(node: NodeProto, outputs: Mapping[str, tuple[int, int]], constant: NDArray[np.int64] | None = None) -> ModelProto:
+def _model(
+    node: NodeProto, outputs: Mapping[str, tuple[int, int]], constant: NDArray[np.int64] | None = None
+) -> ModelProto:
     """The node alone; its last input is `constant` where there is one."""
     names = list(node.input) if constant is None else list(node.input)[:-1]
-    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else TensorProto.FLOAT, [N, C]) for name in names]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else TensorProto.FLOAT, [N, C])
+        for name in names
+    ]
     results = [helper.make_tensor_value_info(name, kind, [N, columns]) for name, (kind, columns) in outputs.items()]
     weights = [] if constant is None else [numpy_helper.from_array(constant, node.input[-1])]
     graph = helper.make_graph([node], "g", inputs, results, weights)
@@ -26,7 +31,10 @@ def _model(node: NodeProto, outputs: Mapping[str, tuple[int, int]], constant: ND
 
 def scatter() -> ModelProto:
     """One addition per update."""
-    return _model(helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add"), {"y": (TensorProto.FLOAT, C)})
+    return _model(
+        helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add"),
+        {"y": (TensorProto.FLOAT, C)},
+    )
 
 
 def running_sum() -> ModelProto:

@@ -15,23 +15,36 @@ from fuseline.ir.build import identity_map
 from fuseline.ir.context import new_context
 
 
-def cuts(body: str, *arguments: str, loop: int = 1, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None) -> tuple[int, ...]:
+def cuts(
+    body: str, *arguments: str, loop: int = 1, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
     """The cuts along a loop of `%r`, the last value of `body`."""
-    text = f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n%zero = arith.constant 0.0 : f32\n{body}\nreturn\n}}"
+    text = (
+        f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n%zero = arith.constant 0.0 : "
+        f"f32\n{body}\nreturn\n}}"
+    )
     module = Parser(new_context(), text).parse_module()
     entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
     last = entry.body.block.last_op
     value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
     assert value is not None and isinstance(value.type, TensorType)
     shape = value.type.get_shape()
-    return cut_points(ShapeAnalysis(), value, map_ or identity_map(len(shape)), loop, extents or shape, lambda v: isinstance(v, BlockArgument))
+    return cut_points(
+        ShapeAnalysis(),
+        value,
+        map_ or identity_map(len(shape)),
+        loop,
+        extents or shape,
+        lambda v: isinstance(v, BlockArgument),
+    )
 
 
 CONCAT = "%c = tensor.concat dim(1) %a, %b : (tensor<8x12xf32>, tensor<8x20xf32>) -> tensor<8x32xf32>"
 ARGUMENTS = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>")
 NEGATED = """
 %e = tensor.empty() : tensor<8x32xf32>
-%n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+%n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]}
     ins(%c : tensor<8x32xf32>) outs(%e : tensor<8x32xf32>) {
 ^bb0(%v: f32, %o: f32):
   %w = arith.negf %v : f32

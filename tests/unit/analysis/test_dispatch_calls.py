@@ -14,7 +14,10 @@ T = "tensor<64xf32>"
 
 def program(*launched: str) -> dict[str, FuncOp]:
     """The entries of a program with two executables, launched in this order."""
-    calls = "\n".join(f"%v{i + 1} = flow.dispatch @{name}::@{name}_entry(%v{i}, %n) : ({T}, index) -> {T}" for i, name in enumerate(launched))
+    calls = "\n".join(
+        f"%v{i + 1} = flow.dispatch @{name}::@{name}_entry(%v{i}, %n) : ({T}, index) -> {T}"
+        for i, name in enumerate(launched)
+    )
     text = f"""
   func.func @main(%v0: {T} {{fuseline.name = "x"}}) -> {T} {{
     %n = arith.constant 64 : index

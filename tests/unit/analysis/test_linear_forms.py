@@ -27,7 +27,12 @@ def at(form: Linear, point: Sequence[int]) -> int:
     return total
 
 
-forms = st.builds(lambda a, b, c: Linear({i: v for i, v in enumerate((a, b)) if v}, c), st.integers(-3, 12), st.integers(-3, 12), st.integers(-5, 40))
+forms = st.builds(
+    lambda a, b, c: Linear({i: v for i, v in enumerate((a, b)) if v}, c),
+    st.integers(-3, 12),
+    st.integers(-3, 12),
+    st.integers(-5, 40),
+)
 extents = st.tuples(st.integers(1, 5), st.integers(1, 5))
 
 

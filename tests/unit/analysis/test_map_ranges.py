@@ -22,7 +22,9 @@ def _values(place: AffineExpr, sizes: Sequence[int]) -> list[int]:
     return [int(evaluate_expression(place, list(point))) for point in itertools.product(*map(range, sizes))]
 
 
-sums = st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-5, 5)).map(lambda n: ROW * n[0] + COLUMN * n[1] + n[2])
+sums = st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-5, 5)).map(
+    lambda n: ROW * n[0] + COLUMN * n[1] + n[2]
+)
 divided = st.tuples(sums, st.integers(1, 7), st.booleans()).map(lambda n: n[0] // n[1] if n[2] else n[0] % n[1])
 places = st.one_of(sums, divided, st.tuples(divided, sums).map(lambda n: n[0] + n[1]))
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -47,7 +49,13 @@ def test_symbolic_sizes_give_no_range_that_is_too_narrow(place: AffineExpr, exte
 
 @pytest.mark.parametrize(
     ("place", "high", "met"),
-    [(ROW % 4, 3, True), (ROW * 2 % 4, 2, True), (ROW * 4 % 6, 4, False), ((ROW + 1) % 4, 3, False), ((ROW * 2 + 1) % 4, 3, True)],
+    [
+        (ROW % 4, 3, True),
+        (ROW * 2 % 4, 2, True),
+        (ROW * 4 % 6, 4, False),
+        ((ROW + 1) % 4, 3, False),
+        ((ROW * 2 + 1) % 4, 3, True),
+    ],
 )
 def test_remainders_come_in_steps(place: AffineExpr, high: int, met: bool) -> None:
     found = place_range(place, (d.symbol("n", 9), 1))

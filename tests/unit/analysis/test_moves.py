@@ -1,4 +1,5 @@
-"""The table of moves against the interpreter, which evaluates each op with NumPy's own function for it: chains of random ops, all elements."""
+"""The table of moves against the interpreter, which evaluates each op with NumPy's own function for it: chains of
+random ops, all elements."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def _type(shape: Sequence[int]) -> str:
     return "tensor<" + "x".join([*map(str, shape), "f32"]) + ">"
 
 
-def _init(name: str, op: str, attribute: str, shape: Sequence[int], new: Sequence[int]) -> tuple[list[str], tuple[int, ...]]:
+def _init(
+    name: str, op: str, attribute: str, shape: Sequence[int], new: Sequence[int]
+) -> tuple[list[str], tuple[int, ...]]:
     init = f"%new_init = tensor.empty() : {_type(new)}"
     return [init, f"%new = {op} ins({name} : {_type(shape)}) outs(%new_init : {_type(new)}) {attribute}"], tuple(new)
 
@@ -80,7 +83,9 @@ def _transpose(t: Text, name: str, shape: tuple[int, ...]) -> Made:
 
 def _broadcast(t: Text, name: str, shape: tuple[int, ...]) -> Made:
     axis = t.upto(0, len(shape))
-    return _init(name, "linalg.broadcast", f"dimensions = [{axis}]", shape, [*shape[:axis], t.upto(1, 3), *shape[axis:]])
+    return _init(
+        name, "linalg.broadcast", f"dimensions = [{axis}]", shape, [*shape[:axis], t.upto(1, 3), *shape[axis:]]
+    )
 
 
 def _groups(wide: Sequence[int], t: Text) -> tuple[list[list[int]], list[int]]:
@@ -103,15 +108,22 @@ def _expand(t: Text, name: str, shape: tuple[int, ...]) -> Made:
         wide += parts
     if len(wide) > 5:
         return None
-    return [f"%new = tensor.expand_shape {name} {groups} output_shape {wide} : {_type(shape)} into {_type(wide)}"], tuple(wide)
+    return [
+        f"%new = tensor.expand_shape {name} {groups} output_shape {wide} : {_type(shape)} into {_type(wide)}"
+    ], tuple(wide)
 
 
 def _slice(t: Text, name: str, shape: tuple[int, ...]) -> Made:
     offsets = [t.upto(0, size - 1) for size in shape]
     strides = [t.upto(1, 2) for _ in shape]
-    cut = [t.upto(1, (size - offset - 1) // stride + 1) for size, offset, stride in zip(shape, offsets, strides, strict=True)]
+    cut = [
+        t.upto(1, (size - offset - 1) // stride + 1)
+        for size, offset, stride in zip(shape, offsets, strides, strict=True)
+    ]
     kept = cut if t.upto(0, 1) else [size for size in cut if size != 1]
-    return [f"%new = tensor.extract_slice {name}{offsets} {cut} {strides} : {_type(shape)} to {_type(kept)}"], tuple(kept)
+    return [f"%new = tensor.extract_slice {name}{offsets} {cut} {strides} : {_type(shape)} to {_type(kept)}"], tuple(
+        kept
+    )
 
 
 def _pad(t: Text, name: str, shape: tuple[int, ...]) -> Made:
@@ -126,7 +138,12 @@ def _concat(t: Text, name: str, shape: tuple[int, ...]) -> Made:
     if not shape:
         return None
     axis = t.upto(0, len(shape) - 1)
-    fits = [v for v in t.values if len(v[1]) == len(shape) and all(a == b for i, (a, b) in enumerate(zip(v[1], shape, strict=True)) if i != axis)]
+    fits = [
+        v
+        for v in t.values
+        if len(v[1]) == len(shape)
+        and all(a == b for i, (a, b) in enumerate(zip(v[1], shape, strict=True)) if i != axis)
+    ]
     parts = [(name, shape), *(t.pick(*fits) for _ in range(t.upto(0, 2)))]
     types = ", ".join(_type(s) for _, s in parts)
     whole = (*shape[:axis], sum(s[axis] for _, s in parts), *shape[axis + 1 :])
@@ -137,11 +154,23 @@ def _insert(t: Text, name: str, shape: tuple[int, ...]) -> Made:
     offsets = [t.upto(0, 2) for _ in shape]
     wide = [size + offset + t.upto(0, 1) for size, offset in zip(shape, offsets, strict=True)]
     box, type_ = f"{offsets} {list(shape)} {[1] * len(shape)}", _type(wide)
-    fill = [f"%new_init = tensor.empty() : {type_}", f"%new_fill = linalg.fill ins(%pad : f32) outs(%new_init : {type_}) -> {type_}"]
+    fill = [
+        f"%new_init = tensor.empty() : {type_}",
+        f"%new_fill = linalg.fill ins(%pad : f32) outs(%new_init : {type_}) -> {type_}",
+    ]
     return [*fill, f"%new = tensor.insert_slice {name} into %new_fill{box} : {_type(shape)} into {type_}"], tuple(wide)
 
 
-_GROW: tuple[Callable[[Text, str, tuple[int, ...]], Made], ...] = (_transpose, _broadcast, _collapse, _expand, _slice, _pad, _concat, _insert)
+_GROW: tuple[Callable[[Text, str, tuple[int, ...]], Made], ...] = (
+    _transpose,
+    _broadcast,
+    _collapse,
+    _expand,
+    _slice,
+    _pad,
+    _concat,
+    _insert,
+)
 
 
 class ArrayCoordinates:
@@ -167,8 +196,11 @@ class ArrayCoordinates:
         return np.unravel_index(at, tuple(int(size) for size in sizes if isinstance(size, int))) if sizes else []
 
 
-def gathered(value: SSAValue, at: Sequence[Array], known: dict[SSAValue, Array], shapes: ShapeAnalysis, count: int) -> Array:
-    """The elements of `value` at `at`, each through the first source whose guards hold; `BORDER` where there is none."""
+def gathered(
+    value: SSAValue, at: Sequence[Array], known: dict[SSAValue, Array], shapes: ShapeAnalysis, count: int
+) -> Array:
+    """The elements of `value` at `at`, each through the first source whose guards hold; `BORDER` where there is
+    none."""
     if isinstance(value, BlockArgument):
         return known[value][tuple(at)]
     assert isinstance(value, OpResult)
@@ -201,7 +233,9 @@ def chain(seed: int) -> tuple[func.FuncOp, Any]:
 @given(st.integers(0, 1 << 30))
 def test_chains_of_moves_gather_what_the_interpreter_computes(seed: int):
     function, ctx = chain(seed)
-    arguments = [np.random.default_rng(seed + i).standard_normal(shape).astype(np.float32) for i, shape in enumerate(SHAPES)]
+    arguments = [
+        np.random.default_rng(seed + i).standard_normal(shape).astype(np.float32) for i, shape in enumerate(SHAPES)
+    ]
     (expected,) = evaluate_function(function, arguments, ctx.resources)
     last = function.body.block.last_op
     assert last is not None
@@ -214,7 +248,8 @@ def test_chains_of_moves_gather_what_the_interpreter_computes(seed: int):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 30))
 def test_linear_forms_and_plain_pairs_say_the_same_as_arrays(seed: int):
-    """Each op on its own: a linear form at a point is the array's coordinate, a plain pair has equal coordinates everywhere."""
+    """Each op on its own: a linear form at a point is the array's coordinate, a plain pair has equal coordinates
+    everywhere."""
     function, _ = chain(seed)
     shapes = ShapeAnalysis()
     for op in function.body.block.ops:
@@ -247,7 +282,11 @@ def _evaluated(form: Linear, points: Sequence[Array], count: int) -> Array:
 def test_an_op_that_computes_has_no_sources():
     function, _ = chain(0)
     last = function.body.block.last_op
-    assert last is not None and sources(last, [], ShapeAnalysis(), AffineCoordinates()) is None and plain_pairs(last, ShapeAnalysis()) == []
+    assert (
+        last is not None
+        and sources(last, [], ShapeAnalysis(), AffineCoordinates()) is None
+        and plain_pairs(last, ShapeAnalysis()) == []
+    )
 
 
 def test_affine_coordinates_name_what_they_cannot_say():
@@ -262,7 +301,13 @@ def test_affine_coordinates_name_what_they_cannot_say():
 
 @pytest.mark.parametrize(
     ("sizes", "reduced", "kept"),
-    [([1, 5, 1, 1], (5, 1), [1, 2]), ([1, 1], (), []), ([1, 1], (1,), [0]), ([3, 4], (3, 4), [0, 1]), ([1, 3, 1], (1, 3), [0, 1])],
+    [
+        ([1, 5, 1, 1], (5, 1), [1, 2]),
+        ([1, 1], (), []),
+        ([1, 1], (1,), [0]),
+        ([3, 4], (3, 4), [0, 1]),
+        ([1, 3, 1], (1, 3), [0, 1]),
+    ],
 )
 def test_the_dimensions_that_a_slice_keeps(sizes: list[int], reduced: tuple[int, ...], kept: list[int]):
     assert kept_axes(sizes, reduced) == kept

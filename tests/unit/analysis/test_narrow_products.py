@@ -14,7 +14,9 @@ def _product(types: tuple[str, str, str], body: str):
     return op_of(generic(maps, "ppr", [a, b], [out], body))
 
 
-def _integers(first: str = "extsi", second: str = "extsi", types: tuple[str, str] = ("i8", "i16"), total: str = "%a2, %m") -> str:
+def _integers(
+    first: str = "extsi", second: str = "extsi", types: tuple[str, str] = ("i8", "i16"), total: str = "%a2, %m"
+) -> str:
     return f"""%x = arith.{first} %a0 : {types[0]} to i32
     %y = arith.{second} %a1 : {types[1]} to i32
     %m = arith.muli %x, %y : i32
@@ -40,7 +42,10 @@ def test_narrow_integers(types: tuple[str, str], total: str):
         (("i4", "i8", "i32"), _integers(types=("i4", "i8"))),
         (
             ("i32", "i8", "i32"),
-            "%y = arith.extsi %a1 : i8 to i32\n %m = arith.muli %a0, %y : i32\n %s = arith.addi %a2, %m : i32\n linalg.yield %s : i32",
+            (
+                "%y = arith.extsi %a1 : i8 to i32\n %m = arith.muli %a0, %y : i32\n %s = arith.addi %a2, %m : i32\n "
+                "linalg.yield %s : i32"
+            ),
         ),
         (("i8", "i8", "i64"), _integers(types=("i8", "i8")).replace("i32", "i64")),
     ],

@@ -53,7 +53,15 @@ class Text:
             fill("lo", self.start, (SIZE,)),
             fill("z", self.zero, (SIZE,)),
             fill("zz", self.init, (SIZE, SIZE)),
-            generic("%m", [(self.of, T)], [("%lo", R)], ["d0, d1", "d0"], self.top_kinds, f"%v = arith.{self.top} %i0, %o0 : f32", one),
+            generic(
+                "%m",
+                [(self.of, T)],
+                [("%lo", R)],
+                ["d0, d1", "d0"],
+                self.top_kinds,
+                f"%v = arith.{self.top} %i0, %o0 : f32",
+                one,
+            ),
             generic("%p", [("%x", T), ("%m", R)], [("%e", T)], ["d0, d1", self.row, "d0, d1"], "pp", self.shift, one),
         ]
         powers = "%p"
@@ -61,12 +69,26 @@ class Text:
             text.append(generic("%q", [("%p", T)], [("%e", T)], whole, "pp", self.split, one))
             powers = "%q"
         kinds = "pr" if self.kept == "d0" else "rp"
-        text.append(generic("%s", [(powers, T)], [("%z", R)], ["d0, d1", self.kept], kinds, "%v = arith.addf %i0, %o0 : f32", one))
+        text.append(
+            generic(
+                "%s", [(powers, T)], [("%z", R)], ["d0, d1", self.kept], kinds, "%v = arith.addf %i0, %o0 : f32", one
+            )
+        )
         total = "%s"
         if self.factor:
             text.append(generic("%f", [("%s", R)], [("%z", R)], ["d0", "d0"], "p", self.factor, one))
             total = "%f"
-        text.append(generic("%y", [(powers, T), (total, R)], [("%e", T)], ["d0, d1", self.divided_by, "d0, d1"], "pp", self.divide, one))
+        text.append(
+            generic(
+                "%y",
+                [(powers, T), (total, R)],
+                [("%e", T)],
+                ["d0, d1", self.divided_by, "d0, d1"],
+                "pp",
+                self.divide,
+                one,
+            )
+        )
         if self.weigh:
             text.append(generic("%u", [(last, T), ("%a", T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.weigh, one))
             last = "%u"
@@ -74,7 +96,11 @@ class Text:
             text.append(generic("%n", [(last, T)], [("%flags", FLAGS)], whole, "pp", self.nan, [("%v", "i1")]))
             text.append(generic("%c", [("%n", FLAGS), (last, T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.choose, one))
             last = "%c"
-        text.append(generic("%o", [(last, T), ("%b", T)], [("%zz", T)], [self.product, "d2, d1", "d0, d1"], "ppr", self.body, one))
+        text.append(
+            generic(
+                "%o", [(last, T), ("%b", T)], [("%zz", T)], [self.product, "d2, d1", "d0, d1"], "ppr", self.body, one
+            )
+        )
         types = {"%m": R, "%s": R}
         arguments = [(name, (SIZE, SIZE), "f32") for name in ("x", "a", "b")]
         returned = [(name, types.get(name, T)) for name in self.results]
@@ -87,9 +113,9 @@ CHOOSE = "%k = arith.constant 0.0 : f32\n%v = arith.select %i0, %k, %i1 : f32"
 def test_a_softmax_and_its_product():
     (chain,) = Text().chains()
     assert len(chain.ops) == 5 and len(chain.deferred) == 1
-    assert [(StructuredOp(op).iterators[loop], op is chain.exponentials[0]) for op, loop in chain.loops] == [("reduction", False)] * 3 + [
-        ("parallel", True)
-    ]
+    assert [(StructuredOp(op).iterators[loop], op is chain.exponentials[0]) for op, loop in chain.loops] == [
+        ("reduction", False)
+    ] * 3 + [("parallel", True)]
 
 
 @pytest.mark.parametrize(("text", "ops", "deferred"), [
@@ -99,7 +125,8 @@ def test_a_softmax_and_its_product():
     (Text(weigh="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
     (Text(weigh="%n = arith.negf %i0 : f32\n%v = arith.divf %n, %i1 : f32"), 6, 1),
     (Text(choose=CHOOSE), 7, 2),
-    (Text(factor="%k = arith.constant 1.0 : f32\n%v = arith.divf %k, %i0 : f32", divide="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
+    (Text(factor="%k = arith.constant 1.0 : f32\n%v = arith.divf %k, %i0 : f32", divide="%v = arith.mulf %i0, %i1 : "
+                                                                                        "f32"), 6, 1),
     (Text(choose=CHOOSE, nan="%v = arith.cmpf une, %i0, %i0 : f32"), 7, 2),
     (Text(results=("%o", "%s")), 5, 1),
 ])  # fmt: skip

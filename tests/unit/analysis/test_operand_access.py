@@ -10,7 +10,15 @@ from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
 from fuseline.analysis.linear_forms import Linear
-from fuseline.analysis.operand_access import Bound, LinearAccess, Quotient, Segment, always_inside, coordinates_of, segments
+from fuseline.analysis.operand_access import (
+    Bound,
+    LinearAccess,
+    Quotient,
+    Segment,
+    always_inside,
+    coordinates_of,
+    segments,
+)
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir import dim as d
 from fuseline.ir.build import identity_map
@@ -27,7 +35,9 @@ PARTS = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>")
 BLOCK = Block(arg_types=[TensorType(f32, [96])])
 
 
-def found(body: str, *arguments: str, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None) -> tuple[Segment, ...] | None:
+def found(
+    body: str, *arguments: str, map_: AffineMap | None = None, extents: tuple[int, ...] | None = None
+) -> tuple[Segment, ...] | None:
     """How the last value of `body` is read through `map_` (all of it, in order)."""
     text = f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n{NUMBERS}{body}\nreturn\n}}"
     module = Parser(new_context(), text).parse_module()
@@ -36,7 +46,13 @@ def found(body: str, *arguments: str, map_: AffineMap | None = None, extents: tu
     value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
     assert value is not None and isinstance(value.type, TensorType)
     shape = value.type.get_shape()
-    return segments(ShapeAnalysis(), value, map_ or identity_map(len(shape)), extents or shape, lambda v: isinstance(v, BlockArgument))
+    return segments(
+        ShapeAnalysis(),
+        value,
+        map_ or identity_map(len(shape)),
+        extents or shape,
+        lambda v: isinstance(v, BlockArgument),
+    )
 
 
 def flat(result: tuple[Segment, ...] | None) -> list[Linear]:
@@ -52,7 +68,9 @@ def test_the_parts_of_a_concat():
     assert [(s.loop, s.start, s.size) for s in result] == [(1, 0, 12), (1, 12, 20)]
 
 
-@pytest.mark.parametrize(("column", "expected"), [(3, Linear({0: 12}, 3)), (12, Linear({0: 20}, 0)), (31, Linear({0: 20}, 19))])
+@pytest.mark.parametrize(
+    ("column", "expected"), [(3, Linear({0: 12}, 3)), (12, Linear({0: 20}, 0)), (31, Linear({0: 20}, 19))]
+)
 def test_a_fixed_place_lies_in_one_part(column: int, expected: Linear):
     result = found(CONCAT, *PARTS, map_=AffineMap.from_callable(lambda i: (i, column)), extents=(8,))
     assert flat(result) == [expected]
@@ -114,7 +132,8 @@ def test_padding_inside_what_is_upsampled_has_no_linear_border():
     %x = tensor.expand_shape %p [[0], [1, 2]] output_shape [8, 14, 1] : tensor<8x14xf32> into tensor<8x14x1xf32>
     %e = tensor.empty() : tensor<8x14x2xf32>
     %g = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, 0)>, affine_map<(i, j, k) -> (i, j, k)>],
-        iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<8x14x1xf32>) outs(%e : tensor<8x14x2xf32>) {
+        iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<8x14x1xf32>)
+            outs(%e : tensor<8x14x2xf32>) {
     ^bb0(%v: f32, %o: f32):
       linalg.yield %v : f32
     } -> tensor<8x14x2xf32>
@@ -137,7 +156,12 @@ def test_steps_between_two_iterations():
     access = LinearAccess(BLOCK.args[0], Linear({0: -12, 1: 5}, 7), (), 0, quotients)
     assert [access.stride(loop) for loop in range(4)] == [-12, 5, 0, 0]
     assert [access.rounds(loop) for loop in range(4)] == [False, True, True, False]
-    assert [access.step(loop, lambda size: int(str(size))) for loop in range(4)] == [12, 5 + 3 * 8 / 2 + 2 / 4, 8 / 2, 0]
+    assert [access.step(loop, lambda size: int(str(size))) for loop in range(4)] == [
+        12,
+        5 + 3 * 8 / 2 + 2 / 4,
+        8 / 2,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +182,11 @@ def test_bounds_that_no_iteration_leaves(coordinate: Linear, size: d.Dim, expect
 
 
 def test_coordinates_of_linear_maps():
-    assert coordinates_of(AffineMap.from_callable(lambda i, j: (i * 2 + j + 3, j, 4))) == [Linear({0: 2, 1: 1}, 3), Linear({1: 1}), Linear({}, 4)]
+    assert coordinates_of(AffineMap.from_callable(lambda i, j: (i * 2 + j + 3, j, 4))) == [
+        Linear({0: 2, 1: 1}, 3),
+        Linear({1: 1}),
+        Linear({}, 4),
+    ]
     assert coordinates_of(AffineMap.from_callable(lambda i, j: (j, i % 2))) is None
 
 
@@ -167,7 +195,11 @@ def test_a_pad_is_a_bound_where_it_pads():
     result = found(body, PARTS[0])
     assert flat(result) == [Linear({0: 12, 1: 1}, -24)]
     assert result is not None
-    assert (result[0].loop, result[0].access.pad, result[0].access.bounds) == (None, 1.0, (Bound(Linear({0: 1}, -2), 8),))
+    assert (result[0].loop, result[0].access.pad, result[0].access.bounds) == (
+        None,
+        1.0,
+        (Bound(Linear({0: 1}, -2), 8),),
+    )
     behind = found(PADDED.format("p", "a", "0, 0", "0, 3", "one", "8x12", "8x15"), PARTS[0])
     assert flat(behind) == [Linear({0: 12, 1: 1})]
     assert behind is not None
@@ -199,14 +231,22 @@ def test_padding_beside_a_concat_is_no_segment():
 
 
 def test_a_window_over_a_concat_meets_the_parts_it_reaches():
-    for start, size, expected in ((10, 5, [(0, 2, 10), (2, 3, 0)]), (0, 12, [(0, 12, 0)]), (12, 20, [(0, 20, 0)]), (11, 2, [(0, 1, 11), (1, 1, 0)])):
+    for start, size, expected in (
+        (10, 5, [(0, 2, 10), (2, 3, 0)]),
+        (0, 12, [(0, 12, 0)]),
+        (12, 20, [(0, 20, 0)]),
+        (11, 2, [(0, 1, 11), (1, 1, 0)]),
+    ):
         result = found(CONCAT, *PARTS, map_=window(0, start), extents=(8, size))
         assert result is not None
         assert [(s.start, s.size, s.access.flat.constant) for s in result] == expected
 
 
 def test_what_is_computed_has_no_place():
-    body = "%e = tensor.empty() : tensor<8x12xf32>\n%f = linalg.fill ins(%one : f32) outs(%e : tensor<8x12xf32>) -> tensor<8x12xf32>"
+    body = (
+        "%e = tensor.empty() : tensor<8x12xf32>\n%f = linalg.fill ins(%one : f32) outs(%e : tensor<8x12xf32>) -> "
+        "tensor<8x12xf32>"
+    )
     assert found(body, PARTS[0]) is None
 
 

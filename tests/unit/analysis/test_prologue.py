@@ -18,8 +18,12 @@ HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.
 
 
 def judged(body: str, result: str, *arguments: str, operand: int = 0, stored: tuple[str, ...] = ()) -> Prologue:
-    """The prologue of `operand` of the only heavy op of `body`; ops that carry an attribute in `stored` stay outside."""
-    text = f"func.func @main({', '.join(f'%{name}' for name in arguments)}) -> {result} {{\n%zero = arith.constant 0.0 : f32\n{body}\n}}"
+    """The prologue of `operand` of the only heavy op of `body`; ops that carry an attribute in `stored` stay
+    outside."""
+    text = (
+        f"func.func @main({', '.join(f'%{name}' for name in arguments)}) -> {result} {{\n%zero = arith.constant "
+        f"0.0 : f32\n{body}\n}}"
+    )
     module = Parser(new_context(), text).parse_module()
     entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
     ops = list(entry.body.block.ops)
@@ -34,8 +38,10 @@ def matmul(a: str, b: str, m: int, k: int, n: int) -> str:
     return f"""
     %e = tensor.empty() : tensor<{m}x{n}xf32>
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
-    %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (l, j)>, affine_map<(i, j, l) -> (i, j)>],
-        iterator_types = ["parallel", "parallel", "reduction"]}} ins({a}, {b} : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>)
+    %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (l, j)>,
+        affine_map<(i, j, l) -> (i, j)>],
+        iterator_types = ["parallel", "parallel", "reduction"]}}
+            ins({a}, {b} : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>)
         outs(%f : tensor<{m}x{n}xf32>) {{
     ^bb0(%bx: f32, %by: f32, %bz: f32):
       %bp = arith.mulf %bx, %by : f32
@@ -51,7 +57,8 @@ def unary(result: str, source: str, shape: str, body: str, *, tag: str = "") -> 
     return f"""
     {result}e = tensor.empty() : tensor<{shape}xf32>
     {result} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
-        iterator_types = ["parallel", "parallel"]}} ins({source} : tensor<{shape}xf32>) outs({result}e : tensor<{shape}xf32>){attributes} {{
+        iterator_types = ["parallel", "parallel"]}} ins({source} : tensor<{shape}xf32>)
+            outs({result}e : tensor<{shape}xf32>){attributes} {{
     ^bb0(%v: f32, %o: f32):
       {body}
       linalg.yield %w : f32
@@ -63,7 +70,9 @@ CONCAT = "%c = tensor.concat dim(1) %a, %b : (tensor<8x12xf32>, tensor<8x20xf32>
 
 
 def test_a_slice_is_addressed():
-    body = "%s = tensor.extract_slice %a[0, 5] [8, 32] [1, 1] : tensor<8x64xf32> to tensor<8x32xf32>" + matmul("%s", "%b", 8, 32, 16)
+    body = "%s = tensor.extract_slice %a[0, 5] [8, 32] [1, 1] : tensor<8x64xf32> to tensor<8x32xf32>" + matmul(
+        "%s", "%b", 8, 32, 16
+    )
     assert judged(body, "tensor<8x16xf32>", "a: tensor<8x64xf32>", "b: tensor<32x16xf32>") == Prologue("addressed")
 
 
@@ -76,18 +85,28 @@ def test_a_concat_along_the_reduction_is_segmented():
 def test_a_stored_concat_is_one_tensor():
     concat = CONCAT.replace(" : (", " {stored} : (")
     arguments = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>", "w: tensor<32x16xf32>")
-    assert judged(concat + matmul("%c", "%w", 8, 32, 16), "tensor<8x16xf32>", *arguments, stored=("stored",)) == Prologue("addressed")
+    assert judged(
+        concat + matmul("%c", "%w", 8, 32, 16), "tensor<8x16xf32>", *arguments, stored=("stored",)
+    ) == Prologue("addressed")
 
 
 def test_a_concat_that_vectors_run_along_is_packed_per_panel():
     body = CONCAT + matmul("%x", "%c", 300, 8, 32)
-    found = judged(body, "tensor<300x32xf32>", "x: tensor<300x8xf32>", "a: tensor<8x12xf32>", "b: tensor<8x20xf32>", operand=1)
+    found = judged(
+        body, "tensor<300x32xf32>", "x: tensor<300x8xf32>", "a: tensor<8x12xf32>", "b: tensor<8x20xf32>", operand=1
+    )
     assert found == Prologue("packed", recompute=5.0, operations=0)
 
 
 def test_a_concat_of_rows_is_packed():
     concat = "%c = tensor.concat dim(0) %a, %b : (tensor<3x32xf32>, tensor<5x32xf32>) -> tensor<8x32xf32>"
-    found = judged(concat + matmul("%c", "%w", 8, 32, 16), "tensor<8x16xf32>", "a: tensor<3x32xf32>", "b: tensor<5x32xf32>", "w: tensor<32x16xf32>")
+    found = judged(
+        concat + matmul("%c", "%w", 8, 32, 16),
+        "tensor<8x16xf32>",
+        "a: tensor<3x32xf32>",
+        "b: tensor<5x32xf32>",
+        "w: tensor<32x16xf32>",
+    )
     assert found == Prologue("packed", recompute=1.0, operations=0)
 
 
@@ -99,7 +118,9 @@ def test_arithmetic_is_evaluated_once_per_block_of_columns():
 
 
 def test_what_is_stored_on_the_way_is_not_evaluated():
-    body = unary("%q", "%a", "8x32", EXP, tag="stored") + unary("%n", "%q", "8x32", NEGATE) + matmul("%n", "%b", 8, 32, 20)
+    body = (
+        unary("%q", "%a", "8x32", EXP, tag="stored") + unary("%n", "%q", "8x32", NEGATE) + matmul("%n", "%b", 8, 32, 20)
+    )
     found = judged(body, "tensor<8x20xf32>", "a: tensor<8x32xf32>", "b: tensor<32x20xf32>", stored=("stored",))
     assert found == Prologue("packed", recompute=1.0, operations=1)
 
@@ -109,13 +130,15 @@ def test_a_reduction_is_not_repeated():
     %te = tensor.empty() : tensor<8x32xf32>
     %tf = linalg.fill ins(%zero : f32) outs(%te : tensor<8x32xf32>) -> tensor<8x32xf32>
     %t = linalg.generic {indexing_maps = [affine_map<(i, j, l) -> (i, j, l)>, affine_map<(i, j, l) -> (i, j)>],
-        iterator_types = ["parallel", "parallel", "reduction"]} ins(%a : tensor<8x32x9xf32>) outs(%tf : tensor<8x32xf32>) attrs = {sum} {
+        iterator_types = ["parallel", "parallel", "reduction"]} ins(%a : tensor<8x32x9xf32>)
+            outs(%tf : tensor<8x32xf32>) attrs = {sum} {
     ^bb0(%v: f32, %o: f32):
       %w = arith.maximumf %v, %o : f32
       linalg.yield %w : f32
     } -> tensor<8x32xf32>"""
     text = total + matmul("%t", "%b", 8, 32, 20)
-    module = Parser(new_context(), f"func.func @main(%a: tensor<8x32x9xf32>, %b: tensor<32x20xf32>) -> tensor<8x20xf32> {{\n"
+    module = Parser(new_context(), f"func.func @main(%a: tensor<8x32x9xf32>, %b: tensor<32x20xf32>) -> "
+                                   f"tensor<8x20xf32> {{\n"
                     f"%zero = arith.constant 0.0 : f32\n{text}\n}}").parse_module()  # fmt: skip
     entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
     ops = list(entry.body.block.ops)
@@ -133,7 +156,7 @@ def test_rows_too_long_for_the_scratch():
     assert "5000 steps" in found.reason
 
 
-# windows -------------------------------------------------------------------------------------------------------------------------------
+# windows --------------------------------------------------------------------------------------------------------------
 
 
 def pooling(image: str, h: int, w: int, c: int) -> str:
@@ -142,10 +165,12 @@ def pooling(image: str, h: int, w: int, c: int) -> str:
     %window = tensor.empty() : tensor<3x3xf32>
     %e = tensor.empty() : tensor<1x{h - 2}x{w - 2}x{c}xf32>
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x{h - 2}x{w - 2}x{c}xf32>) -> tensor<1x{h - 2}x{w - 2}x{c}xf32>
-    %r = linalg.generic {{indexing_maps = [affine_map<(n, h, w, c, a, b) -> (n, h + a, w + b, c)>, affine_map<(n, h, w, c, a, b) -> (a, b)>,
+    %r = linalg.generic {{indexing_maps = [affine_map<(n, h, w, c, a, b) -> (n, h + a, w + b, c)>,
+        affine_map<(n, h, w, c, a, b) -> (a, b)>,
         affine_map<(n, h, w, c, a, b) -> (n, h, w, c)>],
         iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}}
-        ins({image}, %window : tensor<1x{h}x{w}x{c}xf32>, tensor<3x3xf32>) outs(%f : tensor<1x{h - 2}x{w - 2}x{c}xf32>) {{
+        ins({image}, %window : tensor<1x{h}x{w}x{c}xf32>, tensor<3x3xf32>)
+            outs(%f : tensor<1x{h - 2}x{w - 2}x{c}xf32>) {{
     ^bb0(%bx: f32, %by: f32, %bz: f32):
       %bs = arith.maximumf %bz, %bx : f32
       linalg.yield %bs : f32
@@ -165,15 +190,22 @@ def test_pooling_reads_a_concat_along_its_channels(axis: int, expected: str | No
 
 
 def test_pooling_reads_a_slice_where_it_lies():
-    cut = "%s = tensor.extract_slice %a[0, 1, 2, 0] [1, 6, 7, 9] [1, 1, 1, 1] : tensor<1x8x9x9xf32> to tensor<1x6x7x9xf32>"
-    assert judged(cut + pooling("%s", 6, 7, 9), "tensor<1x4x5x9xf32>", "a: tensor<1x8x9x9xf32>") == Prologue("addressed")
+    cut = (
+        "%s = tensor.extract_slice %a[0, 1, 2, 0] [1, 6, 7, 9] [1, 1, 1, 1] : tensor<1x8x9x9xf32> to "
+        "tensor<1x6x7x9xf32>"
+    )
+    assert judged(cut + pooling("%s", 6, 7, 9), "tensor<1x4x5x9xf32>", "a: tensor<1x8x9x9xf32>") == Prologue(
+        "addressed"
+    )
 
 
 def test_pooling_reads_no_computed_image():
     double = """
     %me = tensor.empty() : tensor<1x6x7x9xf32>
-    %m = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
-        iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%a : tensor<1x6x7x9xf32>) outs(%me : tensor<1x6x7x9xf32>) {
+    %m = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>,
+        affine_map<(a, b, c, d) -> (a, b, c, d)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%a : tensor<1x6x7x9xf32>)
+            outs(%me : tensor<1x6x7x9xf32>) {
     ^bb0(%v: f32, %o: f32):
       %w = arith.addf %v, %v : f32
       linalg.yield %w : f32
@@ -182,6 +214,8 @@ def test_pooling_reads_no_computed_image():
 
 
 def test_an_unbounded_extent_is_an_unbounded_number_of_times():
-    body = unary("%n", "%a", "8x32", NEGATE) + matmul("%n", "%b", 8, 32, 20).replace("x20x", "x?x").replace("empty()", "empty(%size)")
+    body = unary("%n", "%a", "8x32", NEGATE) + matmul("%n", "%b", 8, 32, 20).replace("x20x", "x?x").replace(
+        "empty()", "empty(%size)"
+    )
     found = judged(body, "tensor<8x?xf32>", "a: tensor<8x32xf32>", "b: tensor<32x?xf32>", "size: index")
     assert (found.kind, found.recompute) == ("packed", inf)

@@ -1,4 +1,5 @@
-"""Ranges of integer arithmetic against the numbers themselves: no value lies outside, and ends that are said to be met are."""
+"""Ranges of integer arithmetic against the numbers themselves: no value lies outside, and ends that are said to be met
+are."""
 
 from __future__ import annotations
 
@@ -114,7 +115,9 @@ OPEN = ScalarRange(0, None, True)
         (arith.AndIOp, BELOW, ANYTHING, (None, None, False)),
     ],
 )
-def test_what_is_known_of(kind: type[Operation], a: ScalarRange, b: ScalarRange, expected: tuple[d.Dim | None, d.Dim | None, bool]) -> None:
+def test_what_is_known_of(
+    kind: type[Operation], a: ScalarRange, b: ScalarRange, expected: tuple[d.Dim | None, d.Dim | None, bool]
+) -> None:
     assert _rule(kind, a, b) == expected
 
 

@@ -32,7 +32,8 @@ def test_a_box():
 
 def test_reshapes_around_a_box_change_nothing():
     function, result = _returned(
-        BOX.replace("%r =", "%b =") + "\n%r = tensor.collapse_shape %b [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>", "tensor<32xf32>"
+        BOX.replace("%r =", "%b =") + "\n%r = tensor.collapse_shape %b [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>",
+        "tensor<32xf32>",
     )
     assert place_of(ShapeAnalysis(), result).value is function.args[0]
 
@@ -49,7 +50,10 @@ def test_reshapes_around_a_box_change_nothing():
 def test_other_slices_are_written_whole(change: tuple[str, str]):
     body = BOX.replace(*change)
     if "tensor<5xf32>" in body:
-        body = f"%s = tensor.extract_slice %x[0, 0] [1, 5] [1, 1] : tensor<2x5xf32> to tensor<5xf32>\n{body.replace('%x into', '%s into')}"
+        body = (
+            f"%s = tensor.extract_slice %x[0, 0] [1, 5] [1, 1] : tensor<2x5xf32> to "
+            f"tensor<5xf32>\n{body.replace('%x into', '%s into')}"
+        )
     _, result = _returned(body)
     place = place_of(ShapeAnalysis(), result)
     assert (place.value, place.dims, place.sliced) == (result, (4, 8), False)

@@ -18,12 +18,14 @@ from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 
 N = d.symbol("n")
-BODY = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %i: tensor<5x7xi64>, %b: tensor<5x7xi8>) -> tensor<5x7xf32> {
+BODY = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %i: tensor<5x7xi64>, %b: tensor<5x7xi8>)
+    -> tensor<5x7xf32> {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>
   %held = arith.constant dense<[3, -2, 9, 4, 0]> : tensor<5xi64>
   %e = tensor.empty() : tensor<5x7xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(p, q) -> (p, q)>, affine_map<(p, q) -> (p, q)>, affine_map<(p, q) -> (p)>,
+  %r = linalg.generic {indexing_maps = [affine_map<(p, q) -> (p, q)>, affine_map<(p, q) -> (p, q)>,
+      affine_map<(p, q) -> (p)>,
       affine_map<(p, q) -> (p, q)>], iterator_types = ["parallel", "parallel"]}
       ins(%i, %b, %held : tensor<5x7xi64>, tensor<5x7xi8>, tensor<5xi64>) outs(%e : tensor<5x7xf32>) {
   ^bb0(%fed: i64, %byte: i8, %known: i64, %out: f32):
@@ -78,7 +80,12 @@ CASES: dict[str, tuple[str, d.Dim | None, d.Dim | None, bool]] = {
     "a signed byte": (op("addi", "s", "two"), -126, 129, False),
     "an unsigned byte": (op("addi", "u", "two"), 2, 257, False),
     "a constant": (op("addi", "k", "two"), 0, 11, False),
-    "one of two": ("%c = arith.cmpi slt, %f, %two : index\n%at = arith.select %c, %p, %last : index", d.minimum(0, d.sub(N, 2)), None, False),
+    "one of two": (
+        "%c = arith.cmpi slt, %f, %two : index\n%at = arith.select %c, %p, %last : index",
+        d.minimum(0, d.sub(N, 2)),
+        None,
+        False,
+    ),
     "unsigned least": (op("minui", "f", "three"), 0, 3, False),
     "unsigned least of loops": (op("minui", "q", "three"), 0, 3, True),
     "a remainder": (op("remsi", "f", "three"), -2, 2, False),
@@ -91,13 +98,21 @@ CASES: dict[str, tuple[str, d.Dim | None, d.Dim | None, bool]] = {
     "masked": (op("andi", "f", "three"), 0, 3, False),
     "some number": (op("xori", "p", "two"), None, None, False),
     "what a byte cannot hold": (
-        "%w = arith.addi %p, %most : index\n%t = arith.index_cast %w : index to i8\n%at = arith.index_cast %t : i8 to index",
+        (
+            "%w = arith.addi %p, %most : index\n%t = arith.index_cast %w : index to i8\n%at = arith.index_cast %t "
+            ": i8 to "
+            "index"
+        ),
         -128,
         127,
         False,
     ),
     "what a byte can hold": (
-        "%w = arith.subi %p, %three : index\n%t = arith.index_cast %w : index to i8\n%at = arith.index_cast %t : i8 to index",
+        (
+            "%w = arith.subi %p, %three : index\n%t = arith.index_cast %w : index to i8\n%at = arith.index_cast "
+            "%t : i8 "
+            "to index"
+        ),
         -3,
         1,
         True,
@@ -116,7 +131,10 @@ def test_a_range(name: str):
 
 def test_sizes_in_half_words_are_assumed_to_fit():
     ctx = new_context()
-    text = "%t = arith.index_cast %n : index to i32\n%w = arith.addi %t, %t : i32\n%at = arith.index_cast %w : i32 to index"
+    text = (
+        "%t = arith.index_cast %n : index to i32\n%w = arith.addi %t, %t : i32\n%at = arith.index_cast %w : i32 to "
+        "index"
+    )
     module = parse_module(BODY.replace("PLACE", text), ctx)
     (read,) = [op for op in module.walk() if isinstance(op, tensor.ExtractOp)]
     generic: Any = read.parent_op()

@@ -12,7 +12,8 @@ from fuseline.ir.dim import Dim
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.text import parse_module
 
-MAIN = """func.func @main(%n: index {{fuseline.name = "n"}}, %m: index {{fuseline.name = "m"}}, %t: tensor<?x4xf32> {{fuseline.dims = ["p", "4"]}},
+MAIN = """func.func @main(%n: index {{fuseline.name = "n"}}, %m: index {{fuseline.name = "m"}},
+    %t: tensor<?x4xf32> {{fuseline.dims = ["p", "4"]}},
     %i: tensor<2xindex>) -> (index, index) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -55,7 +56,9 @@ def test_arithmetic_on_sizes(body: str, expected: Dim) -> None:
     assert _index(body)[1] == [expected, expected]
 
 
-@pytest.mark.parametrize("body", ["%r = tensor.extract %i[%c0] : tensor<2xindex>", "%r = tensor.dim %t, %n : tensor<?x4xf32>"])
+@pytest.mark.parametrize(
+    "body", ["%r = tensor.extract %i[%c0] : tensor<2xindex>", "%r = tensor.dim %t, %n : tensor<?x4xf32>"]
+)
 def test_what_nobody_knows_is_one_size_with_its_origin(body: str) -> None:
     shapes, (first, second) = _index(body)
     assert first == second

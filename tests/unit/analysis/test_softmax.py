@@ -16,7 +16,8 @@ DIV = "%v = arith.divf %i0, %i1 : f32"
 
 
 def facts(
-    *, top: str = "maximumf", start: str = "0xFF800000", shift: str = EXP, row: str = "d0", of: str = "%x", zero: str = "0.0", total: str = "d0",
+    *, top: str = "maximumf", start: str = "0xFF800000", shift: str = EXP, row: str = "d0", of: str = "%x",
+    zero: str = "0.0", total: str = "d0",
     divide: str = DIV, divided_by: str = "d0", results: tuple[str, ...] = ("%y",), more: str = "", extra: str = "",
 ) -> SoftmaxFacts:  # fmt: skip
     """The facts of a softmax with one part changed."""
@@ -27,13 +28,23 @@ def facts(
         fill("z", zero, (4,)),
         generic("%m", [(of, T)], [("%lo", R)], ["d0, d1", "d0"], "pr", f"%v = arith.{top} %i0, %o0 : f32", one),
         generic("%p", [("%x", T), ("%m", R)], [("%e", T)], ["d0, d1", row, "d0, d1"], "pp", shift, one),
-        generic("%s", [("%p", T)], [("%z", R)], ["d0, d1", total], "pr" if total == "d0" else "rp", "%v = arith.addf %i0, %o0 : f32", one),
+        generic(
+            "%s",
+            [("%p", T)],
+            [("%z", R)],
+            ["d0, d1", total],
+            "pr" if total == "d0" else "rp",
+            "%v = arith.addf %i0, %o0 : f32",
+            one,
+        ),
         generic("%y", [("%p", T), ("%s", R)], [("%e", T)], ["d0, d1", divided_by, "d0, d1"], "pp", divide, one),
         extra,
     ]
     types = {"%m": R, "%s": R}
     arguments = [("x", (4, 6), "f32"), ("w", (4, 6), "f32")]
-    return softmax_facts(parse(function(arguments, [], "\n".join(lines), [(name, types.get(name, T)) for name in results])).members)
+    return softmax_facts(
+        parse(function(arguments, [], "\n".join(lines), [(name, types.get(name, T)) for name in results])).members
+    )
 
 
 def counts(found: SoftmaxFacts) -> tuple[int, int, int]:
@@ -73,7 +84,9 @@ def test_a_sum_that_is_a_result_is_nan_all_the_same() -> None:
 
 def test_exponentials_that_are_used_undivided_keep_the_nan_of_the_maximum() -> None:
     assert counts(facts(divide=f"{DIV.replace('%v', '%q')}\n%v = arith.addf %q, %i0 : f32")) == (1, 1, 0)
-    assert counts(facts(shift="%d = arith.subf %i0, %i1 : f32\n%t = math.exp %d : f32\n%v = arith.addf %t, %i1 : f32")) == (1, 0, 0)
+    assert counts(
+        facts(shift="%d = arith.subf %i0, %i1 : f32\n%t = math.exp %d : f32\n%v = arith.addf %t, %i1 : f32")
+    ) == (1, 0, 0)
 
 
 def square(row: str, total: str, divided_by: str) -> SoftmaxFacts:
@@ -86,7 +99,15 @@ def square(row: str, total: str, divided_by: str) -> SoftmaxFacts:
         fill("z", "0.0", (5,)),
         generic("%m", [("%x", t)], [("%lo", r)], ["d0, d1", "d0"], "pr", "%v = arith.maximumf %i0, %o0 : f32", one),
         generic("%p", [("%x", t), ("%m", r)], [("%e", t)], ["d0, d1", row, "d0, d1"], "pp", EXP, one),
-        generic("%s", [("%p", t)], [("%z", r)], ["d0, d1", total], "pr" if total == "d0" else "rp", "%v = arith.addf %i0, %o0 : f32", one),
+        generic(
+            "%s",
+            [("%p", t)],
+            [("%z", r)],
+            ["d0, d1", total],
+            "pr" if total == "d0" else "rp",
+            "%v = arith.addf %i0, %o0 : f32",
+            one,
+        ),
         generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", divided_by, "d0, d1"], "pp", DIV, one),
     ]
     return softmax_facts(parse(function([("x", (5, 5), "f32")], [], "\n".join(lines), [("%y", t)])).members)
@@ -100,7 +121,9 @@ def test_every_part_belongs_to_the_same_row() -> None:
 
 
 def test_a_reduction_is_its_op_the_step_and_what_is_kept() -> None:
-    sums = generic("%s", [("%x", T)], [("%z", R)], ["d0, d1", "d0"], "pr", "%v = arith.addf %i0, %o0 : f32", [("%v", "f32")])
+    sums = generic(
+        "%s", [("%x", T)], [("%z", R)], ["d0, d1", "d0"], "pr", "%v = arith.addf %i0, %o0 : f32", [("%v", "f32")]
+    )
     view = parse(function([("x", (4, 6), "f32")], [], "\n".join([fill("z", "0.0", (4,)), sums]), [("%s", R)]))
     (op,) = [op for op in view.members if isinstance(op, GenericOp)]
     found = reduction_of(op.results[0], (AddfOp,))

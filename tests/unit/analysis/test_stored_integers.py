@@ -19,7 +19,12 @@ SCALED = """%w = arith.extsi %a0 : i8 to i32
 
 
 def _found(
-    body: str, stored: str = "i8", other: str = "f32", out: str = "f32", maps: list[str] | None = None, kinds: str = "pp"
+    body: str,
+    stored: str = "i8",
+    other: str = "f32",
+    out: str = "f32",
+    maps: list[str] | None = None,
+    kinds: str = "pp",
 ) -> StoredIntegers | None:
     ins = [f"tensor<3x5x{stored}>", f"tensor<5x{other}>"]
     return stored_integers(op_of(generic(maps or ROWS, kinds, ins, [f"tensor<3x5x{out}>"], body)))
@@ -46,8 +51,20 @@ def test_the_scale_may_be_an_input(order: str):
         (SCALED.replace("i8", "i4").replace("extsi", "extui"), "i4", (-3, 12)),
         (SCALED.replace("%w, %z", "%z, %w"), "i8", (-124, 131)),
         (SCALED.replace("constant 3", "constant -128"), "i8", (0, 255)),
-        (SCALED.replace("%z = arith.constant 3 : i32", "%k = arith.constant -7 : i8\n %z = arith.extsi %k : i8 to i32"), "i8", (-121, 134)),
-        (SCALED.replace("%z = arith.constant 3 : i32", "%k = arith.constant -7 : i8\n %z = arith.extui %k : i8 to i32"), "i8", (-377, -122)),
+        (
+            SCALED.replace(
+                "%z = arith.constant 3 : i32", "%k = arith.constant -7 : i8\n %z = arith.extsi %k : i8 to i32"
+            ),
+            "i8",
+            (-121, 134),
+        ),
+        (
+            SCALED.replace(
+                "%z = arith.constant 3 : i32", "%k = arith.constant -7 : i8\n %z = arith.extui %k : i8 to i32"
+            ),
+            "i8",
+            (-377, -122),
+        ),
         (SCALED.replace("constant 3 :", "constant 32639 :"), "i8", (-32767, -32512)),
         (SCALED.replace("constant 3 :", "constant -32640 :"), "i8", (32512, 32767)),
         (SCALED.replace("%c : i32 to f32", "%w : i32 to f32"), "i8", (-128, 127)),
@@ -59,7 +76,10 @@ def test_the_range(body: str, stored: str, expected: tuple[int, int]):
 
 
 def test_without_a_scale_in_i32():
-    body = "%w = arith.extui %a0 : i8 to i32\n %z = arith.constant 9 : i32\n %c = arith.subi %w, %z : i32\n linalg.yield %c : i32"
+    body = (
+        "%w = arith.extui %a0 : i8 to i32\n %z = arith.constant 9 : i32\n %c = arith.subi %w, %z : i32\n "
+        "linalg.yield %c : i32"
+    )
     found = _found(body, out="i32")
     assert found is not None and (found.range, found.scale) == ((-9, 246), None)
 
@@ -91,18 +111,25 @@ def test_wider_and_narrower_storage_is_not():
 
 
 def test_a_scale_of_integers_is_no_factor():
-    body = "%w = arith.extsi %a0 : i8 to i32\n %c = arith.muli %w, %a1 : i32\n %f = arith.sitofp %c : i32 to f32\n linalg.yield %f : f32"
+    body = (
+        "%w = arith.extsi %a0 : i8 to i32\n %c = arith.muli %w, %a1 : i32\n %f = arith.sitofp %c : i32 to f32\n "
+        "linalg.yield %f : f32"
+    )
     assert _found(body, other="i32") is None
 
 
 def test_reductions_and_ops_of_two_results_are_not():
-    assert stored_integers(op_of(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xi8>"], ["tensor<3xf32>"], SCALED))) is None
+    assert (
+        stored_integers(op_of(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xi8>"], ["tensor<3xf32>"], SCALED))) is None
+    )
     both = SCALED.replace("linalg.yield %r : f32", "linalg.yield %r, %r : f32, f32")
     assert stored_integers(op_of(generic(["d0"] * 3, "p", ["tensor<3xi8>"], ["tensor<3xf32>"] * 2, both))) is None
 
 
 def test_the_attribute_of_a_constant():
     op = op_of(generic(["d0", "d0"], "p", ["tensor<3xi8>"], ["tensor<3xf32>"], SCALED))
-    constant, difference = (next(inner for inner in op.body.block.ops if inner.name == name) for name in ("arith.constant", "arith.subi"))
+    constant, difference = (
+        next(inner for inner in op.body.block.ops if inner.name == name) for name in ("arith.constant", "arith.subi")
+    )
     assert str(constant_of(constant.results[0])) == "3 : i32"
     assert constant_of(difference.results[0]) is None and constant_of(op.body.block.args[0]) is None

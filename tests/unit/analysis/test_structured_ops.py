@@ -19,9 +19,11 @@ T = "tensor<4x4xf32>"
 
 def _named(dims: tuple[str, str]) -> tuple[ShapeAnalysis, StructuredOp]:
     """A product whose summed loop is spelled by both operands."""
-    text = f"""func.func @main(%x: tensor<4x?xf32> {{fuseline.dims = ["4", "{dims[0]}"]}}, %w: tensor<{dims[1]}x5xf32> {{fuseline.dims = ["k", "5"]}},
+    text = f"""func.func @main(%x: tensor<4x?xf32> {{fuseline.dims = ["4", "{dims[0]}"]}},
+        %w: tensor<{dims[1]}x5xf32> {{fuseline.dims = ["k", "5"]}},
         %e: tensor<4x5xf32>) -> tensor<4x5xf32> {{
-      %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (l, j)>, affine_map<(i, j, l) -> (i, j)>],
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (l, j)>,
+          affine_map<(i, j, l) -> (i, j)>],
           iterator_types = ["parallel", "parallel", "reduction"]}}
           ins(%x, %w : tensor<4x?xf32>, tensor<{dims[1]}x5xf32>) outs(%e : tensor<4x5xf32>) {{
       ^bb0(%a0: f32, %a1: f32, %a2: f32):
@@ -34,7 +36,9 @@ def _named(dims: tuple[str, str]) -> tuple[ShapeAnalysis, StructuredOp]:
     return ShapeAnalysis({}), StructuredOp(op)
 
 
-@pytest.mark.parametrize(("dims", "expected"), [(("n", "8"), 8), (("n", "?"), d.symbol("n"))], ids=["a number behind a name", "names alone"])
+@pytest.mark.parametrize(
+    ("dims", "expected"), [(("n", "8"), 8), (("n", "?"), d.symbol("n"))], ids=["a number behind a name", "names alone"]
+)
 def test_a_summed_loop_is_a_number_where_an_operand_says_so(dims: tuple[str, str], expected: d.Dim) -> None:
     shapes, view = _named(dims)
     assert view.loops(shapes) == (4, 5, expected)
@@ -57,7 +61,14 @@ def test_a_loop_that_no_operand_spells_has_no_extent() -> None:
         ("%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %m, %m : f32\n linalg.yield %s : f32", None),
         ("%m = arith.mulf %a0, %a1 : f32\n %s = arith.subf %a2, %m : f32\n linalg.yield %s : f32", None),
         ("%m = arith.divf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
-        ("%n = math.exp %a0 : f32\n %m = arith.mulf %n, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32", None),
+        (
+            (
+                "%n = math.exp %a0 : f32\n %m = arith.mulf %n, %a1 : f32\n %s = arith.addf %a2, %m : f32\n "
+                "linalg.yield "
+                "%s : f32"
+            ),
+            None,
+        ),
         ("%s = arith.addf %a2, %a0 : f32\n linalg.yield %s : f32", None),
         ("linalg.yield %a0 : f32", None),
     ],

@@ -29,7 +29,9 @@ func.func @main(%x: tensor<{source}xf32>) -> tensor<{result}xf32> {{
 """
 
 
-def _text(source: list[int], offsets: list[int], sizes: list[int], strides: list[int] | None = None, returned: str = "%r") -> str:
+def _text(
+    source: list[int], offsets: list[int], sizes: list[int], strides: list[int] | None = None, returned: str = "%r"
+) -> str:
     loops = ", ".join(f"d{i}" for i in range(len(sizes)))
     return SLICE.format(
         source="x".join(map(str, source)),
@@ -50,7 +52,12 @@ def _slice_of(text: str) -> tensor.ExtractSliceOp:
 
 @pytest.mark.parametrize(
     ("source", "offsets", "sizes", "offset"),
-    [([7, 5], [2, 0], [3, 5], 10), ([7, 5], [4, 1], [1, 3], 21), ([1, 7, 5], [0, 6, 0], [1, 1, 5], 30), ([4, 6], [0, 0], [4, 6], 0)],
+    [
+        ([7, 5], [2, 0], [3, 5], 10),
+        ([7, 5], [4, 1], [1, 3], 21),
+        ([1, 7, 5], [0, 6, 0], [1, 1, 5], 30),
+        ([4, 6], [0, 0], [4, 6], 0),
+    ],
 )
 def test_elements_side_by_side_are_a_view(source: list[int], offsets: list[int], sizes: list[int], offset: int):
     op = _slice_of(_text(source, offsets, sizes))
@@ -66,7 +73,9 @@ def test_elements_side_by_side_are_a_view(source: list[int], offsets: list[int],
         ([7, 5], [2, 0], [3, 5], None, "%s"),  # what is returned lies in the caller's buffer
     ],
 )
-def test_other_slices_are_no_views(source: list[int], offsets: list[int], sizes: list[int], strides: list[int] | None, returned: str):
+def test_other_slices_are_no_views(
+    source: list[int], offsets: list[int], sizes: list[int], strides: list[int] | None, returned: str
+):
     assert not is_view(_slice_of(_text(source, offsets, sizes, strides, returned)))
 
 

@@ -1,4 +1,5 @@
-"""Reductions that are one walk: scatters and ranks, what differs from them in one place, and the loops behind a scalar."""
+"""Reductions that are one walk: scatters and ranks, what differs from them in one place, and the loops behind a
+scalar."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ RANK = """%i = linalg.index 0 : index
   %s = arith.addi %a2, %one : i64
   linalg.yield %s : i64"""
 
-LIMITED = RANK.replace("linalg.yield %s : i64", "%most = arith.constant 7 : i64\n %l = arith.minsi %s, %most : i64\n linalg.yield %l : i64")
+LIMITED = RANK.replace(
+    "linalg.yield %s : i64", "%most = arith.constant 7 : i64\n %l = arith.minsi %s, %most : i64\n linalg.yield %l : i64"
+)
 
 
 def _scatter(body: str = SCATTER, maps: tuple[str, str, str] = ("d1", "d1", "d0")):
@@ -46,7 +49,10 @@ def _rank(body: str = RANK, maps: tuple[str, str, str] = ("d1", "d0", "d0"), *, 
     return type(view)(view.op)
 
 
-@pytest.mark.parametrize("change", [("", ""), ("eq, %ic, %a0", "eq, %a0, %ic"), ("addf %a2, %v", "addf %v, %a2"), ("arith.addf", "arith.maximumf")])
+@pytest.mark.parametrize(
+    "change",
+    [("", ""), ("eq, %ic, %a0", "eq, %a0, %ic"), ("addf %a2, %v", "addf %v, %a2"), ("arith.addf", "arith.maximumf")],
+)
 def test_a_scatter(change: tuple[str, str]):
     view = _scatter(SCATTER.replace(*change))
     found = walk_of(view)
@@ -76,9 +82,9 @@ def test_what_replaces_something_else_is_no_scatter(change: tuple[str, str]):
 
 
 def test_a_scatter_without_a_cast_of_the_index():
-    body = SCATTER.replace("%ic = arith.index_cast %i : index to i64", "%p = arith.index_cast %a0 : i64 to index").replace(
-        "%ic, %a0 : i64", "%i, %p : index"
-    )
+    body = SCATTER.replace(
+        "%ic = arith.index_cast %i : index to i64", "%p = arith.index_cast %a0 : i64 to index"
+    ).replace("%ic, %a0 : i64", "%i, %p : index")
     assert isinstance(walk_of(_scatter(body)), Scatter)
 
 
@@ -89,7 +95,10 @@ def test_a_scatter_without_a_cast_of_the_index():
         (("arith.select %hit, %a1, %n", "arith.select %hit, %n, %a1"), ("d1", "d1", "d0")),
         (("arith.addf %a2, %v", "arith.addf %a1, %v"), ("d1", "d1", "d0")),
         (("linalg.index 0", "linalg.index 1"), ("d1", "d1", "d0")),
-        (("%i = linalg.index 0 : index\n  %ic = arith.index_cast %i : index to i64", "%ic = arith.constant 3 : i64"), ("d1", "d1", "d0")),
+        (
+            ("%i = linalg.index 0 : index\n  %ic = arith.index_cast %i : index to i64", "%ic = arith.constant 3 : i64"),
+            ("d1", "d1", "d0"),
+        ),
     ],
     ids=["other comparison", "the neutral one first", "not the running result", "the summed loop", "a fixed place"],
 )
@@ -98,13 +107,20 @@ def test_no_scatter(change: tuple[str, str], maps: tuple[str, str, str]):
 
 
 def test_what_is_placed_must_not_vary_with_the_place():
-    for ins, maps in ((["tensor<9xi64>", "tensor<9x5xf32>"], ["d1", "d1, d0", "d0"]), (["tensor<9x5xi64>", "tensor<9xf32>"], ["d1, d0", "d1", "d0"])):
+    for ins, maps in (
+        (["tensor<9xi64>", "tensor<9x5xf32>"], ["d1", "d1, d0", "d0"]),
+        (["tensor<9x5xi64>", "tensor<9xf32>"], ["d1, d0", "d1", "d0"]),
+    ):
         assert walk_of(view_of(maps, "pr", ins, ["tensor<5xf32>"], SCATTER)) is None
 
 
 def test_a_place_that_no_summed_loop_moves_is_no_scatter():
     view = view_of(
-        ["d1", "d1", "d2", "d0, d1"], "ppr", ["tensor<9xi64>", "tensor<9xf32>", "tensor<3xf32>"], ["tensor<5x9xf32>"], SCATTER.replace("%a2", "%a3")
+        ["d1", "d1", "d2", "d0, d1"],
+        "ppr",
+        ["tensor<9xi64>", "tensor<9xf32>", "tensor<3xf32>"],
+        ["tensor<5x9xf32>"],
+        SCATTER.replace("%a2", "%a3"),
     )
     assert walk_of(view) is None
 
@@ -154,7 +170,9 @@ def test_both_sides_are_read_at_the_same_place_but_for_the_ranked_loop(maps: tup
     assert walk_of(_rank(maps=maps)) is None
 
 
-@pytest.mark.parametrize(("maps", "agree"), [(["d2, d1", "d2, d0", "d0, d2"], True), (["d2, d1", "d0, d2", "d0, d2"], False)])
+@pytest.mark.parametrize(
+    ("maps", "agree"), [(["d2, d1", "d2, d0", "d0, d2"], True), (["d2, d1", "d0, d2", "d0, d2"], False)]
+)
 def test_the_other_loops_of_a_rank_agree(maps: list[str], agree: bool):
     view = view_of(maps, "prp", ["tensor<5x5xi32>", "tensor<5x5xi32>"], ["tensor<5x5xi64>"], RANK)
     view.op.operands[1] = view.op.operands[0]
@@ -163,10 +181,17 @@ def test_the_other_loops_of_a_rank_agree(maps: list[str], agree: bool):
 
 
 def test_two_reduction_loops_and_two_results_are_no_walk():
-    view = view_of(["d1, d2", "d1, d2", "d0"], "prr", ["tensor<9x2xi64>", "tensor<9x2xf32>"], ["tensor<5xf32>"], SCATTER)
+    view = view_of(
+        ["d1, d2", "d1, d2", "d0"], "prr", ["tensor<9x2xi64>", "tensor<9x2xf32>"], ["tensor<5xf32>"], SCATTER
+    )
     assert walk_of(view) is None
     twice = SCATTER.replace("linalg.yield %s : f32", "linalg.yield %s, %s : f32, f32")
-    assert walk_of(view_of(["d1", "d1", "d0", "d0"], "pr", ["tensor<9xi64>", "tensor<9xf32>"], ["tensor<5xf32>"] * 2, twice)) is None
+    assert (
+        walk_of(
+            view_of(["d1", "d1", "d0", "d0"], "pr", ["tensor<9xi64>", "tensor<9xf32>"], ["tensor<5xf32>"] * 2, twice)
+        )
+        is None
+    )
 
 
 def test_the_loops_behind_a_scalar():
@@ -175,7 +200,9 @@ def test_the_loops_behind_a_scalar():
       %t = arith.addi %a0, %c : i32
       %u = arith.muli %t, %t : i32
       linalg.yield %u : i32"""
-    view = view_of(["d0, d3", "d1", "d0, d1, d2, d3"], "pppp", ["tensor<2x5xi32>", "tensor<3xi32>"], ["tensor<2x3x4x5xi32>"], body)
+    view = view_of(
+        ["d0, d3", "d1", "d0, d1, d2, d3"], "pppp", ["tensor<2x5xi32>", "tensor<3xi32>"], ["tensor<2x3x4x5xi32>"], body
+    )
     assert loops_behind(view, yielded(view.op)[0]) == {0, 2, 3}
     assert loops_behind(view, view.body.args[1]) == {1}
     assert loops_behind(view, view.op.operands[0]) == frozenset()

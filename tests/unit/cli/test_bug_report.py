@@ -30,7 +30,9 @@ def _bad_model(path: Path) -> Path:
     ]
     weights = {"w": SECRET.reshape(64, 64), "table": np.arange(3, dtype=np.float32), "i": np.array([9])}
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 64]) for name in "xy")
-    graph = helper.make_graph(nodes, "g", [x], [y], [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    graph = helper.make_graph(
+        nodes, "g", [x], [y], [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
     return path
 
@@ -42,7 +44,21 @@ def _report(path: Path) -> dict[str, Any]:
 
 def test_the_archive_alone_shows_the_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     model = _bad_model(tmp_path / "private.onnx")
-    assert main(["compile", str(model), "--fusion", "none", "-o", str(tmp_path / "m.fuse"), "--report-bug", str(tmp_path / "r.zip")]) == 1
+    assert (
+        main(
+            [
+                "compile",
+                str(model),
+                "--fusion",
+                "none",
+                "-o",
+                str(tmp_path / "m.fuse"),
+                "--report-bug",
+                str(tmp_path / "r.zip"),
+            ]
+        )
+        == 1
+    )
     assert "shows the failure by itself" in capsys.readouterr().err
     report = _report(tmp_path / "r.zip")
     assert report["reproduced"]
@@ -67,7 +83,9 @@ def test_nothing_is_written_when_nothing_fails(tmp_path: Path):
     assert not (tmp_path / "r.zip").exists()
 
 
-def test_an_option_without_a_file_and_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_option_without_a_file_and_a_place_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main(["errors", "--report-bug"]) == 2
     (tmp_path / "file").touch()
     assert main(["compile", str(_bad_model(tmp_path / "m.onnx")), f"--report-bug={tmp_path / 'file' / 'r.zip'}"]) == 1
@@ -80,13 +98,21 @@ def test_a_model_that_cannot_be_read_is_left_out_and_said_so(tmp_path: Path):
     assert "m.onnx" in _report(tmp_path / "r.zip")["left_out"][0]
 
 
-@pytest.mark.parametrize("model", [mlp(), convolutions(), attention("batch", "length")], ids=["mlp", "cnn", "attention"])
+@pytest.mark.parametrize(
+    "model", [mlp(), convolutions(), attention("batch", "length")], ids=["mlp", "cnn", "attention"]
+)
 def test_a_stripped_model_makes_the_same_dispatches(model: onnx.ModelProto, tmp_path: Path):
     (tmp_path / "stripped").mkdir()
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     write_stripped(tmp_path / "m.onnx", tmp_path / "stripped" / "m.onnx")
-    ours, theirs = (fuseline.compile(path, target="null").stats for path in (tmp_path / "m.onnx", tmp_path / "stripped" / "m.onnx"))
+    ours, theirs = (
+        fuseline.compile(path, target="null").stats for path in (tmp_path / "m.onnx", tmp_path / "stripped" / "m.onnx")
+    )
     assert {**ours, "phase_seconds": 0} == {**theirs, "phase_seconds": 0}
-    large = [t for t in onnx.load(tmp_path / "stripped" / "m.onnx", load_external_data=False).graph.initializer if np.prod(t.dims) >= 64]
+    large = [
+        t
+        for t in onnx.load(tmp_path / "stripped" / "m.onnx", load_external_data=False).graph.initializer
+        if np.prod(t.dims) >= 64
+    ]
     assert large
     assert all(tensor.data_location == TensorProto.EXTERNAL for tensor in large)

@@ -60,7 +60,10 @@ def test_run_reads_and_writes_arrays(folder: Path, tmp_path: Path, capsys: pytes
     x = np.random.default_rng(7).standard_normal((4, 16), np.float32)
     np.save(tmp_path / "x.npy", x)
     for model in ("mlp.onnx", "mlp.fuse"):
-        assert main(["run", str(folder / model), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / model)]) == 0
+        assert (
+            main(["run", str(folder / model), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / model)])
+            == 0
+        )
     first, second = (np.load(next((tmp_path / model).iterdir())) for model in ("mlp.onnx", "mlp.fuse"))
     assert first.tobytes() == second.tobytes()
     assert np.allclose(first.sum(axis=-1), 1, atol=1e-5)
@@ -87,7 +90,9 @@ def test_a_constant_model_proves_nothing(tmp_path: Path, capsys: pytest.CaptureF
     for tensor in model.graph.initializer:
         tensor.raw_data = bytes(len(tensor.raw_data))
     onnx.save(model, tmp_path / "m.onnx")
-    assert _json(["run", str(tmp_path / "m.onnx"), "--check", "onnxruntime"], capsys, code=1)["error"]["code"] == "E0602"
+    assert (
+        _json(["run", str(tmp_path / "m.onnx"), "--check", "onnxruntime"], capsys, code=1)["error"]["code"] == "E0602"
+    )
 
 
 def test_a_tolerance_that_is_not_met_fails(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -96,7 +101,8 @@ def test_a_tolerance_that_is_not_met_fails(folder: Path, capsys: pytest.CaptureF
 
 
 STATISTICS = (
-    "dispatches barriers executables code_bytes bytes_moved fills copies host_ops standalone_transposes transient_bytes constant_bytes "
+    "dispatches barriers executables code_bytes bytes_moved fills copies host_ops standalone_transposes "
+    "transient_bytes constant_bytes "
     "scratch_bytes_max generic_ops_before generic_ops_after edges phase_seconds"
 ).split()
 
@@ -136,16 +142,23 @@ def test_remarks_can_be_filtered(folder: Path, capsys: pytest.CaptureFixture[str
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines
     assert all("Relu" in line["args"]["Producer"] + line["args"]["Consumer"] for line in lines)
-    assert _json(["explain", model, "--remarks", "yaml", "--filter-rule", "("], capsys, code=2)["error"]["code"] == "E0501"
+    assert (
+        _json(["explain", model, "--remarks", "yaml", "--filter-rule", "("], capsys, code=2)["error"]["code"] == "E0501"
+    )
 
 
-def test_remarks_go_into_a_file_and_may_be_about_one_node(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_remarks_go_into_a_file_and_may_be_about_one_node(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     model = str(folder / "cnn.onnx")
     path = tmp_path / "r.yaml"
     assert main(["explain", model, "--remarks-format", "yaml", "-o", str(path)]) == 0
     assert main(["explain", model, "Relu_2", "--remarks-format", "yaml", "--remarks-filter", "Relu_2|nothing"]) == 0
     assert 0 < capsys.readouterr().out.count("--- !") < path.read_text().count("--- !")
-    assert _json(["explain", model, "--remarks-format", "yaml", "--remarks-filter", "("], capsys, code=2)["error"]["code"] == "E0501"
+    assert (
+        _json(["explain", model, "--remarks-format", "yaml", "--remarks-filter", "("], capsys, code=2)["error"]["code"]
+        == "E0501"
+    )
 
 
 def test_diff_of_plans_and_models(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -165,8 +178,14 @@ def test_diff_of_models_and_saved_statistics(folder: Path, tmp_path: Path, capsy
     mlp_path, cnn_path = str(folder / "mlp.onnx"), str(folder / "cnn.onnx")
     same = _json(["diff", mlp_path, mlp_path, "--fail-if", "any"], capsys)
     assert not (same["appeared"] or same["vanished"] or same["statistics"])
-    (tmp_path / "none.json").write_text(json.dumps(_json(["stats", mlp_path, "--dispatches", "--decisions", "--fusion", "none"], capsys)))
-    worse = _json(["diff", mlp_path, str(tmp_path / "none.json"), "--fail-if", "more-dispatches", "--fail-if", "more-bytes"], capsys, code=1)
+    (tmp_path / "none.json").write_text(
+        json.dumps(_json(["stats", mlp_path, "--dispatches", "--decisions", "--fusion", "none"], capsys))
+    )
+    worse = _json(
+        ["diff", mlp_path, str(tmp_path / "none.json"), "--fail-if", "more-dispatches", "--fail-if", "more-bytes"],
+        capsys,
+        code=1,
+    )
     assert set(worse["failed"]) == {"more-dispatches", "more-bytes"}
     assert worse["changed"][0]["lost"]
     assert worse["changed"][0]["decisions"]
@@ -188,7 +207,17 @@ def test_report_writes_one_page(folder: Path, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_bench_measures_peers_and_dispatches(folder: Path, capsys: pytest.CaptureFixture[str]):
-    arguments = ["bench", str(folder / "mlp.onnx"), "--vs", "onnxruntime", "--threads", "1,2", "--rounds", "3", "--per-dispatch"]
+    arguments = [
+        "bench",
+        str(folder / "mlp.onnx"),
+        "--vs",
+        "onnxruntime",
+        "--threads",
+        "1,2",
+        "--rounds",
+        "3",
+        "--per-dispatch",
+    ]
     document = _json(arguments, capsys)
     assert [row["threads"] for row in document["results"]] == [1, 2]
     for row in document["results"]:

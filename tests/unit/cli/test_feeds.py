@@ -42,7 +42,14 @@ def test_standard_input(value: str, saved: tuple[Path, np.ndarray], monkeypatch:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("y=@{}", "E0201"), ("x={}", "E0501"), ("@{}", "E0501"), ("x=@{}.missing", "E0206"), ("x=@{}.bad", "E0206"), ("x=@{}.npz", "E0206")],
+    [
+        ("y=@{}", "E0201"),
+        ("x={}", "E0501"),
+        ("@{}", "E0501"),
+        ("x=@{}.missing", "E0206"),
+        ("x=@{}.bad", "E0206"),
+        ("x=@{}.npz", "E0206"),
+    ],
 )
 def test_refusals(text: str, code: str, saved: tuple[Path, np.ndarray]):
     path, array = saved
@@ -70,10 +77,24 @@ def test_output_names_are_safe_and_distinct(tmp_path: Path):
 def test_values_that_are_no_tensors_become_several_arrays():
     ones = np.ones(2, np.float32)
     small = np.array([1, -2]).astype(ml_dtypes.int4), np.array([0.5, 3]).astype(ml_dtypes.float8_e5m2)
-    flat = flat_outputs({"q": [ones, [ones]], "m": {3: 1.5, 4: 2.5}, "s": np.array(["a"], object), "none": None, "i": small[0], "f": small[1]})
+    flat = flat_outputs(
+        {
+            "q": [ones, [ones]],
+            "m": {3: 1.5, 4: 2.5},
+            "s": np.array(["a"], object),
+            "none": None,
+            "i": small[0],
+            "f": small[1],
+        }
+    )
     assert list(flat) == ["q.0", "q.1.0", "m.keys", "m.values", "s", "i", "f"]
     assert flat["m.keys"].tolist() == [3, 4] and flat["s"].dtype.kind == "U"
-    assert flat["i"].dtype == np.int8 and flat["i"].tolist() == [1, -2] and flat["f"].dtype == np.float32 and flat["f"].tolist() == [0.5, 3]
+    assert (
+        flat["i"].dtype == np.int8
+        and flat["i"].tolist() == [1, -2]
+        and flat["f"].dtype == np.float32
+        and flat["f"].tolist() == [0.5, 3]
+    )
 
 
 def test_strings_from_and_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -82,7 +103,12 @@ def test_strings_from_and_to_files(tmp_path: Path, capsys: pytest.CaptureFixture
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     np.save(tmp_path / "x.npy", np.array(["a", "bé"]))
-    assert main(["run", str(tmp_path / "m.onnx"), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / "out")]) == 0
+    assert (
+        main(
+            ["run", str(tmp_path / "m.onnx"), "--input", f"x=@{tmp_path / 'x.npy'}", "--output", str(tmp_path / "out")]
+        )
+        == 0
+    )
     assert np.load(tmp_path / "out" / "y.npy").tolist() == ["aa", "bébé"]
     assert main(["run", str(tmp_path / "m.onnx")]) == 0
     assert "y: " in capsys.readouterr().out

@@ -1,4 +1,5 @@
-"""What a user meets first: the greeting, wrong spellings, files that are missing, `-`, options where they have no say."""
+"""What a user meets first: the greeting, wrong spellings, files that are missing, `-`, options where they have no
+say."""
 
 from __future__ import annotations
 
@@ -35,9 +36,14 @@ def test_the_bare_command_greets_with_its_commands(capsys: pytest.CaptureFixture
     assert not shown.err
 
 
-@pytest.mark.parametrize("option", ["--target=interpreter", "--fusion=none", "--shape=x=4x16", "--rules={rule}", "--plan={plan}", "--plan-strict"])
+@pytest.mark.parametrize(
+    "option",
+    ["--target=interpreter", "--fusion=none", "--shape=x=4x16", "--rules={rule}", "--plan={plan}", "--plan-strict"],
+)
 @pytest.mark.parametrize("command", ["run", "stats", "explain", "report", "bench"])
-def test_compile_options_given_with_an_artifact_are_refused(command: str, option: str, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_compile_options_given_with_an_artifact_are_refused(
+    command: str, option: str, folder: Path, capsys: pytest.CaptureFixture[str]
+):
     (folder / "rule.py").write_text("")
     (folder / "plan.toml").write_text("")
     given = option.format(rule=folder / "rule.py", plan=folder / "plan.toml")
@@ -64,7 +70,9 @@ def test_a_feed_file_that_cannot_be_read_is_about_the_feed(file: str, folder: Pa
     assert (error["code"], error["node"]) == ("E0206", "x")
 
 
-@pytest.mark.parametrize("spelling", ["E0101", "e0101", "0101", "101", "E101", " E-0101.", "model file cannot be read", "error E0101:"])
+@pytest.mark.parametrize(
+    "spelling", ["E0101", "e0101", "0101", "101", "E101", " E-0101.", "model file cannot be read", "error E0101:"]
+)
 def test_an_error_is_found_in_any_spelling(spelling: str, capsys: pytest.CaptureFixture[str]):
     assert main(["errors", spelling]) == 0
     assert capsys.readouterr().out.startswith("# E0101")
@@ -86,7 +94,9 @@ def test_what_is_no_code_gets_a_suggestion(capsys: pytest.CaptureFixture[str]):
 
 def _stdout(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> bytes:
     result = io.BytesIO()
-    stdout = SimpleNamespace(buffer=result, isatty=lambda: False, flush=lambda: None, write=lambda text: result.write(text.encode()))
+    stdout = SimpleNamespace(
+        buffer=result, isatty=lambda: False, flush=lambda: None, write=lambda text: result.write(text.encode())
+    )
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stdout)
         assert main(arguments) == 0
@@ -98,7 +108,9 @@ def test_a_dash_is_standard_output_everywhere(folder: Path, monkeypatch: pytest.
     model = str(folder / "m.onnx")
     (tmp_path / "m.fuse").write_bytes(_stdout(monkeypatch, ["compile", model, "-o", "-"]))
     x = np.random.default_rng(0).standard_normal((4, 16), np.float32)
-    first, second = (next(iter(fuseline.load(path).run({"x": x}).values())) for path in (tmp_path / "m.fuse", folder / "m.fuse"))
+    first, second = (
+        next(iter(fuseline.load(path).run({"x": x}).values())) for path in (tmp_path / "m.fuse", folder / "m.fuse")
+    )
     np.testing.assert_array_equal(first, second)
     assert b"func.func" in _stdout(monkeypatch, ["compile", model, "--emit", "input", "-o", "-"])
     assert _stdout(monkeypatch, ["report", model, "-o", "-"]).startswith(b"<!")
@@ -106,15 +118,28 @@ def test_a_dash_is_standard_output_everywhere(folder: Path, monkeypatch: pytest.
     (tmp_path / "a.mlir").write_text("func.func @main() { return }")
     assert b"func.func" in _stdout(monkeypatch, ["opt", "a.mlir", "-o", "-"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mlir", "m.fuse"]
-    for arguments in (["compile", model, "-o", "-"], ["report", model, "-o", "-"], ["opt", "a.mlir", "-o", "-"], ["run", model, "--output", "-"]):
+    for arguments in (
+        ["compile", model, "-o", "-"],
+        ["report", model, "-o", "-"],
+        ["opt", "a.mlir", "-o", "-"],
+        ["run", model, "--output", "-"],
+    ):
         assert main([*arguments, "--json"]) == 2
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["compile", "-o"], ["compile", "--emit", "plan", "-o"], ["report", "-o"], ["explain", "--remarks", "yaml", "-o"], ["run", "--output"]],
+    [
+        ["compile", "-o"],
+        ["compile", "--emit", "plan", "-o"],
+        ["report", "-o"],
+        ["explain", "--remarks", "yaml", "-o"],
+        ["run", "--output"],
+    ],
 )
-def test_missing_folders_are_made_and_impossible_ones_refused_everywhere(arguments: list[str], folder: Path, tmp_path: Path):
+def test_missing_folders_are_made_and_impossible_ones_refused_everywhere(
+    arguments: list[str], folder: Path, tmp_path: Path
+):
     command, *rest = arguments
     model = str(folder / "m.onnx")
     assert main([command, model, *rest, str(tmp_path / "new" / "er" / "out")]) == 0

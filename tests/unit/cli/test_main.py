@@ -36,7 +36,9 @@ def test_a_good_command_exits_0(capsys: pytest.CaptureFixture[str]):
     assert "E0101  model file cannot be read" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["errors", "--nope"], ["run"], ["errors", "E9999"], ["stats", "m.onnx", "--dedup", "odd"]])
+@pytest.mark.parametrize(
+    "arguments", [["nope"], ["errors", "--nope"], ["run"], ["errors", "E9999"], ["stats", "m.onnx", "--dedup", "odd"]]
+)
 def test_usage_exits_2_with_a_coded_block(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert door.main(arguments) == 2
     assert capsys.readouterr().err.startswith("error E0501: option is wrong\n")
@@ -52,7 +54,14 @@ def test_an_error_block_has_code_node_reason_and_hint(failing, capsys: pytest.Ca
     failing(FuselineError("E0106", "mode is 'cubic'", node="Resize_7", hint="use linear"))
     assert door.main(["errors"]) == 1
     err = capsys.readouterr().err
-    for word in ("E0106", "operator or attribute is unsupported", "Resize_7", "mode is 'cubic'", "use linear", "fuseline errors E0106"):
+    for word in (
+        "E0106",
+        "operator or attribute is unsupported",
+        "Resize_7",
+        "mode is 'cubic'",
+        "use linear",
+        "fuseline errors E0106",
+    ):
         assert word in err
 
 
@@ -91,7 +100,10 @@ def test_every_listed_command_exists_and_takes_json(name: str):
 
 
 def test_help_imports_no_compiler():
-    script = "import sys; from fuseline.cli.main import main; main(['--help']); assert not {'xdsl', 'onnx', 'llvmlite'} & set(sys.modules)"
+    script = (
+        "import sys; from fuseline.cli.main import main; main(['--help']); assert not {'xdsl', 'onnx', "
+        "'llvmlite'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 

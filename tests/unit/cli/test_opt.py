@@ -86,7 +86,9 @@ def test_json_holds_the_ir(program: Path, capsys: pytest.CaptureFixture[str]):
         (["-p", "cse{"], "E0304", 2),
     ],
 )
-def test_a_wrong_pipeline_is_a_usage_error(program: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: str, exit_code: int):
+def test_a_wrong_pipeline_is_a_usage_error(
+    program: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: str, exit_code: int
+):
     assert main(["opt", str(program), *arguments]) == exit_code
     assert code in capsys.readouterr().err
 

@@ -9,7 +9,16 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, from_attribute, members_of, require_match, to_attribute
+from fuseline.dispatch.fused_loops import (
+    FusedLoops,
+    MemberLoops,
+    OnlineReduction,
+    Role,
+    from_attribute,
+    members_of,
+    require_match,
+    to_attribute,
+)
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
@@ -24,7 +33,9 @@ VALUES = {
     "rows": ROWS,
     "no-loops": FusedLoops(((),), (MemberLoops(()), MemberLoops((), Role.INLINED), MemberLoops((), Role.VIEW))),
     "sizes": FusedLoops(((N, add(mul(N, 2), 1), None, 7),), (MemberLoops((3, None, 2, 1, 0)),)),
-    "arms": FusedLoops(((4,), (N,)), (MemberLoops((0,), arm=1), MemberLoops((), Role.INLINED, 1), MemberLoops((0, None)))),
+    "arms": FusedLoops(
+        ((4,), (N,)), (MemberLoops((0,), arm=1), MemberLoops((), Role.INLINED, 1), MemberLoops((0, None)))
+    ),
     "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), 2, 32),)),
 }
 
@@ -39,7 +50,10 @@ def test_what_is_printed_reads_back(loops: FusedLoops):
 
 
 def test_the_text_is_readable():
-    assert str(to_attribute(ROWS)) == '{grids = [["6"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, array<i64: 0, -1>]}'
+    assert (
+        str(to_attribute(ROWS))
+        == '{grids = [["6"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, array<i64: 0, -1>]}'
+    )
     assert 'members = [array<i64>, "inlined", "view"]' in str(to_attribute(VALUES["no-loops"]))
     assert "arms = array<i64: 1, 1, 0>" in str(to_attribute(VALUES["arms"]))
 
@@ -78,7 +92,7 @@ def test_text_that_is_no_loops_is_refused(text: str):
     assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0")
 
 
-# against a body ------------------------------------------------------------------------------------------------------------------------
+# against a body -------------------------------------------------------------------------------------------------------
 
 
 def _softmax_like() -> tuple[Block, ShapeAnalysis]:

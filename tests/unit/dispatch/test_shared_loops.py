@@ -8,7 +8,15 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.cli.opt import run_passes
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role, from_attribute, to_attribute
+from fuseline.dispatch.fused_loops import (
+    LOOPS_ATTRIBUTE,
+    FusedLoops,
+    MemberLoops,
+    OnlineReduction,
+    Role,
+    from_attribute,
+    to_attribute,
+)
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
@@ -100,7 +108,9 @@ def test_an_online_reduction_is_all_that_lies_along_its_loop(change: str):
     _, _, region = _formed(_attention())
     loops = from_attribute(region.attributes[LOOPS_ATTRIBUTE], {})
     (online,) = loops.online
-    wrong = OnlineReduction(online.loops[1:], online.product, 64) if change == "one less" else replace(online, product=0)
+    wrong = (
+        OnlineReduction(online.loops[1:], online.product, 64) if change == "one less" else replace(online, product=0)
+    )
     code, message = _claims(_attention(), replace(loops, online=(wrong,)))
     assert code == "E0901" and "online" in message
 

@@ -19,7 +19,9 @@ def _read(text: str, tmp_path: Path) -> tuple[FuncOp, CompilerContext]:
     return next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"), ctx
 
 
-IDENTITY = "func.func {}@{}(%x: tensor<?x4xf32>, %y: tensor<2xf32>) -> tensor<?x4xf32> {{\n  return %x : tensor<?x4xf32>\n}}\n"
+IDENTITY = (
+    "func.func {}@{}(%x: tensor<?x4xf32>, %y: tensor<2xf32>) -> tensor<?x4xf32> {{\n  return %x : tensor<?x4xf32>\n}}\n"
+)
 
 
 def test_the_only_function_becomes_main_and_its_arguments_keep_their_names(tmp_path: Path):
@@ -32,21 +34,29 @@ def test_the_only_function_becomes_main_and_its_arguments_keep_their_names(tmp_p
     assert set(ctx.symbols) == {"x_0"}
 
 
-ANNOTATED = "func.func @main(%x: tensor<?x4xf32> {ARGUMENT}) -> (tensor<?x4xf32> {RESULT}) { return %x : tensor<?x4xf32> }"
+ANNOTATED = (
+    "func.func @main(%x: tensor<?x4xf32> {ARGUMENT}) -> (tensor<?x4xf32> {RESULT}) { return %x : tensor<?x4xf32> }"
+)
 
 
 @pytest.mark.parametrize("dims", ['["n"]', '["n", 4]', '"n"', "3", '["[\\22sum\\22]", "4"]', '["[1", "4"]', "[]"])
 def test_names_of_sizes_are_one_text_per_dimension(dims: str, tmp_path: Path):
     with pytest.raises(FuselineError, match="E0302.*@main.*fuseline.dims must be the size of each dimension"):
-        _read(ANNOTATED.replace("ARGUMENT", f"fuseline.dims = {dims}").replace("RESULT", 'fuseline.name = "y"'), tmp_path)
+        _read(
+            ANNOTATED.replace("ARGUMENT", f"fuseline.dims = {dims}").replace("RESULT", 'fuseline.name = "y"'), tmp_path
+        )
 
 
 def test_names_are_texts(tmp_path: Path):
     with pytest.raises(FuselineError, match="E0302.*@main.*fuseline.name must be a text"):
-        _read(ANNOTATED.replace("ARGUMENT", 'fuseline.dims = ["n", "4"]').replace("RESULT", "fuseline.name = 3"), tmp_path)
+        _read(
+            ANNOTATED.replace("ARGUMENT", 'fuseline.dims = ["n", "4"]').replace("RESULT", "fuseline.name = 3"), tmp_path
+        )
 
 
-@pytest.mark.parametrize(("key", "value"), [("onnx_node", '"ab="'), ("onnx_node", '"a b c d"'), ("onnx_node", "3"), ("executor", "[]")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("onnx_node", '"ab="'), ("onnx_node", '"a b c d"'), ("onnx_node", "3"), ("executor", "[]")]
+)
 def test_operators_of_the_host_are_base64(key: str, value: str, tmp_path: Path):
     declaration = f"func.func private @host(tensor<4xf32>) -> tensor<4xf32> attributes {{fuseline.{key} = {value}}}\n"
     with pytest.raises(FuselineError, match=f"E0302.*@host.*fuseline.{key} must be"):
@@ -65,9 +75,18 @@ BETWEEN = """func.func @main(%x: tensor<?x5xf32>, %y: tensor<2x5xf32>) -> tensor
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("%e = tensor.extract_slice %x[] [2, 5] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>", "tensor.extract_slice: 0 offsets for 2 dimensions"),
-        ("%e = tensor.extract_slice %x[0, 0] [2] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>", "tensor.extract_slice: 1 sizes for 2 dimensions"),
-        ("%e = tensor.insert_slice %y into %x[0, 0] [2, 5] [1] : tensor<2x5xf32> into tensor<?x5xf32>", "insert_slice: 1 strides for 2 dimensions"),
+        (
+            "%e = tensor.extract_slice %x[] [2, 5] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>",
+            "tensor.extract_slice: 0 offsets for 2 dimensions",
+        ),
+        (
+            "%e = tensor.extract_slice %x[0, 0] [2] [1, 1] : tensor<?x5xf32> to tensor<2x5xf32>",
+            "tensor.extract_slice: 1 sizes for 2 dimensions",
+        ),
+        (
+            "%e = tensor.insert_slice %y into %x[0, 0] [2, 5] [1] : tensor<2x5xf32> into tensor<?x5xf32>",
+            "insert_slice: 1 strides for 2 dimensions",
+        ),
         ("%e = tensor.dim %x, %two : tensor<?x5xf32>", "tensor.dim: dimension 2 of 2"),
     ],
 )

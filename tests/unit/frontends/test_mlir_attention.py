@@ -1,4 +1,5 @@
-"""IREE's attention op: the numbers of its definition, with and without a mask, under permuted maps and unknown sizes."""
+"""IREE's attention op: the numbers of its definition, with and without a mask, under permuted maps and unknown
+sizes."""
 
 from __future__ import annotations
 
@@ -13,16 +14,24 @@ from fuseline.errors import FuselineError
 
 RNG = np.random.default_rng(2)
 Q, K, V = (RNG.standard_normal(shape, dtype=np.float32) for shape in ((2, 5, 8), (2, 7, 8), (2, 6, 7)))
-MASKS: dict[str, Any] = {"": None, "i1": RNG.random((2, 5, 7)) < 0.8, "f32": RNG.standard_normal((2, 5, 7), dtype=np.float32)}
+MASKS: dict[str, Any] = {
+    "": None,
+    "i1": RNG.random((2, 5, 7)) < 0.8,
+    "f32": RNG.standard_normal((2, 5, 7), dtype=np.float32),
+}
 
 
 def _text(mask: str, sizes: tuple[str, str], result: str = "(b, m, n)") -> str:
     rows, keys = sizes
     q, k, v, out = (f"tensor<{shape}xf32>" for shape in (f"2x{rows}x8", f"2x{keys}x8", f"2x6x{keys}", f"2x{rows}x6"))
     loops = "affine_map<(b, m, n, k, j) -> {}>"
-    maps = [loops.format(part) for part in ("(b, m, k)", "(b, j, k)", "(b, n, j)", "()", *(["(b, m, j)"] if mask else []), result)]
+    maps = [
+        loops.format(part)
+        for part in ("(b, m, k)", "(b, j, k)", "(b, n, j)", "()", *(["(b, m, j)"] if mask else []), result)
+    ]
     given = f", %x : {q}, {k}, {v}, f32, tensor<2x{rows}x{keys}x{mask}>" if mask else f" : {q}, {k}, {v}, f32"
-    return f"""func.func @main(%q: {q}, %k: {k}, %v: {v}, %s: f32, %e: {out}{f", %x: tensor<2x{rows}x{keys}x{mask}>" if mask else ""}) -> {out} {{
+    return f"""func.func @main(%q: {q}, %k: {k}, %v: {v},
+        %s: f32, %e: {out}{f", %x: tensor<2x{rows}x{keys}x{mask}>" if mask else ""}) -> {out} {{
   %r = iree_linalg_ext.attention {{indexing_maps = [{", ".join(maps)}]}} ins(%q, %k, %v, %s{given}) outs(%e : {out}) {{
   ^bb0(%score: f32):
     %t = math.tanh %score : f32
@@ -45,7 +54,14 @@ def _expected(mask: Any) -> Any:
 def test_attention(mask: str, sizes: tuple[str, str], tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(_text(mask, sizes))
-    feeds: dict[str, Any] = {"q": Q, "k": K, "v": V, "s": 0.3, "e": np.zeros((2, 5, 6), np.float32), **({"x": MASKS[mask]} if mask else {})}
+    feeds: dict[str, Any] = {
+        "q": Q,
+        "k": K,
+        "v": V,
+        "s": 0.3,
+        "e": np.zeros((2, 5, 6), np.float32),
+        **({"x": MASKS[mask]} if mask else {}),
+    }
     for target in ("cpu", "interpreter"):
         got = fuseline.compile(path, target=target, threads=1).run(feeds)["result0"]
         np.testing.assert_allclose(got, _expected(MASKS[mask]), rtol=1e-4, atol=1e-5)
@@ -60,13 +76,25 @@ def test_maps_that_are_no_loops_are_refused(result: str, code: str, tmp_path: Pa
 
 
 def _online(mask: str, rows: str, keys: str) -> str:
-    q, k, v, out, row = (f"tensor<{shape}xf32>" for shape in (f"2x{rows}x8", f"2x{keys}x8", f"2x6x{keys}", f"2x{rows}x6", f"{rows}x2"))
+    q, k, v, out, row = (
+        f"tensor<{shape}xf32>" for shape in (f"2x{rows}x8", f"2x{keys}x8", f"2x6x{keys}", f"2x{rows}x6", f"{rows}x2")
+    )
     loops = "affine_map<(b, m, n, k, j) -> {}>"
-    parts = ("(b, m, k)", "(b, j, k)", "(b, n, j)", "()", *(["(b, m, j)"] if mask else []), "(b, m, n)", "(m, b)", "(m, b)")
+    parts = (
+        "(b, m, k)",
+        "(b, j, k)",
+        "(b, n, j)",
+        "()",
+        *(["(b, m, j)"] if mask else []),
+        "(b, m, n)",
+        "(m, b)",
+        "(m, b)",
+    )
     given = f", %x : {q}, {k}, {v}, f32, tensor<2x{rows}x{keys}x{mask}>" if mask else f" : {q}, {k}, {v}, f32"
     extra = f", %x: tensor<2x{rows}x{keys}x{mask}>" if mask else ""
     types = f"{out}, {row}, {row}"
-    return f"""func.func @main(%q: {q}, %k: {k}, %v: {v}, %s: f32, %e: {out}, %m: {row}, %t: {row}{extra}) -> ({types}) {{
+    return f"""func.func @main(%q: {q}, %k: {k}, %v: {v}, %s: f32, %e: {out}, %m: {row}, %t: {row}{extra})
+    -> ({types}) {{
   %r:3 = iree_linalg_ext.online_attention {{indexing_maps = [{", ".join(loops.format(part) for part in parts)}]}}
       ins(%q, %k, %v, %s{given}) outs(%e, %m, %t : {types}) {{
   ^bb0(%score: f32):
@@ -89,7 +117,11 @@ def test_keys_may_come_in_parts(mask: str, sizes: tuple[str, str], tmp_path: Pat
         scores = np.where(MASKS[mask], scores, -np.inf) if mask == "i1" else scores + MASKS[mask]
     largest = np.maximum(scores.max(2), feeds["m"].T)
     powers, shrunk = np.exp(scores - largest[..., None]), np.exp(feeds["m"].T - largest)
-    expected = [feeds["e"] * shrunk[..., None] + np.einsum("bmj,bnj->bmn", powers, V), largest.T, (feeds["t"].T * shrunk + powers.sum(2)).T]
+    expected = [
+        feeds["e"] * shrunk[..., None] + np.einsum("bmj,bnj->bmn", powers, V),
+        largest.T,
+        (feeds["t"].T * shrunk + powers.sum(2)).T,
+    ]
     for target in ("cpu", "interpreter"):
         got = fuseline.compile(path, target=target, threads=1).run(feeds).values()
         for a, b in zip(got, expected, strict=True):
@@ -99,5 +131,5 @@ def test_keys_may_come_in_parts(mask: str, sizes: tuple[str, str], tmp_path: Pat
 def test_a_maximum_of_something_else_is_refused(tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(_online("", "5", "7").replace("-> (m, b)>", "-> (m, n)>", 1))
-    with pytest.raises(FuselineError, match=r"E0306 \[p.mlir:2:\d+\]"):
+    with pytest.raises(FuselineError, match=r"E0306 \[p.mlir:3:\d+\]"):
         fuseline.compile(path, target="null")

@@ -1,4 +1,5 @@
-"""`flow.tensor.*`: each op gives the numbers that it says, native code and the interpreter alike; what does not fit is refused."""
+"""`flow.tensor.*`: each op gives the numbers that it says, native code and the interpreter alike; what does not fit is
+refused."""
 
 from __future__ import annotations
 
@@ -26,13 +27,21 @@ def _updated() -> Any:
 
 
 FORMS: dict[str, tuple[str, str, Any]] = {
-    "reshape": ("%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<2x3x4xf32>", "tensor<2x3x4xf32>", A.reshape(2, 3, 4)),
+    "reshape": (
+        "%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<2x3x4xf32>",
+        "tensor<2x3x4xf32>",
+        A.reshape(2, 3, 4),
+    ),
     "reshape of unknown size": (
         "%r = flow.tensor.reshape %d : tensor<?x6xf32>{%n} -> tensor<6x?xf32>{%n}",
         "tensor<6x?xf32>",
         A.reshape(6, 4),
     ),
-    "reshape of a size that becomes known": ("%r = flow.tensor.reshape %d : tensor<?x6xf32>{%n} -> tensor<24xf32>", "tensor<24xf32>", A.reshape(24)),
+    "reshape of a size that becomes known": (
+        "%r = flow.tensor.reshape %d : tensor<?x6xf32>{%n} -> tensor<24xf32>",
+        "tensor<24xf32>",
+        A.reshape(24),
+    ),
     "reshape to no dimension": (
         """%0 = flow.tensor.slice %a[%i, %j for %i, %i] : tensor<4x6xf32> -> tensor<1x1xf32>
 %r = flow.tensor.reshape %0 : tensor<1x1xf32> -> tensor<f32>""",
@@ -44,20 +53,32 @@ FORMS: dict[str, tuple[str, str, Any]] = {
         "tensor<1x1x1xf32>",
         np.full((1, 1, 1), 2.5, np.float32),
     ),
-    "bitcast": ("%r = flow.tensor.bitcast %a : tensor<4x6xf32> -> tensor<24xi32>", "tensor<24xi32>", A.reshape(24).view(np.int32)),
+    "bitcast": (
+        "%r = flow.tensor.bitcast %a : tensor<4x6xf32> -> tensor<24xi32>",
+        "tensor<24xi32>",
+        A.reshape(24).view(np.int32),
+    ),
     "bitcast of unknown size": (
         "%r = iree_tensor_ext.bitcast %d : tensor<?x6xf32>{%n} -> tensor<?x6xi32>{%n}",
         "tensor<?x6xi32>",
         A.view(np.int32),
     ),
-    "load": ("%0 = flow.tensor.load %a[%i, %j] : tensor<4x6xf32>\n%r = flow.tensor.splat %0 : tensor<3xf32>", "tensor<3xf32>", np.full(3, A[1, 3])),
+    "load": (
+        "%0 = flow.tensor.load %a[%i, %j] : tensor<4x6xf32>\n%r = flow.tensor.splat %0 : tensor<3xf32>",
+        "tensor<3xf32>",
+        np.full(3, A[1, 3]),
+    ),
     "store": (
         "%r = flow.tensor.store %s, %d[%i, %j] : tensor<?x6xf32>{%n}",
         "tensor<?x6xf32>",
         np.where((np.arange(4) == 1)[:, None] & (np.arange(6) == 3), np.float32(2.5), A),
     ),
     "splat": ("%r = flow.tensor.splat %s : tensor<?x3xf32>{%n}", "tensor<?x3xf32>", np.full((4, 3), 2.5, np.float32)),
-    "slice": ("%r = flow.tensor.slice %a[%i, %j for %j, %i] : tensor<4x6xf32> -> tensor<?x1xf32>{%j}", "tensor<?x1xf32>", A[1:4, 3:4]),
+    "slice": (
+        "%r = flow.tensor.slice %a[%i, %j for %j, %i] : tensor<4x6xf32> -> tensor<?x1xf32>{%j}",
+        "tensor<?x1xf32>",
+        A[1:4, 3:4],
+    ),
     "update": (
         "%r = flow.tensor.update %b, %a[%i, %j] : tensor<2x3xf32> -> %a as tensor<4x6xf32>",
         "tensor<4x6xf32>",
@@ -120,12 +141,36 @@ BROKEN = {
     "index missing": ("%r = flow.tensor.load %a[%i] : tensor<4x6xf32>", "f32", "E0302"),
     "size missing": ("%r = flow.tensor.clone %d : tensor<?x6xf32>", "tensor<?x6xf32>", "E0301"),
     "size too many": ("%r = flow.tensor.splat %s : tensor<?xf32>{%i, %j}", "tensor<?xf32>", "E0302"),
-    "element types that differ": ("%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<24xi32>", "tensor<24xi32>", "E0302"),
-    "widths that differ": ("%r = flow.tensor.bitcast %a : tensor<4x6xf32> -> tensor<4x3xf64>", "tensor<4x3xf64>", "E0306"),
-    "lengths missing": ("%r = flow.tensor.slice %a[%i, %j] : tensor<4x6xf32> -> tensor<1x1xf32>", "tensor<1x1xf32>", "E0302"),
-    "another layout": ("%r = flow.tensor.encode %a : tensor<4x6xf32> -> tensor<4x6xf32, 1 : i32>", "tensor<4x6xf32>", "E0301"),
-    "parameter": ('%r = flow.tensor.constant #flow.parameter.named<"m"::"w"> : tensor<4x6xf32>', "tensor<4x6xf32>", "E0306"),
-    "elements that are too few": ("%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<4x5xf32>", "tensor<4x5xf32>", "E0302"),
+    "element types that differ": (
+        "%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<24xi32>",
+        "tensor<24xi32>",
+        "E0302",
+    ),
+    "widths that differ": (
+        "%r = flow.tensor.bitcast %a : tensor<4x6xf32> -> tensor<4x3xf64>",
+        "tensor<4x3xf64>",
+        "E0306",
+    ),
+    "lengths missing": (
+        "%r = flow.tensor.slice %a[%i, %j] : tensor<4x6xf32> -> tensor<1x1xf32>",
+        "tensor<1x1xf32>",
+        "E0302",
+    ),
+    "another layout": (
+        "%r = flow.tensor.encode %a : tensor<4x6xf32> -> tensor<4x6xf32, 1 : i32>",
+        "tensor<4x6xf32>",
+        "E0301",
+    ),
+    "parameter": (
+        '%r = flow.tensor.constant #flow.parameter.named<"m"::"w"> : tensor<4x6xf32>',
+        "tensor<4x6xf32>",
+        "E0306",
+    ),
+    "elements that are too few": (
+        "%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<4x5xf32>",
+        "tensor<4x5xf32>",
+        "E0302",
+    ),
     "vector": ("%r = flow.tensor.clone %a : vector<4xf32>", "tensor<4x6xf32>", "E0301"),
 }
 

@@ -1,4 +1,5 @@
-"""Forms that MLIR programs have besides structured ops: what is read, and gives the numbers that it says; what is refused, and how."""
+"""Forms that MLIR programs have besides structured ops: what is read, and gives the numbers that it says; what is
+refused, and how."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def _result(text: str, feeds: dict[str, Any], tmp_path: Path) -> Any:
     """The one result, on which native code and the interpreter agree."""
     path = tmp_path / "p.mlir"
     path.write_text(text)
-    native, reference = (list(fuseline.compile(path, target=target, threads=1).run(feeds).values()) for target in ("cpu", "interpreter"))
+    native, reference = (
+        list(fuseline.compile(path, target=target, threads=1).run(feeds).values()) for target in ("cpu", "interpreter")
+    )
     for got, want in zip(native, reference, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     return native[0]
@@ -122,7 +125,12 @@ FORMS: dict[str, tuple[str, dict[str, Any], Any]] = {
   return %r : tensor<4x7xf32>
 }""",
         {"a": A},
-        np.concatenate([np.arange(7, dtype=np.float32)[None], np.concatenate([A, np.tile(np.array([5, 6], np.float32), (3, 1))], 1)]),
+        np.concatenate(
+            [
+                np.arange(7, dtype=np.float32)[None],
+                np.concatenate([A, np.tile(np.array([5, 6], np.float32), (3, 1))], 1),
+            ]
+        ),
     ),
     "slices that drop some of their units": (
         """func.func @main(%a: tensor<3x5xf32>, %i: index, %j: index) -> tensor<1x5xf32> {
@@ -146,7 +154,9 @@ FORMS: dict[str, tuple[str, dict[str, Any], Any]] = {
 }""",
         {"a": A, "b": B[:2, :2], "i": 1},
         np.where(
-            np.isin(np.arange(15).reshape(3, 5), (1, 4, 11, 14)), np.kron(B[:2, :2], np.ones((2, 3), np.float32))[:3, [0, 0, 0, 3, 3]], np.tanh(A)
+            np.isin(np.arange(15).reshape(3, 5), (1, 4, 11, 14)),
+            np.kron(B[:2, :2], np.ones((2, 3), np.float32))[:3, [0, 0, 0, 3, 3]],
+            np.tanh(A),
         ),
     ),
     "an affine map of sizes": (
@@ -284,7 +294,10 @@ def test_either_side_of_a_branch(taken: bool, tmp_path: Path):
 
 REFUSED = {
     "unknown op": ("  %0 = hal.tensor.import %a : tensor<4xf32>", "hal.tensor.import"),
-    "unknown attribute": ("  %0 = arith.addf %a, %a {x = #iree_encoding.testing<>} : tensor<4xf32>", "iree_encoding.testing"),
+    "unknown attribute": (
+        "  %0 = arith.addf %a, %a {x = #iree_encoding.testing<>} : tensor<4xf32>",
+        "iree_encoding.testing",
+    ),
     "unknown type": ("  %0 = arith.addf %a, %a : !hal.buffer_view", "hal.buffer_view"),
     "float of 8 bits": ("  %0 = tensor.empty() : tensor<4xf8E4M3FNUZ>", "f8E4M3FNUZ"),
     "integer of 4 bits": ("  %0 = arith.constant dense<1> : tensor<4xi4>", "i4"),
@@ -344,8 +357,13 @@ REFUSED = {
 def test_functions_that_the_program_does_not_reach_are_not_looked_at(tmp_path: Path):
     path = tmp_path / "p.mlir"
     call = "%r = func.call @{1}(%a) : (tensor<4xi4>) -> tensor<4xi4>"
-    other = f"func.func private @{{0}}(%a: tensor<4xi4>) -> tensor<4xi4> {{{{\n  {call}\n  return %r : tensor<4xi4>\n}}}}\n"
-    main = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %r = math.exp %a : tensor<4xf32>\n  return %r : tensor<4xf32>\n}\n"
+    other = (
+        f"func.func private @{{0}}(%a: tensor<4xi4>) -> tensor<4xi4> {{{{\n  {call}\n  return %r : tensor<4xi4>\n}}}}\n"
+    )
+    main = (
+        "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %r = math.exp %a : tensor<4xf32>\n  return %r : "
+        "tensor<4xf32>\n}\n"
+    )
     path.write_text(main + other.format("one", "two") + other.format("two", "one"))
     assert len(fuseline.compile(path, target="null").record.dispatches) == 1
 
@@ -354,7 +372,8 @@ def test_a_parallel_loop_that_writes_nowhere_is_refused(tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text("""func.func @main(%a: tensor<4x3xf32>) -> tensor<4xf32> {
   %e = tensor.empty() : tensor<4xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "parallel"]}
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "parallel"]}
       ins(%a : tensor<4x3xf32>) outs(%e : tensor<4xf32>) {
   ^bb0(%x: f32, %o: f32):
     linalg.yield %x : f32
@@ -370,7 +389,9 @@ def test_what_is_not_supported_is_refused_by_name_and_line(name: str, tmp_path: 
     lines, told = REFUSED[name]
     path = tmp_path / "p.mlir"
     globals_ = "util.global private mutable @m = dense<1.0> : tensor<4xf32>\nutil.global private @g : tensor<4xf32>\n"
-    path.write_text(f"{globals_}func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{lines}\n  return %a : tensor<4xf32>\n}}\n")
+    path.write_text(
+        f"{globals_}func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{lines}\n  return %a : tensor<4xf32>\n}}\n"
+    )
     with pytest.raises(FuselineError) as caught:
         fuseline.compile(path, target="null")
     assert caught.value.code == "E0306", caught.value
@@ -381,7 +402,9 @@ def test_what_is_not_supported_is_refused_by_name_and_line(name: str, tmp_path: 
 def test_a_dispatch_of_an_executable_that_is_not_there_is_refused(tmp_path: Path):
     path = tmp_path / "p.mlir"
     call = "flow.dispatch @elsewhere::@entry(%a) : (tensor<4xf32>) -> tensor<4xf32>"
-    path.write_text(f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n  %0 = {call}\n  return %0 : tensor<4xf32>\n}}\n")
+    path.write_text(
+        f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n  %0 = {call}\n  return %0 : tensor<4xf32>\n}}\n"
+    )
     with pytest.raises(FuselineError, match=r"E0302 \[p.mlir:2:\d+\].*@elsewhere"):
         fuseline.compile(path, target="null")
 
@@ -411,7 +434,8 @@ def test_places_that_data_tells_are_moved_inside(kind: str, dtype: Any, size: st
   %n = tensor.dim %i, %c0 : tensor<?x{kind}>
   %e = tensor.empty(%n) : tensor<?xf32>
   %x = math.tanh %t : tensor<3x{size}xf32>
-  %r = linalg.generic {{indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}}
+  %r = linalg.generic {{indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>],
+      iterator_types = ["parallel"]}}
       ins(%i : tensor<?x{kind}>) outs(%e : tensor<?xf32>) {{
   ^bb0(%at: {kind}, %o: f32):
     {cast}%c1 = arith.constant 1 : index
@@ -433,7 +457,9 @@ def test_places_that_data_tells_are_moved_inside(kind: str, dtype: Any, size: st
     for target in ("cpu", "interpreter"):
         first, second = fuseline.compile(path, target=target, threads=1).run({"t": table, "i": at}).values()
         np.testing.assert_allclose(first, np.tanh(table)[1, np.clip(at.astype(int), 0, 6)], rtol=1e-5)
-        np.testing.assert_allclose(second, np.tanh(table)[0, np.clip(np.arange(4) + at[:4].astype(int), 0, 6)], rtol=1e-5)
+        np.testing.assert_allclose(
+            second, np.tanh(table)[0, np.clip(np.arange(4) + at[:4].astype(int), 0, 6)], rtol=1e-5
+        )
         with pytest.raises(FuselineError, match="E0203"):
             fuseline.compile(path, target=target, threads=1).run({"t": table, "i": at[:2]})
 
@@ -454,7 +480,9 @@ def test_elements_at_places_that_are_given_or_computed(tmp_path: Path):
         program = fuseline.compile(path, target=target, threads=1)
         for i, k, z in ((1, 2, 3), (9, 0, -9), (-9, 4, 9)):
             got = program.run({"t": A[0], "i": i, "k": k, "q": np.array([0, z, 0], np.int32)})
-            assert [float(value) for value in got.values()] == [float(A[0, min(max(place, 0), 4)]) for place in (i, k, z)]
+            assert [float(value) for value in got.values()] == [
+                float(A[0, min(max(place, 0), 4)]) for place in (i, k, z)
+            ]
         with pytest.raises(FuselineError, match="E0203.*k = 5"):
             program.run({"t": A[0], "i": 0, "k": 5, "q": np.zeros(3, np.int32)})
 
@@ -508,7 +536,9 @@ MALFORMED = {
 def test_what_makes_no_sense_is_refused_by_line(name: str, tmp_path: Path):
     path = tmp_path / "p.mlir"
     arguments = "%a: tensor<4x?xf32>, %i: index, %s: f32"
-    path.write_text(f"func.func @main({arguments}) -> tensor<4x?xf32> {{\n  {MALFORMED[name]}\n  return %a : tensor<4x?xf32>\n}}\n")
+    path.write_text(
+        f"func.func @main({arguments}) -> tensor<4x?xf32> {{\n  {MALFORMED[name]}\n  return %a : tensor<4x?xf32>\n}}\n"
+    )
     with pytest.raises(FuselineError, match=r"E0302 \[p.mlir:[23]:3\]"):
         fuseline.compile(path, target="null")
 
@@ -516,7 +546,8 @@ def test_what_makes_no_sense_is_refused_by_line(name: str, tmp_path: Path):
 def test_a_computed_dimension_is_refused(tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(
-        "func.func @main(%a: tensor<4x?xf32>, %i: index) -> index {\n  %d = tensor.dim %a, %i : tensor<4x?xf32>\n  return %d : index\n}\n"
+        "func.func @main(%a: tensor<4x?xf32>, %i: index) -> index {\n  %d = tensor.dim %a, %i : tensor<4x?xf32>\n  "
+        "return %d : index\n}\n"
     )
     with pytest.raises(FuselineError, match=r"E0306 \[p.mlir:2:3\].*which dimension"):
         fuseline.compile(path, target="null")

@@ -1,4 +1,5 @@
-"""Ops of `iree_linalg_ext`: each gives the numbers of its definition, native code and the interpreter alike; what does not fit is refused."""
+"""Ops of `iree_linalg_ext`: each gives the numbers of its definition, native code and the interpreter alike; what does
+not fit is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ U = RNG.standard_normal((3, 4), dtype=np.float32)
 def _run(text: str, feeds: dict[str, Any], tmp_path: Path) -> list[Any]:
     path = tmp_path / "p.mlir"
     path.write_text(text)
-    native, reference = (list(fuseline.compile(path, target=target, threads=1).run(feeds).values()) for target in ("cpu", "interpreter"))
+    native, reference = (
+        list(fuseline.compile(path, target=target, threads=1).run(feeds).values()) for target in ("cpu", "interpreter")
+    )
     for got, want in zip(native, reference, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     return native
@@ -36,7 +39,10 @@ def _function(arguments: str, results: str, lines: str) -> str:
 
 
 def _sort(kind: str, sizes: str, compare: str) -> str:
-    body = f"^bb0(%a: {kind}, %b: {kind}, %c: i32, %d: i32):\n  %k = {compare} %a, %b : {kind}\n  iree_linalg_ext.yield %k : i1"
+    body = (
+        f"^bb0(%a: {kind}, %b: {kind}, %c: i32, %d: i32):\n  %k = {compare} %a, %b : {kind}\n  "
+        f"iree_linalg_ext.yield %k : i1"
+    )
     types = f"tensor<{sizes}x{kind}>, tensor<{sizes}xi32>"
     lines = f"%r:2 = iree_linalg_ext.sort dimension(1) outs(%x, %n : {types}) {{\n{body}\n}} -> {types}"
     return _function(f"%x: tensor<{sizes}x{kind}>, %n: tensor<{sizes}xi32>", types, lines)
@@ -61,15 +67,24 @@ def _top(name: str, given: bool, sizes: str, room: str, compare: str) -> str:
     ins = f"%x, %n : tensor<{sizes}xf32>, tensor<{sizes}xi32>" if given else f"%x : tensor<{sizes}xf32>"
     types = f"tensor<{room}xf32>, tensor<{room}xi32>"
     lines = f"%r:2 = iree_linalg_ext.{name} dimension(1) ins({ins}) outs(%v, %i : {types}) {{\n{body}\n}} -> {types}"
-    return _function(f"%x: tensor<{sizes}xf32>, %n: tensor<{sizes}xi32>, %v: tensor<{room}xf32>, %i: tensor<{room}xi32>", types, lines)
+    return _function(
+        f"%x: tensor<{sizes}xf32>, %n: tensor<{sizes}xi32>, %v: tensor<{room}xf32>, %i: tensor<{room}xi32>",
+        types,
+        lines,
+    )
 
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("sizes", ["3x7", "3x?"])
 def test_top_k_takes_the_output_as_candidates(given: bool, sizes: str, tmp_path: Path):
     start, places = np.array([[2.5, -9], [-9, -9], [9, 8]], np.float32), np.full((3, 2), 100, np.int32)
-    values, indices = _run(_top("topk", given, sizes, "3x2", "ogt"), {"x": X, "n": N, "v": start, "i": places}, tmp_path)
-    whole, where = np.concatenate([start, X], 1), np.concatenate([places, N if given else np.tile(np.arange(7, dtype=np.int32), (3, 1))], 1)
+    values, indices = _run(
+        _top("topk", given, sizes, "3x2", "ogt"), {"x": X, "n": N, "v": start, "i": places}, tmp_path
+    )
+    whole, where = (
+        np.concatenate([start, X], 1),
+        np.concatenate([places, N if given else np.tile(np.arange(7, dtype=np.int32), (3, 1))], 1),
+    )
     order = np.argsort(-whole, axis=1, kind="stable")[:, :2]
     np.testing.assert_array_equal(values, np.take_along_axis(whole, order, 1))
     np.testing.assert_array_equal(indices, np.take_along_axis(where, order, 1))
@@ -111,7 +126,8 @@ def test_the_best_element_is_the_first_of_equals(kind: str, base: bool, tmp_path
     types = f"tensor<3xf32>, tensor<3x{kind}>"
     offset = " index_base(%c : index)" if base else ""
     lines = f"""%c = arith.constant 40 : index
-%r:2 = iree_linalg_ext.arg_compare dimension(1) ins(%x : tensor<3x?xf32>) outs(%v, %i : {types}){offset} {{\n{body}\n}} -> {types}"""
+%r:2 = iree_linalg_ext.arg_compare dimension(1) ins(%x : tensor<3x?xf32>) outs(%v, %i : {types}){offset} {{\n{body}\n}}
+    -> {types}"""
     text = _function(f"%x: tensor<3x?xf32>, %v: tensor<3xf32>, %i: tensor<3x{kind}>", types, lines)
     dtype = np.int32 if kind == "i32" else np.int64
     start = np.array([-99, 50, -99], np.float32)
@@ -124,7 +140,11 @@ def _scatter(combine: str, indices: str, mask: bool, sizes: tuple[str, str] = ("
     whole, part = (f"tensor<{size}xf32>" for size in sizes)
     made = "" if combine == "" else f"  %k = {combine} %a, %b : f32\n"
     body = f"^bb0(%a: f32, %b: f32):\n{made}  iree_linalg_ext.yield {'%k' if combine else '%a'} : f32"
-    ins = f"%u, %at, %m : {part}, tensor<{indices}xi32>, tensor<3xi1>" if mask else f"%u, %at : {part}, tensor<{indices}xi32>"
+    ins = (
+        f"%u, %at, %m : {part}, tensor<{indices}xi32>, tensor<3xi1>"
+        if mask
+        else f"%u, %at : {part}, tensor<{indices}xi32>"
+    )
     words = "dimension_map = [0] unique_indices(false)"
     lines = f"%r = iree_linalg_ext.scatter {words} ins({ins}) outs(%w : {whole}) {{\n{body}\n}} -> {whole}"
     return _function(f"%w: {whole}, %u: {part}, %at: tensor<{indices}xi32>, %m: tensor<3xi1>", whole, lines)
@@ -133,7 +153,9 @@ def _scatter(combine: str, indices: str, mask: bool, sizes: tuple[str, str] = ("
 @pytest.mark.parametrize("sizes", [("6x4", "3x4"), ("?x?", "?x?")])
 @pytest.mark.parametrize("combine", ["", "arith.addf", "arith.mulf", "arith.subf"])
 @pytest.mark.parametrize(("indices", "mask"), [("3x1", False), ("3", True)])
-def test_updates_come_one_after_the_other(sizes: tuple[str, str], combine: str, indices: str, mask: bool, tmp_path: Path):
+def test_updates_come_one_after_the_other(
+    sizes: tuple[str, str], combine: str, indices: str, mask: bool, tmp_path: Path
+):
     at, masked = AT.reshape(3) if indices == "3" else AT, np.array([True, True, False])
     (got,) = _run(_scatter(combine, indices, mask, sizes), {"w": W, "u": U, "at": at, "m": masked}, tmp_path)
     function = {"": lambda a, b: a, "arith.addf": np.add, "arith.mulf": np.multiply, "arith.subf": np.subtract}[combine]
@@ -163,11 +185,14 @@ def test_gather_names_dimensions_in_the_order_of_its_map(order: str, places: lis
 
 
 def test_gather_leaves_what_is_masked(tmp_path: Path):
-    lines = """%r = iree_linalg_ext.gather dimension_map = [0] ins(%s, %at, %m : tensor<6x4xf32>, tensor<3xi32>, tensor<3xi1>)
+    lines = """%r = iree_linalg_ext.gather dimension_map = [0]
+        ins(%s, %at, %m : tensor<6x4xf32>, tensor<3xi32>, tensor<3xi1>)
   outs(%o : tensor<3x4xf32>) -> tensor<3x4xf32>"""
     arguments = "%s: tensor<6x4xf32>, %at: tensor<3xi32>, %m: tensor<3xi1>, %o: tensor<3x4xf32>"
     masked = np.array([True, False, True])
-    (got,) = _run(_function(arguments, "tensor<3x4xf32>", lines), {"s": W, "at": AT[:, 0], "m": masked, "o": U}, tmp_path)
+    (got,) = _run(
+        _function(arguments, "tensor<3x4xf32>", lines), {"s": W, "at": AT[:, 0], "m": masked, "o": U}, tmp_path
+    )
     np.testing.assert_array_equal(got, np.where(masked[:, None], W[AT[:, 0]], U))
 
 
@@ -180,7 +205,9 @@ def test_elements_from_where_a_body_says(tmp_path: Path):
   iree_linalg_ext.yield %j, %k, %p : index, index, f32
 } : tensor<6x4xf32> into tensor<8x?xf32> -> tensor<8x?xf32>"""
     (got,) = _run(
-        _function("%s: tensor<6x4xf32>, %o: tensor<8x?xf32>", "tensor<8x?xf32>", lines), {"s": W, "o": np.zeros((8, 7), np.float32)}, tmp_path
+        _function("%s: tensor<6x4xf32>, %o: tensor<8x?xf32>", "tensor<8x?xf32>", lines),
+        {"s": W, "o": np.zeros((8, 7), np.float32)},
+        tmp_path,
     )
     np.testing.assert_array_equal(got, np.pad(W.T, ((2, 2), (0, 1)), constant_values=0.5))
 
@@ -196,7 +223,9 @@ def test_elements_to_where_a_body_says(tmp_path: Path):
     into = W.T.copy()
     expected = into.copy()
     expected[:2, 2:5] = U[:, :2].T
-    (got,) = _run(_function("%s: tensor<3x4xf32>, %o: tensor<4x6xf32>", "tensor<4x6xf32>", lines), {"s": U, "o": into}, tmp_path)
+    (got,) = _run(
+        _function("%s: tensor<3x4xf32>, %o: tensor<4x6xf32>", "tensor<4x6xf32>", lines), {"s": U, "o": into}, tmp_path
+    )
     np.testing.assert_array_equal(got, expected)
 
 
@@ -208,9 +237,16 @@ def test_the_stages_of_a_fourier_transform(given: bool, tmp_path: Path):
         turns = -2 * np.pi * np.arange(1 << stage - 1) / (1 << stage)
         size = len(turns)
         for name, numbers in (("c", np.cos(turns)), ("s", np.sin(turns))):
-            lines += f"%{name}{stage} = arith.constant dense<[{', '.join(f'{number:.8e}' for number in numbers)}]> : tensor<{size}xf32>\n"
+            lines += (
+                f"%{name}{stage} = arith.constant dense<[{', '.join(f'{number:.8e}' for number in numbers)}]> : "
+                f"tensor<{size}xf32>\n"
+            )
         lines += f"%n{stage} = arith.constant {stage} : index\n"
-        ins = f"%n{stage}, %c{stage}, %s{stage} : index, tensor<{size}xf32>, tensor<{size}xf32>" if given else f"%n{stage} : index"
+        ins = (
+            f"%n{stage}, %c{stage}, %s{stage} : index, tensor<{size}xf32>, tensor<{size}xf32>"
+            if given
+            else f"%n{stage} : index"
+        )
         result = "r" if stage == 3 else f"r{stage}"
         lines += f"%{result}:2 = iree_linalg_ext.fft ins({ins}) outs({real}, {imaginary} : {types}) : {types}\n"
         real, imaginary = f"%{result}#0", f"%{result}#1"
@@ -226,7 +262,8 @@ def _custom(sizes: str, tile: str) -> str:
     return _function(
         f"%x: {whole}, %y: {whole}, %s: f32",
         whole,
-        f"""%r = iree_linalg_ext.custom_op {{indexing_maps = [affine_map<(i)[j] -> (i, j)>, affine_map<(i)[j] -> ()>, affine_map<(i)[j] -> (i, j)>],
+        f"""%r = iree_linalg_ext.custom_op {{indexing_maps = [affine_map<(i)[j] -> (i, j)>, affine_map<(i)[j] -> ()>,
+            affine_map<(i)[j] -> (i, j)>],
     iterator_types = [#iree_linalg_ext.iterator_type<parallel>]}} ins(%x, %s : {whole}, f32) outs(%y : {whole}) {{
 ^bb0(%a: {part}, %t: f32, %b: {part}):
   %m = linalg.map ins(%a : {part}) outs(%b : {part})
@@ -266,13 +303,19 @@ BROKEN = {
     "dimension out of rank": (WRITTEN["sort"].replace("dimension(1)", "dimension(7)"), "E0302"),
     "sizes that differ": (WRITTEN["sort"].replace("tensor<3x7xi32>", "tensor<3x6xi32>"), "E0302"),
     "body of another type": (WRITTEN["scan"].replace("%a: f32", "%a: i32"), "E0301"),
-    "no body": ("\n".join(line for line in WRITTEN["sort"].split("\n") if "^bb0" not in line and "%k" not in line), "E0302"),
+    "no body": (
+        "\n".join(line for line in WRITTEN["sort"].split("\n") if "^bb0" not in line and "%k" not in line),
+        "E0302",
+    ),
     "a word missing": (WRITTEN["scan"].replace("inclusive(false)", ""), "E0302"),
     "a word without a value": (WRITTEN["scan"].replace("inclusive(false)", "inclusive"), "E0301"),
     "a map that is no list": (WRITTEN["scatter"].replace("[0]", "0"), "E0301"),
     "a map of another dimension": (WRITTEN["scatter"].replace("[0]", "[1]"), "E0302"),
     "a map of too many": (WRITTEN["scatter"].replace("[0]", "[0, 1, 2]"), "E0302"),
-    "one output": (WRITTEN["topk"].replace("%v, %i : tensor<3x2xf32>, tensor<3x2xi32>", "%v : tensor<3x2xf32>"), "E0302"),
+    "one output": (
+        WRITTEN["topk"].replace("%v, %i : tensor<3x2xf32>, tensor<3x2xi32>", "%v : tensor<3x2xf32>"),
+        "E0302",
+    ),
     "a tile of another rank": (_custom("3x7", "?"), "E0302"),
     "a tile of another size": (_custom("3x7", "4x7"), "E0302"),
     "no kinds": (_custom("3x7", "3x7").replace("iterator_types", "kinds"), "E0301"),

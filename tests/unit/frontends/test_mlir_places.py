@@ -1,4 +1,5 @@
-"""Where MLIR programs read and write: inside of their tensors, whatever they are fed; native code and the interpreter agree."""
+"""Where MLIR programs read and write: inside of their tensors, whatever they are fed; native code and the interpreter
+agree."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def _outcome(path: Path, feeds: dict[str, Any], target: str) -> Any:
 
 
 WRITES = """func.func @main(%x: tensor<?xf32>, %y: tensor<SHAPExf32>) -> tensor<SHAPExf32> {
-  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (PLACE)>], iterator_types = ["parallel"]}
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (PLACE)>],
+      iterator_types = ["parallel"]}
       ins(%x : tensor<?xf32>) outs(%y : tensor<SHAPExf32>) {
   ^bb0(%a: f32, %o: f32):
     linalg.yield %a : f32
@@ -48,7 +50,10 @@ WRITES = """func.func @main(%x: tensor<?xf32>, %y: tensor<SHAPExf32>) -> tensor<
 }"""
 
 
-@pytest.mark.parametrize(("shape", "place"), [("?", "i + 5"), ("?", "2 * i"), ("?", "i mod 2"), ("?x?", "i, 0"), ("?x?", "i, i"), ("?x4", "i, 2")])
+@pytest.mark.parametrize(
+    ("shape", "place"),
+    [("?", "i + 5"), ("?", "2 * i"), ("?", "i mod 2"), ("?x?", "i, 0"), ("?x?", "i, i"), ("?x4", "i, 2")],
+)
 def test_results_are_written_whole(shape: str, place: str, tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(WRITES.replace("SHAPE", shape).replace("PLACE", place))
@@ -91,7 +96,8 @@ GATHER = """func.func @main(%x: tensor<?xf32>, %i: tensor<?xi64>) -> tensor<?xf3
   %z = arith.constant 0.0 : f32
   %e = tensor.empty(%m) : tensor<?xf32>
   %init = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(LOOPS) -> (a)>, affine_map<(LOOPS) -> (WRITTEN)>], iterator_types = [KINDS]}
+  %r = linalg.generic {indexing_maps = [affine_map<(LOOPS) -> (a)>, affine_map<(LOOPS) -> (WRITTEN)>],
+      iterator_types = [KINDS]}
       ins(%i : tensor<?xi64>) outs(%init : tensor<?xf32>) {
   ^bb0(%p: i64, %out: f32):
     %zero = arith.constant 0 : index
@@ -107,7 +113,12 @@ GATHER = """func.func @main(%x: tensor<?xf32>, %i: tensor<?xi64>) -> tensor<?xf3
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }"""
-REDUCED = GATHER.replace("LOOPS", "a, b").replace("WRITTEN", "b").replace("KINDS", '"reduction", "parallel"').replace("OTHER", "1")
+REDUCED = (
+    GATHER.replace("LOOPS", "a, b")
+    .replace("WRITTEN", "b")
+    .replace("KINDS", '"reduction", "parallel"')
+    .replace("OTHER", "1")
+)
 GATHERED = GATHER.replace("LOOPS", "a").replace("WRITTEN", "a").replace("KINDS", '"parallel"').replace("OTHER", "0")
 PLACES = {
     "data": "%at = arith.addi %fed, %zero : index",
@@ -160,7 +171,8 @@ PRODUCT = """func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x5xf32>, %i: tenso
   %m = tensor.dim %i, %c0 : tensor<?xi64>
   %z = arith.constant 0.0 : f32
   %e = tensor.empty(%m) : tensor<?x8xf32>
-  %g = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]}
+  %g = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]}
       ins(%i : tensor<?xi64>) outs(%e : tensor<?x8xf32>) {
   ^bb0(%p: i64, %out: f32):
     %at = arith.index_cast %p : i64 to index

@@ -15,7 +15,8 @@ RNG = np.random.default_rng(5)
 A = RNG.standard_normal((5, 7), dtype=np.float32)
 SHIFT = """
   %e = tensor.empty() : tensor<5x7xf32>
-  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}}
       ins({0} : tensor<5x7xf32>) outs(%e : tensor<5x7xf32>) {{
   ^bb0(%x: f32, %o: f32):
     %y = arith.mulf %x, {1} : f32
@@ -41,7 +42,10 @@ def _results(text: str, feeds: dict[str, Any], tmp_path: Path) -> list[Any]:
 
 
 def test_a_number_that_the_caller_gives(tmp_path: Path):
-    text = f"func.func @main(%a: tensor<5x7xf32>, %s: f32) -> tensor<5x7xf32> {{{SHIFT.format('%a', '%s')}\n  return %r : tensor<5x7xf32>\n}}"
+    text = (
+        f"func.func @main(%a: tensor<5x7xf32>, %s: f32) -> tensor<5x7xf32> {{{SHIFT.format('%a', '%s')}\n  return "
+        f"%r : tensor<5x7xf32>\n}}"
+    )
     for given in (2.5, np.float32(2.5), np.array(2.5, np.float32)):
         (r,) = _results(text, {"a": A, "s": given}, tmp_path)
         np.testing.assert_allclose(r, A * np.float32(2.5), rtol=1e-6)
@@ -51,7 +55,9 @@ def test_a_number_that_the_caller_gives(tmp_path: Path):
             program.run({"a": A, "s": wrong})
 
 
-@pytest.mark.parametrize(("type_", "given", "refused"), [("i8", -5, 200), ("i1", True, 1), ("i64", 1 << 40, 1.5), ("f64", 3, True)])
+@pytest.mark.parametrize(
+    ("type_", "given", "refused"), [("i8", -5, 200), ("i1", True, 1), ("i64", 1 << 40, 1.5), ("f64", 3, True)]
+)
 def test_python_numbers_are_taken_where_the_type_holds_them(type_: str, given: Any, refused: Any, tmp_path: Path):
     program = _program(f"func.func @main(%s: {type_}) -> {type_} {{ return %s : {type_} }}", tmp_path)
     assert program.run({"s": given})["result0"] == given
@@ -74,7 +80,9 @@ def test_an_element_of_a_result_is_an_edge(tmp_path: Path):
     np.testing.assert_allclose(r, np.exp(A) * 2 * np.exp(A[3, 1]), rtol=1e-5)
     record = _program(text, tmp_path).record
     exp = next(name for name, node in record.fusion_nodes.items() if any(node_.endswith(":5") for node_ in node.nodes))
-    assert sum(decision.producer == exp for decision in record.decisions) == 2, "one edge to the product, one to what takes the element out"
+    assert sum(decision.producer == exp for decision in record.decisions) == 2, (
+        "one edge to the product, one to what takes the element out"
+    )
 
 
 def test_an_index_says_where_and_how_much(tmp_path: Path):
@@ -124,7 +132,8 @@ def test_a_size_that_the_program_computes(tmp_path: Path):
 
 
 def test_a_fill_with_a_given_number_over_a_given_tensor(tmp_path: Path):
-    text = """func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>, %z: f32) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+    text = """func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>, %z: f32)
+        -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %f = linalg.fill ins(%z : f32) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
   %r = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%f : tensor<?x?xf32>) -> tensor<?x?xf32>
   return %r, %f : tensor<?x?xf32>, tensor<?x?xf32>

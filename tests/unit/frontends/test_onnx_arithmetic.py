@@ -37,7 +37,9 @@ def _operands(dtype: str, seed: int) -> tuple[Any, Any]:
     return x.astype(dtype), y.astype(dtype)
 
 
-@pytest.mark.parametrize(("dtype", "fmod"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 0) for dtype in DTYPES if dtype != "float16")])
+@pytest.mark.parametrize(
+    ("dtype", "fmod"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 0) for dtype in DTYPES if dtype != "float16")]
+)
 def test_the_sign_is_the_divisors_or_the_dividends(dtype: str, fmod: int):
     x, y = _operands(dtype, 3)
     with np.errstate(all="ignore"):
@@ -65,10 +67,15 @@ def test_folding_agrees(fmod: int):
 def test_powers_of_integers_wrap(base: str, exponent: str):
     rng = np.random.default_rng(9)
     x, y = rng.integers(-9, 10, 1003).astype(base), rng.integers(0, 40, 1003).astype(exponent)
-    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (1003,)) for name, array in (("x", x), ("y", y))]
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (1003,))
+        for name, array in (("x", x), ("y", y))
+    ]
     result = helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(x.dtype), (1003,))
     graph = helper.make_graph([helper.make_node("Pow", ["x", "y"], ["z"])], "g", infos, [result])
-    program = fuseline.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1)
+    program = fuseline.compile(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1
+    )
     assert program.stats["host_ops"] == 0
     np.testing.assert_array_equal(program.run({"x": x, "y": y})["z"], (x.astype(np.int64) ** y).astype(base))
 
@@ -85,7 +92,9 @@ def test_sizes_less_a_number_are_divided_towards_zero(op_type: str, divisor: int
     constants = {"seven": np.array([7]), "divisor": np.array([divisor])}
     weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ("n",))]
-    graph = helper.make_graph(nodes, "g", infos, [helper.make_tensor_value_info("y", onnx.TensorProto.INT64, (1,))], weights)
+    graph = helper.make_graph(
+        nodes, "g", infos, [helper.make_tensor_value_info("y", onnx.TensorProto.INT64, (1,))], weights
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     program = fuseline.compile(model, threads=1)
     for size in range(1, 20):
@@ -104,7 +113,9 @@ WHOLE = {
 @pytest.mark.parametrize("sizes", [[7], ["n"]])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("op_type", WHOLE)
-def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(op_type: str, dtype: Any, sizes: list[int | str]):
+def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(
+    op_type: str, dtype: Any, sizes: list[int | str]
+):
     top = 2**31 if dtype == np.int32 or op_type == "ReduceMean" else 2**52
     x = np.random.default_rng().integers(top // 4, top // 3, 7).astype(dtype)
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -120,6 +131,8 @@ def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(op_ty
 def test_a_norm_over_no_axes_is_the_magnitude():
     x = np.array([-70000, 3, 2**30], np.int32)
     given, answer = (helper.make_tensor_value_info(name, onnx.TensorProto.INT32, [3]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("ReduceL2", ["x"], ["y"], noop_with_empty_axes=1)], "g", [given], [answer])
+    graph = helper.make_graph(
+        [helper.make_node("ReduceL2", ["x"], ["y"], noop_with_empty_axes=1)], "g", [given], [answer]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     np.testing.assert_array_equal(fuseline.compile(model, threads=1).run({"x": x})["y"], [70000, 3, 2**30])

@@ -46,13 +46,17 @@ def model(then: onnx.GraphProto, otherwise: onnx.GraphProto) -> onnx.ModelProto:
 
 def wide(name: str) -> onnx.GraphProto:
     return branch(
-        name, [helper.make_node("MatMul", ["hidden", "wide"], ["w"]), helper.make_node("Relu", ["w"], [f"{name}_y"])], weights("wide", 8, 16)
+        name,
+        [helper.make_node("MatMul", ["hidden", "wide"], ["w"]), helper.make_node("Relu", ["w"], [f"{name}_y"])],
+        weights("wide", 8, 16),
     )
 
 
 def narrow(name: str) -> onnx.GraphProto:
     return branch(
-        name, [helper.make_node("MatMul", ["hidden", "slim"], ["s"]), helper.make_node("Softmax", ["s"], [f"{name}_y"])], weights("slim", 8, 3)
+        name,
+        [helper.make_node("MatMul", ["hidden", "slim"], ["s"]), helper.make_node("Softmax", ["s"], [f"{name}_y"])],
+        weights("slim", 8, 3),
     )
 
 
@@ -61,11 +65,21 @@ def untouched(name: str) -> onnx.GraphProto:
 
 
 def nested(name: str) -> onnx.GraphProto:
-    inner = helper.make_node("If", ["big"], [f"{name}_y"], name="inner", then_branch=wide("in_then"), else_branch=narrow("in_else"))
-    return branch(name, [helper.make_node("Greater", ["k", "limit"], ["big"]), inner], numpy_helper.from_array(np.array(5), "limit"))
+    inner = helper.make_node(
+        "If", ["big"], [f"{name}_y"], name="inner", then_branch=wide("in_then"), else_branch=narrow("in_else")
+    )
+    return branch(
+        name,
+        [helper.make_node("Greater", ["k", "limit"], ["big"]), inner],
+        numpy_helper.from_array(np.array(5), "limit"),
+    )
 
 
-CASES = {"both compute": (wide, narrow), "one answers what it was given": (untouched, narrow), "one inside another": (nested, untouched)}
+CASES = {
+    "both compute": (wide, narrow),
+    "one answers what it was given": (untouched, narrow),
+    "one inside another": (nested, untouched),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,7 +104,9 @@ def test_the_host_only_chooses():
 
 
 def test_operators_on_the_host_inside_a_branch_are_counted():
-    odd = branch("then", [helper.make_node("Det", ["square"], ["d"]), helper.make_node("Expand", ["d", "to"], ["then_y"])])
+    odd = branch(
+        "then", [helper.make_node("Det", ["square"], ["d"]), helper.make_node("Expand", ["d", "to"], ["then_y"])]
+    )
     odd.node.insert(0, helper.make_node("MatMul", ["hidden_t", "hidden"], ["square"]))
     odd.node.insert(0, helper.make_node("Transpose", ["hidden"], ["hidden_t"], perm=[1, 0]))
     odd.initializer.append(numpy_helper.from_array(np.array([2, 2]), "to"))
@@ -113,7 +129,9 @@ def test_a_branch_that_no_run_can_take_raises_when_taken(bad: str, tmp_path: Pat
     sides = {side: (unknown if side == bad else narrow)(side) for side in ("then", "else")}
     fuseline.compile(with_unknown(sides["then"], sides["else"]), threads=1).save(tmp_path / "one.fuse")
     program = fuseline.load(tmp_path / "one.fuse")
-    whole = ort.InferenceSession(model(narrow("then"), narrow("else")).SerializeToString(), providers=["CPUExecutionProvider"])
+    whole = ort.InferenceSession(
+        model(narrow("then"), narrow("else")).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     x = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
     good, wrong = np.array(-1 if bad == "then" else 1), np.array(1 if bad == "then" else -1)
     with pytest.raises(FuselineError, match="NoSuchOperator") as error:

@@ -1,4 +1,5 @@
-"""Nodes that read constants only: their own lowering is evaluated while the model is read, and gives what it gives at run time."""
+"""Nodes that read constants only: their own lowering is evaluated while the model is read, and gives what it gives at
+run time."""
 
 from __future__ import annotations
 
@@ -32,9 +33,21 @@ NODES: dict[str, tuple[Any, ...]] = {
     "two outputs": ("TopK", [X, np.array([2])], {"axis": 1}, 18, 2),
     "places in all channels": ("MaxPool", [X], {"kernel_shape": [2]}, 18, 2),
     "a view": ("Flatten", [X], {"axis": 1}, 18, 1),
-    "a slice that starts far below and runs back": ("Slice", [X, *(np.array([v]) for v in (-99, -2147483648, 2, -2))], {}, 18, 1),
+    "a slice that starts far below and runs back": (
+        "Slice",
+        [X, *(np.array([v]) for v in (-99, -2147483648, 2, -2))],
+        {},
+        18,
+        1,
+    ),
     "k is an attribute": ("TopK", [X], {"k": 2, "axis": 2}, 9, 2),
-    "shrinking reads the element behind": ("Resize", [X, np.array([1, 1, 0.6], np.float32)], {"mode": "nearest"}, 10, 1),
+    "shrinking reads the element behind": (
+        "Resize",
+        [X, np.array([1, 1, 0.6], np.float32)],
+        {"mode": "nearest"},
+        10,
+        1,
+    ),
     "a batch of one": ("AffineGrid", [X[:1, :2, :3], np.array([1, 1, 3, 2])], {}, 20, 1),
     "one element, exclusive": ("CumSum", [X[:, :1], np.array(1)], {"exclusive": 1}, 14, 1),
     "one element, exclusive, backwards": ("CumSum", [X[:, :1], np.array(1)], {"exclusive": 1, "reverse": 1}, 14, 1),
@@ -102,7 +115,9 @@ def test_squeezing_a_computed_size_gives_the_rank_that_the_run_tells(x: list[flo
     nodes = [helper.make_node("NonZero", ["x"], ["p"]), helper.make_node("Squeeze", ["p"], ["y"])]
     given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])
     model = helper.make_model(
-        helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")]), opset_imports=[helper.make_opsetid("", 18)], ir_version=10
+        helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=10,
     )
     feeds = {"x": np.array(x, np.float32)}
     found, wanted = fuseline.compile(model, threads=1).run(feeds)["y"], by_onnxruntime(model, feeds)[0]

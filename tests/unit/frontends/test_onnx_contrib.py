@@ -1,4 +1,5 @@
-"""onnxruntime's own operators, spelled out in standard ones: the same numbers as onnxruntime's, and nothing on the host."""
+"""onnxruntime's own operators, spelled out in standard ones: the same numbers as onnxruntime's, and nothing on the
+host."""
 
 from __future__ import annotations
 
@@ -25,8 +26,15 @@ SCALE, ZERO, OUT_SCALE, OUT_ZERO = np.float32(0.05), np.uint8(120), np.float32(0
 def model(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attributes: Any) -> onnx.ModelProto:
     """One node; strings name what is fed, arrays are constants."""
     names = [value if isinstance(value, str) else f"c{i}" for i, value in enumerate(inputs)]
-    weights = [numpy_helper.from_array(np.asarray(value), names[i]) for i, value in enumerate(inputs) if not isinstance(value, str)]
-    given = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in fed.items()]
+    weights = [
+        numpy_helper.from_array(np.asarray(value), names[i])
+        for i, value in enumerate(inputs)
+        if not isinstance(value, str)
+    ]
+    given = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in fed.items()
+    ]
     node = helper.make_node(op_type, names, ["y"], name="node", domain="com.microsoft", **attributes)
     graph = helper.make_graph([node], "contrib", given, [onnx.ValueInfoProto(name="y")], weights)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
@@ -40,7 +48,9 @@ def agree(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attrib
     ours = program.run(fed)["y"]
     assert program.stats["host_ops"] == 0
     assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
-    tolerance = 1 if expected.dtype.kind in "iu" else 2e-5 * max(1.0, float(np.abs(expected).max()))  # onnxruntime's fused kernels round once less
+    tolerance = (
+        1 if expected.dtype.kind in "iu" else 2e-5 * max(1.0, float(np.abs(expected).max()))
+    )  # onnxruntime's fused kernels round once less
     np.testing.assert_allclose(ours.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=tolerance)
 
 
@@ -69,7 +79,9 @@ def test_pairs(op_type: str):
     ],
 )
 def test_singles(op_type: str, shape: tuple[int, ...], attributes: dict[str, Any]):
-    scale, zero = (np.float32(1 / 256), np.uint8(0)) if op_type in ("QLinearSigmoid", "QLinearSoftmax") else (OUT_SCALE, OUT_ZERO)
+    scale, zero = (
+        (np.float32(1 / 256), np.uint8(0)) if op_type in ("QLinearSigmoid", "QLinearSoftmax") else (OUT_SCALE, OUT_ZERO)
+    )
     agree(op_type, {"x": bytes_of(*shape)}, ["x", SCALE, ZERO, scale, zero], **attributes)
 
 
@@ -86,13 +98,22 @@ def test_gemm_with_a_scale_per_column(bias: bool, quantized: bool, transposed: i
     scales, zeros = RNG.uniform(0.01, 0.03, 4).astype(np.float32), np.zeros(4, np.int8)
     inputs: list[Input] = ["a", SCALE, ZERO, weight if transposed else weight.T.copy(), scales, zeros]
     inputs.append(RNG.integers(-500, 500, 4).astype(np.int32) if bias else "")
-    agree("QGemm", {"a": bytes_of(3, 6)}, [*inputs, *((np.float32(0.2), OUT_ZERO) if quantized else ())], transB=transposed)
+    agree(
+        "QGemm",
+        {"a": bytes_of(3, 6)},
+        [*inputs, *((np.float32(0.2), OUT_ZERO) if quantized else ())],
+        transB=transposed,
+    )
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_integer_products(bias: bool):
     b, scale, zero = bytes_of(6, 4), np.float32(0.02), np.uint8(128)
-    agree("MatMulIntegerToFloat", {"a": bytes_of(2, 3, 6)}, ["a", b, SCALE, scale, ZERO, zero, *([normal(4)] if bias else [])])
+    agree(
+        "MatMulIntegerToFloat",
+        {"a": bytes_of(2, 3, 6)},
+        ["a", b, SCALE, scale, ZERO, zero, *([normal(4)] if bias else [])],
+    )
     agree("DynamicQuantizeMatMul", {"a": normal(3, 6)}, ["a", b, scale, zero, *([normal(4)] if bias else [])])
 
 
@@ -104,15 +125,21 @@ def test_gelus(op_type: str):
 @pytest.mark.parametrize("op_type", ["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
 def test_gelus_of_halves(op_type: str):
     x = normal(3, 8).astype(np.float16)
-    proto = model(op_type, {"x": x}, ["x", *([normal(8).astype(np.float16)] if op_type in ("BiasGelu", "FastGelu") else [])])
+    proto = model(
+        op_type, {"x": x}, ["x", *([normal(8).astype(np.float16)] if op_type in ("BiasGelu", "FastGelu") else [])]
+    )
     halves, wide = fuseline.compile(proto, threads=1)(x), fuseline.compile(proto, target="interpreter")(x)
     assert np.asarray(halves).dtype == np.float16
     np.testing.assert_allclose(halves, wide, rtol=5e-3, atol=5e-3)
 
 
-@pytest.mark.parametrize(("activation", "parameters"), [("Relu", []), ("LeakyRelu", [0.1]), ("HardSigmoid", [0.2, 0.4])])
+@pytest.mark.parametrize(
+    ("activation", "parameters"), [("Relu", []), ("LeakyRelu", [0.1]), ("HardSigmoid", [0.2, 0.4])]
+)
 def test_a_fused_convolution(activation: str, parameters: list[float]):
-    attributes = {"activation": activation, "activation_params": parameters} if parameters else {"activation": activation}
+    attributes = (
+        {"activation": activation, "activation_params": parameters} if parameters else {"activation": activation}
+    )
     agree("FusedConv", {"x": normal(1, 3, 6, 6)}, ["x", normal(4, 3, 3, 3), normal(4)], pads=[1, 1, 1, 1], **attributes)
 
 
@@ -142,7 +169,9 @@ def test_the_model_given_is_left_as_it_was():
 
 
 def test_the_bodies_of_what_only_onnxruntime_runs_are_left_to_it():
-    inner = helper.make_graph([helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")], "decoder", [], [onnx.ValueInfoProto(name="y")])
+    inner = helper.make_graph(
+        [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")], "decoder", [], [onnx.ValueInfoProto(name="y")]
+    )
     search = helper.make_node("BeamSearch", ["ids"], ["z"], domain="com.microsoft", decoder=inner)
     branch = helper.make_node("If", ["yes"], ["w"], then_branch=inner, else_branch=inner)
     spelled = in_standard_operators(helper.make_model(helper.make_graph([search, branch], "g", [], [])), {"": 13})

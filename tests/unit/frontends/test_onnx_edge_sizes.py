@@ -1,4 +1,5 @@
-"""Sizes at the edge: free ones that turn out 0 or 1, sums over a size that only one operand tells, axes of one element, sizes as data."""
+"""Sizes at the edge: free ones that turn out 0 or 1, sums over a size that only one operand tells, axes of one element,
+sizes as data."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def bytes_of(dtype: Any, *shape: int) -> Array:
     return RNG.integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
-def model(nodes: list[onnx.NodeProto], inputs: Inputs, weights: dict[str, Array], outputs: str = "y", opset: int = 18) -> onnx.ModelProto:
+def model(
+    nodes: list[onnx.NodeProto], inputs: Inputs, weights: dict[str, Array], outputs: str = "y", opset: int = 18
+) -> onnx.ModelProto:
     given = [helper.make_tensor_value_info(name, element_of(array), dims) for name, (dims, array) in inputs.items()]
     held = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name=name) for name in outputs.split()], held)
@@ -47,7 +50,13 @@ def agree(proto: onnx.ModelProto, feeds: dict[str, Array], target: str, rtol: fl
 def product(op_type: str, steps: int, left: Any, right: Any) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A product of integers whose number of steps only the constant tells."""
     x, w, scale = bytes_of(left, 3, steps), bytes_of(right, steps, 17), np.float32(0.02)
-    weights: dict[str, Any] = {"w": w, "s": scale, "zx": left(3), "zw": right(-2 if right == np.int8 else 2), "zy": left(1)}
+    weights: dict[str, Any] = {
+        "w": w,
+        "s": scale,
+        "zx": left(3),
+        "zw": right(-2 if right == np.int8 else 2),
+        "zy": left(1),
+    }
     names = ["x", "w", "zx", "zw"] if op_type == "MatMulInteger" else ["x", "s", "zx", "w", "s", "zw", "s", "zy"]
     used = {name: weights[name] for name in dict.fromkeys(names) if name != "x"}
     return model([helper.make_node(op_type, names, ["y"])], {"x": (["m", "k"], x)}, used), {"x": x}
@@ -73,7 +82,10 @@ def test_integer_convolutions_of_free_channels(channels: int):
 ATTENTION = [
     *(helper.make_node("MatMul", ["x", f"w{part}"], [part]) for part in "qkv"),
     *(helper.make_node("Reshape", [part, "split"], [f"{part}s"]) for part in "qkv"),
-    *(helper.make_node("Transpose", [f"{part}s"], [f"{part}t"], perm=[0, 2, 3, 1] if part == "k" else [0, 2, 1, 3]) for part in "qkv"),
+    *(
+        helper.make_node("Transpose", [f"{part}s"], [f"{part}t"], perm=[0, 2, 3, 1] if part == "k" else [0, 2, 1, 3])
+        for part in "qkv"
+    ),
     helper.make_node("MatMul", ["qt", "kt"], ["scores"]),
     helper.make_node("Softmax", ["scores"], ["shares"]),
     helper.make_node("MatMul", ["shares", "vt"], ["context"]),
@@ -105,11 +117,17 @@ def test_no_images(batch: int):
     assert program.stats["host_ops"] == 0
 
 
-@pytest.mark.parametrize("form", [{"auto_pad": "SAME_LOWER"}, {"ceil_mode": 1, "strides": [2, 2]}, {"pads": [1, 1, 0, 2]}])
+@pytest.mark.parametrize(
+    "form", [{"auto_pad": "SAME_LOWER"}, {"ceil_mode": 1, "strides": [2, 2]}, {"pads": [1, 1, 0, 2]}]
+)
 @pytest.mark.parametrize("op_type", ["AveragePool", "MaxPool"])
 def test_windows_over_no_rows_are_none(op_type: str, form: dict[str, Any]):
     """Peers refuse it; the windows of a row are counted differently at its ends, and there are none of them."""
-    proto = model([helper.make_node(op_type, ["x"], ["y"], kernel_shape=[2, 2], **form)], {"x": ([2, 3, 0, 7], normal(2, 3, 0, 7))}, {})
+    proto = model(
+        [helper.make_node(op_type, ["x"], ["y"], kernel_shape=[2, 2], **form)],
+        {"x": ([2, 3, 0, 7], normal(2, 3, 0, 7))},
+        {},
+    )
     (found,) = fuseline.compile(proto, threads=1).run({"x": normal(2, 3, 0, 7)}).values()
     assert found.shape[:3] == (2, 3, 0) and found.shape[3] > 0
 
@@ -117,7 +135,9 @@ def test_windows_over_no_rows_are_none(op_type: str, form: dict[str, Any]):
 def test_a_loop_without_steps_is_refused_by_name():
     """An empty batch is fine, an empty sequence has no last state."""
     nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["o", "y"], name="lstm", hidden_size=4)]
-    proto = model(nodes, {"x": (["length", "batch", 3], normal(5, 2, 3))}, {"w": normal(1, 16, 3), "r": normal(1, 16, 4)})
+    proto = model(
+        nodes, {"x": (["length", "batch", 3], normal(5, 2, 3))}, {"w": normal(1, 16, 3), "r": normal(1, 16, 4)}
+    )
     program = fuseline.compile(proto, threads=1)
     assert program.stats["host_ops"] == 0
     assert program.run({"x": normal(5, 0, 3)})["y"].shape == (1, 0, 4)
@@ -132,7 +152,13 @@ def test_sizes_as_numbers_of_every_type(element: str, target: str):
     nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Cast", ["s"], ["y"], to=kind)]
     nodes.append(helper.make_node("TopK", ["y", "one"], ["t", "i"]))
     x = normal(7, 5)
-    proto = model(nodes, {"x": (["a", "b"], x)}, {"one": np.array([1])}, "y i", opset=24 if element not in ("INT8", "UINT8", "FLOAT16") else 18)
+    proto = model(
+        nodes,
+        {"x": (["a", "b"], x)},
+        {"one": np.array([1])},
+        "y i",
+        opset=24 if element not in ("INT8", "UINT8", "FLOAT16") else 18,
+    )
     program = fuseline.compile(proto, target=target, threads=1)
     found = program.run({"x": x})
     assert found["y"].tolist() == [7, 5] and found["i"].tolist() == [0]
@@ -145,7 +171,11 @@ def test_sizes_as_numbers_of_every_type(element: str, target: str):
 def test_letters_of_one_element(shape: tuple[int, int], equation: str, target: str):
     x, w = normal(2, 3), normal(*shape)
     names = ["w", "x"] if equation.startswith("be") else ["x", "w"]
-    agree(model([helper.make_node("Einsum", names, ["y"], equation=equation)], {"x": ([2, 3], x)}, {"w": w}), {"x": x}, target)
+    agree(
+        model([helper.make_node("Einsum", names, ["y"], equation=equation)], {"x": ([2, 3], x)}, {"w": w}),
+        {"x": x},
+        target,
+    )
 
 
 OPTIONS: list[dict[str, Any]] = [{}, {"exclusive": 1}, {"exclusive": 1, "reverse": 1}]
@@ -154,7 +184,10 @@ OPTIONS: list[dict[str, Any]] = [{}, {"exclusive": 1}, {"exclusive": 1, "reverse
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("size", [1, 3])
 def test_sums_so_far_of_one_element(size: int, options: dict[str, Any]):
-    nodes = [helper.make_node("ReduceMax", ["x"], ["r"], axes=[0], keepdims=1), helper.make_node("CumSum", ["r", "axis"], ["y"], **options)]
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["r"], axes=[0], keepdims=1),
+        helper.make_node("CumSum", ["r", "axis"], ["y"], **options),
+    ]
     x = normal(size)
     agree(model(nodes, {"x": ([size], x)}, {"axis": np.array(0)}, opset=13), {"x": x}, "cpu")
 
@@ -172,5 +205,7 @@ def test_a_declared_size_that_is_wrong_is_no_obstacle():
 def test_a_diagonal_of_any_size(shape: tuple[int, int], k: int):
     """It is computed where it is read, as one too large for a constant is."""
     x = normal(*shape)
-    program = agree(model([helper.make_node("EyeLike", ["x"], ["y"], k=k)], {"x": (["n", "m"], x)}, {}), {"x": x}, "cpu")
+    program = agree(
+        model([helper.make_node("EyeLike", ["x"], ["y"], k=k)], {"x": (["n", "m"], x)}, {}), {"x": x}, "cpu"
+    )
     assert program.stats["host_ops"] == 0

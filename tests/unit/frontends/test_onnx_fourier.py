@@ -37,10 +37,14 @@ def test_transforms(length: int | None, axis: int, parts: int, inverse: int, one
     """Shorter and longer than the signal, along every axis."""
     x = feed(parts, 9, 8, 7)
     constants: dict[str, Any] = {"axis": np.array(axis)} | ({"length": np.array(length)} if length else {})
-    model = one_node("DFT", {"x": x}, constants, ("x", "length" if length else "", "axis"), inverse=inverse, onesided=onesided)
+    model = one_node(
+        "DFT", {"x": x}, constants, ("x", "length" if length else "", "axis"), inverse=inverse, onesided=onesided
+    )
     at = axis % 4
     places = length or (2 * (x.shape[at] - 1) if inverse and onesided else x.shape[at])
-    np.testing.assert_allclose(run(model, x)[0], expected(x, places, at, inverse=bool(inverse), onesided=bool(onesided)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        run(model, x)[0], expected(x, places, at, inverse=bool(inverse), onesided=bool(onesided)), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_sizes_beside_the_transform_may_be_symbolic():
@@ -49,7 +53,9 @@ def test_sizes_beside_the_transform_may_be_symbolic():
     np.testing.assert_allclose(run(model, x)[0], expected(x, 6, 1, inverse=False, onesided=False), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("sizes", "reason"), [(("batch", "n", 1), "symbolic-size"), ((2, fourier.MOST_ENTRIES // 2, 1), "dft-length")])
+@pytest.mark.parametrize(
+    ("sizes", "reason"), [(("batch", "n", 1), "symbolic-size"), ((2, fourier.MOST_ENTRIES // 2, 1), "dft-length")]
+)
 def test_lengths_without_a_matrix_stay_on_the_host(sizes: tuple[int | str, ...], reason: str):
     ctx = new_context()
     read_onnx(one_node("DFT", {"x": feed(1, 2, 6)}, {"axis": np.array(1)}, ("x", "", "axis"), shapes={"x": sizes}), ctx)
@@ -74,13 +80,17 @@ def test_half_of_the_transform_of_nothing_is_refused():
     """It would have one place."""
     x = feed(1, 3, 0)
     with pytest.raises(FuselineError) as raised:
-        fuseline.compile(one_node("DFT", {"x": x}, {"axis": np.array(1)}, ("x", "", "axis"), onesided=1), threads=1).run({"x": x})
+        fuseline.compile(
+            one_node("DFT", {"x": x}, {"axis": np.array(1)}, ("x", "", "axis"), onesided=1), threads=1
+        ).run({"x": x})
     assert raised.value.code == "E0106" and "DFT_0" in str(raised.value)
 
 
 def frames(x: Array, step: int, length: int, window: Array | None, onesided: int) -> Array:
     starts = range(0, x.shape[1] - length + 1, step)
-    cut = np.stack([x[:, start : start + length] for start in starts], 1) * (1 if window is None else window.reshape(-1, 1))
+    cut = np.stack([x[:, start : start + length] for start in starts], 1) * (
+        1 if window is None else window.reshape(-1, 1)
+    )
     return expected(cut, length, 2, inverse=False, onesided=bool(onesided))
 
 
@@ -91,14 +101,20 @@ def test_frames(step: int, length: int, parts: int, onesided: int, window: bool)
     """Overlapping and with gaps between them."""
     x, shape = feed(parts, 3, 53), np.hanning(length + 2)[1:-1].astype(np.float32)
     constants = {"step": np.array(step), "window": shape, "length": np.array(length)}
-    model = one_node("STFT", {"x": x}, constants, ("x", "step", "window" if window else "", "length"), onesided=onesided)
-    np.testing.assert_allclose(run(model, x)[0], frames(x, step, length, shape if window else None, onesided), rtol=1e-4, atol=1e-5)
+    model = one_node(
+        "STFT", {"x": x}, constants, ("x", "step", "window" if window else "", "length"), onesided=onesided
+    )
+    np.testing.assert_allclose(
+        run(model, x)[0], frames(x, step, length, shape if window else None, onesided), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 def test_signals_of_any_length_that_hold_a_frame(target: str):
     constants = {"step": np.array(5), "length": np.array(16)}
-    model = one_node("STFT", {"x": feed(1, 2, 40)}, constants, ("x", "step", "", "length"), shapes={"x": ("batch", "samples", 1)})
+    model = one_node(
+        "STFT", {"x": feed(1, 2, 40)}, constants, ("x", "step", "", "length"), shapes={"x": ("batch", "samples", 1)}
+    )
     program = fuseline.compile(model, threads=1, target=target)
     assert not program.record.host_ops
     for size in (16, 20, 21, 77):
@@ -110,4 +126,9 @@ def test_signals_of_any_length_that_hold_a_frame(target: str):
 
 def test_a_signal_without_a_frame_is_refused():
     with pytest.raises(FuselineError, match="E0107"):
-        read_onnx(one_node("STFT", {"x": feed(1, 2, 9)}, {"step": np.array(1), "length": np.array(16)}, ("x", "step", "", "length")), new_context())
+        read_onnx(
+            one_node(
+                "STFT", {"x": feed(1, 2, 9)}, {"step": np.array(1), "length": np.array(16)}, ("x", "step", "", "length")
+            ),
+            new_context(),
+        )

@@ -66,36 +66,54 @@ def test_places_that_are_no_numbers_are_reflected_to_somewhere():
     assert (run(proto(2, mode="nearest", padding_mode="reflection"), x, grid)[0] == 1).all()
 
 
-@pytest.mark.parametrize(("opset", "mode"), [(16, "nearest"), (16, "bilinear"), (16, "bicubic"), (20, "nearest"), (22, "linear"), (20, "cubic")])
+@pytest.mark.parametrize(
+    ("opset", "mode"),
+    [(16, "nearest"), (16, "bilinear"), (16, "bicubic"), (20, "nearest"), (22, "linear"), (20, "cubic")],
+)
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align", [0, 1])
 def test_as_onnxruntime_does(opset: int, mode: str, padding: str, align: int):
     """Every pixel is brought into the image by itself, also into one that is a pixel wide."""
     rng = np.random.default_rng(7)
     for image, places in (((2, 3, 5, 4), (6, 7)), ((1, 2, 3, 1), (3, 5))):
-        x, grid = rng.standard_normal(image, np.float32), rng.uniform(-2.3, 2.3, (image[0], *places, 2)).astype(np.float32)
+        x, grid = (
+            rng.standard_normal(image, np.float32),
+            rng.uniform(-2.3, 2.3, (image[0], *places, 2)).astype(np.float32),
+        )
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
         assert_as_onnxruntime("GridSample", [x, grid], attributes=attributes, opset=opset, rtol=1e-4, atol=2e-5)
 
 
 def keys(distance: NDArray[np.float64], a: float = -0.75) -> NDArray[np.float64]:
     near = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
-    return np.where(distance <= 1, near, np.where(distance < 2, a * (distance**3 - 5 * distance**2 + 8 * distance - 4), 0))
+    return np.where(
+        distance <= 1, near, np.where(distance < 2, a * (distance**3 - 5 * distance**2 + 8 * distance - 4), 0)
+    )
 
 
 def test_cubic_over_three_axes():
-    """Which onnxruntime has not: every pixel in the share that Keys' kernel gives its distance, the nearest one for those outside."""
+    """Which onnxruntime has not: every pixel in the share that Keys' kernel gives its distance, the nearest one for
+    those outside."""
     rng = np.random.default_rng(3)
-    x, grid = rng.standard_normal((1, 2, *SPATIAL), np.float32), rng.uniform(-1.2, 1.2, (1, 2, 3, 4, 3)).astype(np.float32)
+    x, grid = (
+        rng.standard_normal((1, 2, *SPATIAL), np.float32),
+        rng.uniform(-1.2, 1.2, (1, 2, 3, 4, 3)).astype(np.float32),
+    )
     (ours,) = run(proto(3, mode="cubic", align_corners=1, padding_mode="border"), x, grid)
     wide, margin = np.pad(x[0], [(0, 0), *[(4, 4)] * 3], mode="edge"), 4
     for place in np.ndindex(2, 3, 4):
         at = (grid[(0, *place)][::-1].astype(np.float64) + 1) / 2 * (np.array(SPATIAL) - 1)
-        shares = [keys(np.abs(np.arange(-margin, size + margin) - centre)) for size, centre in zip(SPATIAL, at, strict=True)]
-        np.testing.assert_allclose(ours[(0, slice(None), *place)], np.einsum("cijk,i,j,k->c", wide, *shares), rtol=1e-4, atol=1e-5)
+        shares = [
+            keys(np.abs(np.arange(-margin, size + margin) - centre)) for size, centre in zip(SPATIAL, at, strict=True)
+        ]
+        np.testing.assert_allclose(
+            ours[(0, slice(None), *place)], np.einsum("cijk,i,j,k->c", wide, *shares), rtol=1e-4, atol=1e-5
+        )
 
 
-@pytest.mark.parametrize(("image", "places"), [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")])
+@pytest.mark.parametrize(
+    ("image", "places"), [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")]
+)
 def test_element_types(image: str, places: str):
     rng = np.random.default_rng(9)
     x, grid = (rng.standard_normal((1, 2, 4, 6)) * 9).astype(image), rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(places)
@@ -104,7 +122,9 @@ def test_element_types(image: str, places: str):
     types = [int(helper.np_dtype_to_tensor_dtype(value.dtype)) for value in (x, grid)]
     (ours,) = run(model([node], {"x": (types[0], x.shape), "grid": (types[1], grid.shape)}, ["y"]), x, grid)
     assert ours.dtype == x.dtype
-    np.testing.assert_allclose(ours, expected(x, grid, mode, "zeros", 0), rtol=2e-2 if image == "float16" else 1e-4, atol=2e-2)
+    np.testing.assert_allclose(
+        ours, expected(x, grid, mode, "zeros", 0), rtol=2e-2 if image == "float16" else 1e-4, atol=2e-2
+    )
 
 
 def test_what_is_between_integers_stays_on_the_host():

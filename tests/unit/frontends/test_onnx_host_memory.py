@@ -1,4 +1,5 @@
-"""Values that the host holds beside memory that is used again: compiled, and on the interpreter, which lays memory out alike."""
+"""Values that the host holds beside memory that is used again: compiled, and on the interpreter, which lays memory out
+alike."""
 
 from __future__ import annotations
 
@@ -29,9 +30,13 @@ def _data(seed: int = 0) -> tuple[Any, Any]:
 
 def _loop() -> onnx.NodeProto:
     """A state of unknown rank through as many tanh as `n` says."""
-    values = [helper.make_tensor_value_info(name, element, []) for name, element in (("i", I64), ("go", TensorProto.BOOL))]
+    values = [
+        helper.make_tensor_value_info(name, element, []) for name, element in (("i", I64), ("go", TensorProto.BOOL))
+    ]
     state, result = (helper.make_tensor_value_info(name, F, None) for name in ("s", "o"))
-    body = helper.make_graph([node("Tanh", ["s"], ["o"]), node("Identity", ["go"], ["on"])], "b", [*values, state], [values[1], result])
+    body = helper.make_graph(
+        [node("Tanh", ["s"], ["o"]), node("Identity", ["go"], ["on"])], "b", [*values, state], [values[1], result]
+    )
     body.output[0].name = "on"
     return node("Loop", ["n", "", "a"], ["y"], body=body)
 
@@ -51,14 +56,19 @@ WAYS: dict[str, list[Any]] = {
 
 
 def way_model(way: str) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """The product lies in the arena; the host holds it while a softmax and another product take its place. The model, and feeds."""
+    """The product lies in the arena; the host holds it while a softmax and another product take its place. The model,
+    and feeds."""
     (x, w), more = _data(), [node("Slice", ["a", "zeros", "ones", "zeros"], ["first"])] if "parts" in way else []
     (*making, reading), after = WAYS[way], [node("Softmax", ["x"], ["c"], axis=0), node("MatMul", ["c", "w"], ["e"])]
     nodes = [node("MatMul", ["x", "w"], ["a"]), *more, *making, *after, reading]
     inputs, feeds = [("x", F, [4, 8])], {"x": x}
     if way == "loop":
         inputs, feeds = [*inputs, ("n", I64, [])], {"x": x, "n": np.array(0)}
-    constants = {"zero": np.array(0), "zeros": np.array([0]), "ones": np.array([1])} if way in ("sequence", "sequence of sequences' parts") else {}
+    constants = (
+        {"zero": np.array(0), "zeros": np.array([0]), "ones": np.array([1])}
+        if way in ("sequence", "sequence of sequences' parts")
+        else {}
+    )
     return _model(nodes, inputs, ["y", "e"], w=w, **constants), feeds
 
 

@@ -1,4 +1,5 @@
-"""Values that no tensor of the IR can be: they stay on the host, what is native around them stays native, and every node is counted."""
+"""Values that no tensor of the IR can be: they stay on the host, what is native around them stays native, and every
+node is counted."""
 
 from __future__ import annotations
 
@@ -80,7 +81,11 @@ def test_borders_tell_types_and_check_feeds():
     assert (first.name, first.type, first.shape) == ("s", "tensor(string)", ("n",))
     assert [item.type for item in program.outputs] == ["tensor(string)", "seq(tensor(float32))", ""]
     feeds: dict[str, Any] = {"s": ["a"], "x": np.ones((1, 4), np.float32), "i": np.array(0)}
-    for name, value, code in (("s", np.ones(1), "E0204"), ("s", ["a", "b"], "E0203"), ("x", np.ones((2, 4), np.float32), "E0203")):
+    for name, value, code in (
+        ("s", np.ones(1), "E0204"),
+        ("s", ["a", "b"], "E0203"),
+        ("x", np.ones((2, 4), np.float32), "E0203"),
+    ):
         with pytest.raises(FuselineError, match=code):
             program.run({**feeds, name: value})
 
@@ -101,8 +106,16 @@ def test_small_weights_are_widened_while_reading():
     """4-bit weights with a scale per column become one native constant; nothing is left for the host."""
     rng = np.random.default_rng(6)
     weights, scales = rng.integers(-8, 8, (16, 8)), rng.uniform(0.5, 2, 8).astype(np.float32)
-    nodes = [helper.make_node("DequantizeLinear", ["w", "k"], ["d"], axis=1), helper.make_node("MatMul", ["x", "d"], ["y"])]
-    proto = model(nodes, [tensor("x", FLOAT, (3, 16))], [tensor("y", FLOAT, (3, 8))], {"w": weights.astype(ml_dtypes.int4), "k": scales})
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "k"], ["d"], axis=1),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    proto = model(
+        nodes,
+        [tensor("x", FLOAT, (3, 16))],
+        [tensor("y", FLOAT, (3, 8))],
+        {"w": weights.astype(ml_dtypes.int4), "k": scales},
+    )
     program = fuseline.compile(proto, threads=1)
     assert program.stats["host_ops"] == 0
     x = rng.standard_normal((3, 16)).astype(np.float32)
@@ -112,9 +125,14 @@ def test_small_weights_are_widened_while_reading():
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_constant_that_is_an_output(target: str):
     words = np.array(["a", "bé"], object)
-    nodes = [helper.make_node("Constant", [], ["c"], name="words", value=numpy_helper.from_array(words, "v")), helper.make_node("Relu", ["x"], ["y"])]
+    nodes = [
+        helper.make_node("Constant", [], ["c"], name="words", value=numpy_helper.from_array(words, "v")),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
     program = fuseline.compile(
-        model(nodes, [tensor("x", FLOAT, (2,))], [tensor("c", STRING, (2,)), "y", "w"], {"w": words}), target=target, threads=1
+        model(nodes, [tensor("x", FLOAT, (2,))], [tensor("c", STRING, (2,)), "y", "w"], {"w": words}),
+        target=target,
+        threads=1,
     )
     out = program.run({"x": np.array([-1, 1], np.float32)})
     assert out["c"].tolist() == out["w"].tolist() == words.tolist()
@@ -141,7 +159,9 @@ def test_an_unknown_rank_ends_where_a_rank_is_known_again(target: str):
         helper.make_node("Exp", ["f"], ["y"], name="exp"),
     ]
     shape = tensor("shape", INT64, ("rank",))
-    program = fuseline.compile(model(nodes, [tensor("x", FLOAT, (6,)), shape], ["y", "m"], {"flat": np.array([-1])}), target=target, threads=1)
+    program = fuseline.compile(
+        model(nodes, [tensor("x", FLOAT, (6,)), shape], ["y", "m"], {"flat": np.array([-1])}), target=target, threads=1
+    )
     assert hosts(program) == [("to", "Reshape"), ("neg", "Neg"), ("back", "Reshape")]
     assert program.outputs[1].type == "any_rank(tensor(float32))"
     x = np.random.default_rng(7).standard_normal(6).astype(np.float32)
@@ -161,14 +181,23 @@ def test_an_input_of_unknown_rank_is_noted():
 
 def test_a_host_op_keeps_the_sizes_it_is_given():
     ctx = new_context()
-    read_onnx(model([helper.make_node("Det", ["x"], ["d"]), helper.make_node("Exp", ["d"], ["y"])], [tensor("x", FLOAT, ("n", 3, 3))], ["y"]), ctx)
+    read_onnx(
+        model(
+            [helper.make_node("Det", ["x"], ["d"]), helper.make_node("Exp", ["d"], ["y"])],
+            [tensor("x", FLOAT, ("n", 3, 3))],
+            ["y"],
+        ),
+        ctx,
+    )
     assert set(ctx.symbols) == {"n"} and len(ctx.records.host_ops) == 1
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_loop_with_a_length_that_is_fed_reads_what_is_around_it(target: str):
     """The body concatenates to its state, whose size grows, and calls a function of the model."""
-    double = helper.make_function("own", "Double", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 21)])
+    double = helper.make_function(
+        "own", "Double", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 21)]
+    )
     body = helper.make_graph(
         [
             helper.make_node("Double", ["x"], ["d"], domain="own"),
@@ -179,8 +208,15 @@ def test_a_loop_with_a_length_that_is_fed_reads_what_is_around_it(target: str):
         [tensor("i", INT64, ()), tensor("on", TensorProto.BOOL, ()), tensor("s", FLOAT, ("k",))],
         [tensor("go", TensorProto.BOOL, ()), tensor("t", FLOAT, ("m",))],
     )
-    nodes = [helper.make_node("Relu", ["z"], ["x"]), helper.make_node("Loop", ["m", "", "x"], ["l"], name="grow", body=body)]
-    proto = model([*nodes, helper.make_node("Neg", ["l"], ["y"])], [tensor("z", FLOAT, (2,)), tensor("m", INT64, ())], [tensor("y", FLOAT, ("o",))])
+    nodes = [
+        helper.make_node("Relu", ["z"], ["x"]),
+        helper.make_node("Loop", ["m", "", "x"], ["l"], name="grow", body=body),
+    ]
+    proto = model(
+        [*nodes, helper.make_node("Neg", ["l"], ["y"])],
+        [tensor("z", FLOAT, (2,)), tensor("m", INT64, ())],
+        [tensor("y", FLOAT, ("o",))],
+    )
     proto.functions.append(double)
     proto.opset_import.append(helper.make_opsetid("own", 1))
     program = fuseline.compile(proto, target=target, threads=1)
@@ -201,7 +237,9 @@ def test_a_branch_on_the_host_runs_only_where_it_is_taken(taken: bool):
         helper.make_node("If", ["c"], ["y"], name="if", then_branch=good, else_branch=bad),
     ]
     inputs = [tensor("x", FLOAT, (2,)), tensor("c", TensorProto.BOOL, ())]
-    program = fuseline.compile(model(nodes, inputs, [tensor("y", FLOAT, (2,))], {"five": np.array(5), "zero": np.array(0)}), threads=1)
+    program = fuseline.compile(
+        model(nodes, inputs, [tensor("y", FLOAT, (2,))], {"five": np.array(5), "zero": np.array(0)}), threads=1
+    )
     feeds = {"x": np.array([1, 2], np.float32), "c": np.array(taken)}
     assert [op for _, op in hosts(program)] == ["SequenceConstruct", "If", "SequenceAt", "SequenceAt"]
     if taken:
@@ -244,14 +282,21 @@ def test_names_around_a_loop_may_be_those_of_its_own_inputs():
         [tensor("go", TensorProto.BOOL, ()), tensor("o0", FLOAT, (2,))],
     )
     inputs = [tensor("m", INT64, ()), tensor("x", FLOAT, (2,)), tensor("i0", FLOAT, (2,))]
-    program = fuseline.compile(model([helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)], inputs, [tensor("y", FLOAT, (2,))]), threads=1)
+    program = fuseline.compile(
+        model([helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)], inputs, [tensor("y", FLOAT, (2,))]),
+        threads=1,
+    )
     x, step = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
     assert program.run({"m": np.array(3), "x": x, "i0": step})["y"].tolist() == [31, 62]
 
 
 def _function(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
     function = helper.make_function("own", "F", ["a"], ["b"], nodes, [helper.make_opsetid("", 21)])
-    proto = model([helper.make_node("F", ["x"], ["y"], domain="own", name="call")], [tensor("x", FLOAT, (2,))], [tensor("y", FLOAT, (2,))])
+    proto = model(
+        [helper.make_node("F", ["x"], ["y"], domain="own", name="call")],
+        [tensor("x", FLOAT, (2,))],
+        [tensor("y", FLOAT, (2,))],
+    )
     proto.functions.append(function)
     proto.opset_import.append(helper.make_opsetid("own", 1))
     return proto
@@ -262,7 +307,11 @@ def _function(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
     [
         (_function([helper.make_node("NoSuchOp", ["a"], ["b"])]), "E0103", "NoSuchOp"),
         (_function([helper.make_node("Relu", ["a"], ["c"])]), "E0105", "call"),
-        (model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", FLOAT, (2,))], [tensor("z", FLOAT, (2,))]), "E0105", "z"),
+        (
+            model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", FLOAT, (2,))], [tensor("z", FLOAT, (2,))]),
+            "E0105",
+            "z",
+        ),
     ],
 )
 def test_what_nothing_defines_is_named(proto: onnx.ModelProto, code: str, named: str):

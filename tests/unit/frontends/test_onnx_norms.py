@@ -32,7 +32,9 @@ def per_channel(t: Array, rank: int) -> Array:
     return t.reshape(-1, *[1] * (rank - 2))
 
 
-def model(nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int | str]], constants: dict[str, Array]) -> onnx.ModelProto:
+def model(
+    nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int | str]], constants: dict[str, Array]
+) -> onnx.ModelProto:
     infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in inputs.items()]
     weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], weights)
@@ -45,7 +47,9 @@ def run(made: onnx.ModelProto, *feeds: Array) -> tuple[Array, list[StructuredOp]
     module = read_onnx(made, ctx)
     module.verify()
     assert not ctx.records.host_ops
-    reductions = [StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
+    reductions = [
+        StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction
+    ]
     return evaluate_module(module, list(feeds), ctx.resources)[0], reductions
 
 
@@ -60,7 +64,9 @@ def test_group_normalization(shape: tuple[int, ...], groups: int):
     x, scale, bias = arrays(shape, (6,), (6,))
     node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=groups, epsilon=EPSILON)
     found, _ = run(model([node], {"x": shape, "b": [6]}, {"s": scale}), x, bias)
-    np.testing.assert_allclose(found, normalised(x, groups) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        found, normalised(x, groups) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 5, 7), (1, 6, 9)])
@@ -68,10 +74,14 @@ def test_instance_normalization(shape: tuple[int, ...]):
     x, scale, bias = arrays(shape, (6,), (6,))
     node = helper.make_node("InstanceNormalization", ["x", "s", "b"], ["y"], epsilon=EPSILON)
     found, _ = run(model([node], {"x": shape, "s": [6]}, {"b": bias}), x, scale)
-    np.testing.assert_allclose(found, normalised(x, 6) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        found, normalised(x, 6) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4
+    )
 
 
-def exported(shape: Sequence[int | str], groups: int, target: Sequence[int], constants: dict[str, Array]) -> onnx.ModelProto:
+def exported(
+    shape: Sequence[int | str], groups: int, target: Sequence[int], constants: dict[str, Array]
+) -> onnx.ModelProto:
     """As exporters write a group norm."""
     nodes = [
         helper.make_node("Reshape", ["x", "parts"], ["a"]),
@@ -79,7 +89,10 @@ def exported(shape: Sequence[int | str], groups: int, target: Sequence[int], con
         helper.make_node("Shape", ["x"], ["whole"]),
         helper.make_node("Reshape", ["n", "whole"], ["y"]),
     ]
-    inputs: dict[str, Sequence[int | str]] = {"x": shape, **{name: [groups] for name in ("s", "b") if name not in constants}}
+    inputs: dict[str, Sequence[int | str]] = {
+        "x": shape,
+        **{name: [groups] for name in ("s", "b") if name not in constants},
+    }
     return model(nodes, inputs, {"parts": np.array(target, np.int64), **constants})
 
 
@@ -90,7 +103,9 @@ def test_an_instance_norm_of_joined_channels_sums_channel_by_channel(symbolic: b
     x, scale, bias = arrays(shape, (groups,), (groups,))
     constants = {"s": scale, "b": bias} if constant else {}
     feeds = [x] if constant else [x, scale, bias]
-    found, reductions = run(exported((2, 6, "h", "w") if symbolic else shape, groups, [0, groups, -1], constants), *feeds)
+    found, reductions = run(
+        exported((2, 6, "h", "w") if symbolic else shape, groups, [0, groups, -1], constants), *feeds
+    )
     expected = normalised(x, groups) * per_channel(np.repeat(scale, 2), 4) + per_channel(np.repeat(bias, 2), 4)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     assert [view.rank for view in reductions] == [4, 3, 4, 3]

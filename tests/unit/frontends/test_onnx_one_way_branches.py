@@ -20,7 +20,9 @@ RNG = np.random.default_rng(11)
 TARGETS = pytest.mark.parametrize("target", ["cpu", "interpreter"])
 
 
-def graph(nodes: list[onnx.NodeProto], inputs: dict[str, tuple[Any, ...]], constants: dict[str, Array]) -> onnx.ModelProto:
+def graph(
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[Any, ...]], constants: dict[str, Array]
+) -> onnx.ModelProto:
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in inputs.items()]
     tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     made = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], tensors)
@@ -55,11 +57,22 @@ CONSTANTS = {
 TESTS = {
     "equal": (squeezed_if([helper.make_node("Equal", ["size", "one"], ["asked"])]), 2),
     "less": (squeezed_if([helper.make_node("Less", ["size", "two"], ["asked"])]), 2),
-    "at most, cast": (squeezed_if([helper.make_node("LessOrEqual", ["size", "one"], ["b"]), helper.make_node("Cast", ["b"], ["asked"], to=9)]), 2),
+    "at most, cast": (
+        squeezed_if(
+            [helper.make_node("LessOrEqual", ["size", "one"], ["b"]), helper.make_node("Cast", ["b"], ["asked"], to=9)]
+        ),
+        2,
+    ),
     "not greater": (squeezed_if([helper.make_node("Greater", ["size", "one"], ["asked"])], squeeze_first=False), 2),
-    "not at least": (squeezed_if([helper.make_node("GreaterOrEqual", ["size", "two"], ["asked"])], squeeze_first=False), 2),
+    "not at least": (
+        squeezed_if([helper.make_node("GreaterOrEqual", ["size", "two"], ["asked"])], squeeze_first=False),
+        2,
+    ),
     "not not equal": (
-        squeezed_if([helper.make_node("Equal", ["size", "one"], ["e"]), helper.make_node("Not", ["e"], ["asked"])], squeeze_first=False),
+        squeezed_if(
+            [helper.make_node("Equal", ["size", "one"], ["e"]), helper.make_node("Not", ["e"], ["asked"])],
+            squeeze_first=False,
+        ),
         2,
     ),
 }
@@ -82,7 +95,10 @@ def test_the_way_that_makes_sense_is_taken_and_required(name: str, target: str):
 
 
 def test_where_both_ways_make_sense_neither_is_required():
-    nodes = [*squeezed_if([helper.make_node("Equal", ["size", "one"], ["asked"])])[:-1], helper.make_node("Tanh", ["chosen"], ["y"])]
+    nodes = [
+        *squeezed_if([helper.make_node("Equal", ["size", "one"], ["asked"])])[:-1],
+        helper.make_node("Tanh", ["chosen"], ["y"]),
+    ]
     program = fuseline.compile(graph(nodes, {"x": (2, "n")}, CONSTANTS), threads=1)
     for size in (1, 3):
         x = RNG.standard_normal((2, size)).astype(np.float32)
@@ -93,7 +109,10 @@ def test_a_way_that_no_requirement_can_say_is_not_taken():
     """The size must differ from 1: both branches stay."""
     nodes = squeezed_if([helper.make_node("Equal", ["size", "one"], ["asked"])])[:-1]
     program = fuseline.compile(
-        graph([*nodes, helper.make_node("DepthToSpace", ["chosen"], ["y"], blocksize=1)], {"x": (1, 4, 2, "n")}, CONSTANTS), threads=1
+        graph(
+            [*nodes, helper.make_node("DepthToSpace", ["chosen"], ["y"], blocksize=1)], {"x": (1, 4, 2, "n")}, CONSTANTS
+        ),
+        threads=1,
     )
     x = RNG.standard_normal((1, 4, 2, 3)).astype(np.float32)
     np.testing.assert_array_equal(program.run({"x": x})["y"], x)
@@ -108,7 +127,9 @@ def test_a_model_without_any_way_is_refused():
 
 @TARGETS
 def test_squeezing_a_size_requires_it_to_be_one(target: str):
-    program = fuseline.compile(graph([helper.make_node("Squeeze", ["x", "last"], ["y"])], {"x": (3, "n")}, CONSTANTS), threads=1, target=target)
+    program = fuseline.compile(
+        graph([helper.make_node("Squeeze", ["x", "last"], ["y"])], {"x": (3, "n")}, CONSTANTS), threads=1, target=target
+    )
     x = RNG.standard_normal((3, 1)).astype(np.float32)
     np.testing.assert_array_equal(program.run({"x": x})["y"], x[:, 0])
     with pytest.raises(FuselineError, match="must be equal") as error:
@@ -118,7 +139,10 @@ def test_squeezing_a_size_requires_it_to_be_one(target: str):
 
 def test_squeezing_another_size_is_refused():
     with pytest.raises(FuselineError, match="axis 1 has size 4") as error:
-        fuseline.compile(graph([helper.make_node("Squeeze", ["x", "last"], ["y"], name="squeeze")], {"x": (3, 4)}, CONSTANTS), threads=1)
+        fuseline.compile(
+            graph([helper.make_node("Squeeze", ["x", "last"], ["y"], name="squeeze")], {"x": (3, 4)}, CONSTANTS),
+            threads=1,
+        )
     assert error.value.code == "E0107" and error.value.node == "squeeze"
 
 
@@ -130,7 +154,10 @@ def test_first_states_have_the_batch_of_the_input(batches: tuple[Any, Any], targ
     program = fuseline.compile(model, threads=1, target=target)
     assert not program.record.host_ops
     peer = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    feeds = {"x": RNG.standard_normal((5, 3, FEATURES)).astype(np.float32), "h": RNG.standard_normal((1, 3, HIDDEN)).astype(np.float32)}
+    feeds = {
+        "x": RNG.standard_normal((5, 3, FEATURES)).astype(np.float32),
+        "h": RNG.standard_normal((1, 3, HIDDEN)).astype(np.float32),
+    }
     expected: Any = peer.run(None, feeds)[0]
     np.testing.assert_allclose(program.run(feeds)["y"], expected, rtol=1e-5, atol=1e-6)
     name = "h" if batches[0] == 3 else "x"

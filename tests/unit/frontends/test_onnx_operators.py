@@ -40,7 +40,8 @@ def one_node(
     results = [f"y{i}" for i in range(outputs)]
     node = helper.make_node(op_type, list(order), results, **attributes)
     infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), (shapes or {}).get(name, x.shape)) for name, x in inputs.items()
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), (shapes or {}).get(name, x.shape))
+        for name, x in inputs.items()
     ]
     weights = [numpy_helper.from_array(x, name) for name, x in constants.items()]
     graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=name) for name in results], weights)
@@ -66,14 +67,18 @@ def on_the_host(model: onnx.ModelProto, *feeds: Array) -> list[Array]:
 
 def agree_on_the_host(model: onnx.ModelProto, feeds: dict[str, Array]) -> None:
     """Compare a host op with onnxruntime."""
-    wanted: list[Array] = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)  # pyright: ignore
+    wanted: list[Array] = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, feeds
+    )  # pyright: ignore
     for found, expected in zip(on_the_host(model, *feeds.values()), wanted, strict=True):
         np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-4, atol=1e-5)
 
 
 def agree(model: onnx.ModelProto, feeds: dict[str, Array], rtol: float = 1e-5) -> None:
     """Compare with onnxruntime."""
-    wanted: list[Array] = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)  # pyright: ignore
+    wanted: list[Array] = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, feeds
+    )  # pyright: ignore
     for found, expected in zip(run(model, *feeds.values()), wanted, strict=True):
         np.testing.assert_allclose(found, np.asarray(expected), rtol=rtol, atol=1e-5)
 
@@ -82,10 +87,21 @@ def random(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-# -- Slice ------------------------------------------------------------------------------------------------------------------------
+# -- Slice -------------------------------------------------------------------------------------------------------------
 
 FAR = 2**63 - 1
-BOUNDS = [(-3, FAR, 1), (0, 5, 1), (2, -1, 1), (-100, 100, 1), (1, 4, 2), (-1, -FAR, -1), (-2, 0, -2), (4, -100, -3), (3, 3, 1), (5, 2, 1)]
+BOUNDS = [
+    (-3, FAR, 1),
+    (0, 5, 1),
+    (2, -1, 1),
+    (-100, 100, 1),
+    (1, 4, 2),
+    (-1, -FAR, -1),
+    (-2, 0, -2),
+    (4, -100, -3),
+    (3, 3, 1),
+    (5, 2, 1),
+]
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
@@ -94,7 +110,9 @@ BOUNDS = [(-3, FAR, 1), (0, 5, 1), (2, -1, 1), (-100, 100, 1), (1, 4, 2), (-1, -
 def test_slices_take_what_numpy_takes(bounds: tuple[int, int, int], size: int, symbolic: bool):
     start, end, step = bounds
     x = random(size, 2, size)
-    constants = {name: np.array([v], np.int64) for name, v in (("starts", start), ("ends", end), ("axes", 1), ("steps", step))}
+    constants = {
+        name: np.array([v], np.int64) for name, v in (("starts", start), ("ends", end), ("axes", 1), ("steps", step))
+    }
     model = one_node("Slice", {"x": x}, constants, ("x", *constants), shapes={"x": (2, "n")} if symbolic else None)
     np.testing.assert_array_equal(run(model, x)[0], x[:, start:end:step])
 
@@ -123,7 +141,7 @@ def test_a_table_read_up_to_a_length_bounds_the_length():
     assert upper_bound(ctx.symbols["n"]) == 6
 
 
-# -- Pad --------------------------------------------------------------------------------------------------------------------------
+# -- Pad ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
@@ -146,7 +164,7 @@ def test_negative_pads_cut():
     np.testing.assert_array_equal(run(model, x)[0], np.pad(x[1:-2, :-1], [(0, 0), (2, 0)]))
 
 
-# -- Resize -----------------------------------------------------------------------------------------------------------------------
+# -- Resize ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
@@ -156,7 +174,15 @@ def test_resizing_agrees_with_onnxruntime(mode: str, coordinates: str, scales: t
     """With whole output sizes: where they are rounded, onnxruntime's align_corners is not the standard's."""
     x = random(3, 1, 2, 5, 6)
     constants = {"scales": np.array(scales, np.float32)}
-    model = one_node("Resize", {"x": x}, constants, ("x", "", "scales"), mode=mode, coordinate_transformation_mode=coordinates, opset=19)
+    model = one_node(
+        "Resize",
+        {"x": x},
+        constants,
+        ("x", "", "scales"),
+        mode=mode,
+        coordinate_transformation_mode=coordinates,
+        opset=19,
+    )
     agree(model, {"x": x}, rtol=1e-4)
 
 
@@ -164,7 +190,11 @@ def test_resizing_agrees_with_onnxruntime(mode: str, coordinates: str, scales: t
 def test_antialiased_shrinking_agrees_with_onnxruntime(mode: str):
     x = random(4, 1, 1, 9, 12)
     constants = {"sizes": np.array([1, 1, 4, 5], np.int64)}
-    agree(one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, antialias=1, opset=19), {"x": x}, rtol=1e-4)
+    agree(
+        one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, antialias=1, opset=19),
+        {"x": x},
+        rtol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
@@ -173,7 +203,15 @@ def test_an_only_element_is_repeated(mode: str, exclude: int):
     """Beside an axis that is interpolated; the repetition is a broadcast, which its reader takes in."""
     x = random(8, 1, 3, 1, 4)
     constants = {"sizes": np.array([1, 3, 5, 9], np.int64)}
-    model = one_node("Resize", {"x": x}, constants, ("x", "", "", "sizes"), mode=mode, exclude_outside=exclude if mode == "cubic" else 0, opset=19)
+    model = one_node(
+        "Resize",
+        {"x": x},
+        constants,
+        ("x", "", "", "sizes"),
+        mode=mode,
+        exclude_outside=exclude if mode == "cubic" else 0,
+        opset=19,
+    )
     agree(model, {"x": x}, rtol=1e-4)
     pooled = random(9, 1, 3, 1, 1)
     constants = {"sizes": np.array([1, 3, 5, 9], np.int64)}
@@ -191,19 +229,30 @@ def test_whole_factors_enlarge_symbolic_sizes():
 def test_an_unknown_resize_mode_is_refused():
     x = random(6, 1, 1, 2, 2)
     with pytest.raises(FuselineError, match="E0105"):
-        run(one_node("Resize", {"x": x}, {"scales": np.array([1, 1, 2, 2], np.float32)}, ("x", "", "scales"), mode="sinc"), x)
+        run(
+            one_node(
+                "Resize", {"x": x}, {"scales": np.array([1, 1, 2, 2], np.float32)}, ("x", "", "scales"), mode="sinc"
+            ),
+            x,
+        )
 
 
-# -- recurrent layers -------------------------------------------------------------------------------------------------------------
+# -- recurrent layers --------------------------------------------------------------------------------------------------
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, BATCH, FEATURES, HIDDEN = 4, 3, 5, 2
 
 
-def layer(op_type: str, directions: int, lengths: list[int] | None, initial: bool, **attributes: Any) -> tuple[onnx.ModelProto, Array]:
+def layer(
+    op_type: str, directions: int, lengths: list[int] | None, initial: bool, **attributes: Any
+) -> tuple[onnx.ModelProto, Array]:
     """A layer with random weights and the input to feed it."""
     rows = GATES[op_type] * HIDDEN
-    constants = {"w": random(1, directions, rows, FEATURES), "r": random(2, directions, rows, HIDDEN), "b": random(3, directions, 2 * rows)}
+    constants = {
+        "w": random(1, directions, rows, FEATURES),
+        "r": random(2, directions, rows, HIDDEN),
+        "b": random(3, directions, 2 * rows),
+    }
     order = ["x", "w", "r", "b", ""]
     if lengths is not None:
         constants["lengths"] = np.array(lengths, np.int32)
@@ -218,7 +267,17 @@ def layer(op_type: str, directions: int, lengths: list[int] | None, initial: boo
     x = random(8, STEPS, BATCH, FEATURES)
     direction = "bidirectional" if directions == 2 else attributes.pop("direction", "forward")
     outputs = 1 + len(states)
-    model = one_node(op_type, {"x": x}, constants, tuple(order), outputs, hidden_size=HIDDEN, direction=direction, opset=20, **attributes)
+    model = one_node(
+        op_type,
+        {"x": x},
+        constants,
+        tuple(order),
+        outputs,
+        hidden_size=HIDDEN,
+        direction=direction,
+        opset=20,
+        **attributes,
+    )
     return model, x
 
 
@@ -246,7 +305,9 @@ def test_the_reset_gate_may_act_after_the_product():
 def test_the_batch_may_come_first(op_type: str):
     plain, x = layer(op_type, 1, None, initial=False, direction="reverse")
     swapped, _ = layer(op_type, 1, None, initial=False, direction="reverse", layout=1)
-    swapped.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES)))
+    swapped.graph.input[0].CopyFrom(
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES))
+    )
     every, *last = run(plain, x)
     other, *others = run(swapped, np.ascontiguousarray(x.swapaxes(0, 1)))
     np.testing.assert_allclose(other, every.transpose(2, 0, 1, 3), rtol=1e-6)
@@ -285,7 +346,9 @@ def nothing_native(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("clip", [0.0, 0.4])
-def test_the_host_agrees_with_the_native_form(op_type: str, directions: int, clip: float, nothing_native: Callable[[], None]):
+def test_the_host_agrees_with_the_native_form(
+    op_type: str, directions: int, clip: float, nothing_native: Callable[[], None]
+):
     """Not with onnxruntime, which does not clip what the last activation of an LSTM sees."""
     model, x = layer(op_type, directions, [3, 4, 2], initial=True, **({"clip": clip} if clip else {}))
     wanted = run(model, x)
@@ -309,7 +372,9 @@ def test_a_coupled_forget_gate_runs_on_the_host():
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
 def test_the_batch_may_come_first_on_the_host(op_type: str, nothing_native: Callable[[], None]):
     swapped, x = layer(op_type, 2, [3, 4, 2], initial=False, layout=1)
-    swapped.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES)))
+    swapped.graph.input[0].CopyFrom(
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (BATCH, STEPS, FEATURES))
+    )
     plain, _ = layer(op_type, 2, [3, 4, 2], initial=False)
     every, *last = run(plain, x)
     nothing_native()
@@ -319,7 +384,7 @@ def test_the_batch_may_come_first_on_the_host(op_type: str, nothing_native: Call
         np.testing.assert_allclose(found, wanted.transpose(1, 0, 2), rtol=1e-5, atol=1e-6)
 
 
-# -- quantised tensors ------------------------------------------------------------------------------------------------------------
+# -- quantised tensors -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -334,7 +399,9 @@ def test_blocks_have_their_own_scales(axis: int):
     wide = scale.repeat(2, at), zero.repeat(2, at)
     wanted = np.clip(np.rint(x / wide[0]) + wide[1], -128, 127).astype(np.int8)
     np.testing.assert_array_equal(found, wanted)
-    back = run(one_node("DequantizeLinear", {"q": wanted}, constants, ("q", "scale", "zero"), axis=axis, block_size=2), wanted)[0]
+    back = run(
+        one_node("DequantizeLinear", {"q": wanted}, constants, ("q", "scale", "zero"), axis=axis, block_size=2), wanted
+    )[0]
     np.testing.assert_allclose(back, (wanted.astype(np.float32) - wide[1]) * wide[0], rtol=1e-6)
 
 
@@ -352,7 +419,7 @@ def test_halves_keep_large_zero_points():
     assert found.view(np.uint16).tolist() == [32766, 32769, 32774]
 
 
-# -- LRN --------------------------------------------------------------------------------------------------------------------------
+# -- LRN ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beta", [0.25, 0.5, 0.75, 0.6, 1.0])
@@ -368,7 +435,7 @@ def test_local_response_normalisation(beta: float, bias: float, alpha: float):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-# -- Einsum, MeanVarianceNormalization --------------------------------------------------------------------------------------------------
+# -- Einsum, MeanVarianceNormalization ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("equation", ["ii->i", "bii->bi", "bibj,bjk->bik", "...ii->...", "ijji->ij", "ii,ij->j"])
@@ -377,7 +444,9 @@ def test_a_letter_twice_in_an_operand_is_its_diagonal(equation: str):
     terms = [term.replace("...", "bk") for term in equation.split("->")[0].split(",")]
     feeds = {f"x{n}": random(n + 3, *(sizes[letter] for letter in term)) for n, term in enumerate(terms)}
     model = one_node("Einsum", feeds, {}, tuple(feeds), equation=equation)
-    np.testing.assert_allclose(run(model, *feeds.values())[0], np.einsum(equation, *feeds.values()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        run(model, *feeds.values())[0], np.einsum(equation, *feeds.values()), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_diagonals_of_symbolic_sizes():
@@ -398,12 +467,24 @@ def test_mean_variance_normalization(dtype: str, axes: list[int] | None):
         found = fuseline.compile(model, threads=1, target=target).run({"x": x})["y0"]
         assert found.dtype == dtype
         np.testing.assert_allclose(
-            found, expected, rtol=4e-3 if dtype == "float16" else 1e-5 if dtype == "float32" else 1e-8, atol=2e-3 if dtype == "float16" else 1e-6
+            found,
+            expected,
+            rtol=4e-3 if dtype == "float16" else 1e-5 if dtype == "float32" else 1e-8,
+            atol=2e-3 if dtype == "float16" else 1e-6,
         )
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 def test_an_integer_scale_divides_as_a_real_number(target: str):
     x = np.random.default_rng(4).integers(-90, 90, (5, 7)).astype(np.int32)
-    model = one_node("QuantizeLinear", {"x": x}, {"scale": np.array(4, np.int32)}, ("x", "scale"), opset=23, output_dtype=onnx.TensorProto.INT8)
-    np.testing.assert_array_equal(fuseline.compile(model, threads=1, target=target).run({"x": x})["y0"], np.rint(x / 4).astype(np.int8))
+    model = one_node(
+        "QuantizeLinear",
+        {"x": x},
+        {"scale": np.array(4, np.int32)},
+        ("x", "scale"),
+        opset=23,
+        output_dtype=onnx.TensorProto.INT8,
+    )
+    np.testing.assert_array_equal(
+        fuseline.compile(model, threads=1, target=target).run({"x": x})["y0"], np.rint(x / 4).astype(np.int8)
+    )

@@ -65,7 +65,10 @@ def test_rows_of_probabilities_as_maps(target: str):
 
 
 def test_a_map_that_is_fed():
-    nodes = [helper.make_node("CastMap", ["m"], ["c"], domain="ai.onnx.ml", map_form="SPARSE", max_map=4), helper.make_node("Exp", ["c"], ["y"])]
+    nodes = [
+        helper.make_node("CastMap", ["m"], ["c"], domain="ai.onnx.ml", map_form="SPARSE", max_map=4),
+        helper.make_node("Exp", ["c"], ["y"]),
+    ]
     proto = _model(nodes, [helper.make_value_info("m", MAP)], [helper.make_tensor_value_info("y", FLOAT, (1, 4))])
     program = fuseline.compile(proto, threads=1)
     assert program.inputs[0].type == "map(int64, tensor(float32))"
@@ -92,13 +95,17 @@ def test_types_that_make_no_sense_are_refused():
     info = onnx.ValueInfoProto(name="q")
     info.type.sequence_type.SetInParent()
     with pytest.raises(FuselineError, match="E0105"):
-        fuseline.compile(_model([helper.make_node("SequenceLength", ["q"], ["n"])], [info], [onnx.ValueInfoProto(name="n")]))
+        fuseline.compile(
+            _model([helper.make_node("SequenceLength", ["q"], ["n"])], [info], [onnx.ValueInfoProto(name="n")])
+        )
 
 
 def test_operators_of_classical_models_are_native():
     """onnx.shape_inference knows nothing of these three."""
     nodes = [
-        helper.make_node("Imputer", ["x"], ["i"], domain="ai.onnx.ml", imputed_value_floats=[7.0], replaced_value_float=1.0),
+        helper.make_node(
+            "Imputer", ["x"], ["i"], domain="ai.onnx.ml", imputed_value_floats=[7.0], replaced_value_float=1.0
+        ),
         helper.make_node("Scaler", ["i"], ["s"], domain="ai.onnx.ml", offset=[0.0, 1, 2, 3], scale=[1.0, 2, 3, 4]),
         helper.make_node("Normalizer", ["s"], ["n"], domain="ai.onnx.ml", norm="L1"),
         helper.make_node("Exp", ["n"], ["y"]),
@@ -108,7 +115,9 @@ def test_operators_of_classical_models_are_native():
     assert program.stats["host_ops"] == 0 and program.stats["dispatches"] == 1 and program.outputs[0].shape == ("n", 4)
     x = np.array([[1, 2, 3, 5], [4, 1, 0, 2]], np.float32)
     scaled = (np.where(x == 1, 7, x) - [0, 1, 2, 3]) * [1, 2, 3, 4]
-    np.testing.assert_allclose(program.run({"x": x})["y"], np.exp(scaled / np.abs(scaled).sum(1, keepdims=True)), rtol=1e-5)
+    np.testing.assert_allclose(
+        program.run({"x": x})["y"], np.exp(scaled / np.abs(scaled).sum(1, keepdims=True)), rtol=1e-5
+    )
 
 
 def test_a_node_without_outputs_is_nothing():

@@ -37,7 +37,9 @@ def test_places_of_maxima(name: str, order: int):
 def test_element_types(dtype: type[np.generic]):
     x = np.random.default_rng(5).integers(0, 90, (2, 2, 6, 5)).astype(dtype)
     x[0, 0] = np.iinfo(np.int8).min if dtype == np.int8 else 0  # nothing is larger than what a maximum starts from
-    assert_as_onnxruntime("MaxPool", [x], attributes={"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, opset=12, outputs=2)
+    assert_as_onnxruntime(
+        "MaxPool", [x], attributes={"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, opset=12, outputs=2
+    )
 
 
 def _first_of_the_largest(row: Any, at: Any) -> int:
@@ -50,10 +52,15 @@ def _first_of_the_largest(row: Any, at: Any) -> int:
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 1, 1]])
 def test_what_is_no_number(pads: list[int]):
     """It is the maximum, the first of several; onnxruntime passes over some."""
-    x = np.array([[NAN, 1, 2, NAN], [2, NAN, 1, NAN], [1, NAN, NAN, NAN], [-np.inf, -np.inf, 3, 4]], np.float32)[None, None]
+    x = np.array([[NAN, 1, 2, NAN], [2, NAN, 1, NAN], [1, NAN, NAN, NAN], [-np.inf, -np.inf, 3, 4]], np.float32)[
+        None, None
+    ]
     model = one_node("MaxPool", [x], {"kernel_shape": [2, 2], "pads": pads}, opset=12, outputs=2)
     edge = pads[0]
-    padded, numbers = np.pad(x[0, 0], edge, constant_values=-np.inf), np.pad(np.arange(16).reshape(4, 4), edge, constant_values=-1)
+    padded, numbers = (
+        np.pad(x[0, 0], edge, constant_values=-np.inf),
+        np.pad(np.arange(16).reshape(4, 4), edge, constant_values=-1),
+    )
     windows, places = (np.lib.stride_tricks.sliding_window_view(y, (2, 2)).reshape(-1, 4) for y in (padded, numbers))
     first = [_first_of_the_largest(row, at) for row, at in zip(windows, places, strict=True)]
     shape = (1, 1, 3 + 2 * edge, 3 + 2 * edge)
@@ -64,7 +71,9 @@ def test_what_is_no_number(pads: list[int]):
 
 def test_places_in_an_image_of_any_size():
     x = np.zeros((1, 2, 5, 7), np.float32)
-    model = one_node("MaxPool", [x], {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [0, 1, 1, 1]}, opset=12, outputs=2)
+    model = one_node(
+        "MaxPool", [x], {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [0, 1, 1, 1]}, opset=12, outputs=2
+    )
     for axis, name in enumerate("nchw"):
         model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
     for shape in ((1, 2, 5, 7), (3, 1, 6, 4)):
@@ -76,16 +85,25 @@ def test_places_in_an_image_of_any_size():
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_values_back_at_their_places(rank: int, given: bool):
     """Into an image of an odd size where its shape is given."""
-    size, attributes = [5, 7, 5][:rank] if given else [4, 6, 4][:rank], {"kernel_shape": [2] * rank, "strides": [2] * rank}
+    size, attributes = (
+        [5, 7, 5][:rank] if given else [4, 6, 4][:rank],
+        {"kernel_shape": [2] * rank, "strides": [2] * rank},
+    )
     x = np.random.default_rng(2).standard_normal((2, 3, *size), np.float32)
     pooled = native(one_node("MaxPool", [x], attributes, opset=12, outputs=2), feeds_of([x]))[0]
     shape = [np.array(x.shape, np.int64)] if given else []
-    assert_as_onnxruntime("MaxUnpool", [*pooled, *shape], attributes=attributes, opset=11, constants=(2,) if given else ())
+    assert_as_onnxruntime(
+        "MaxUnpool", [*pooled, *shape], attributes=attributes, opset=11, constants=(2,) if given else ()
+    )
 
 
 def test_wild_places_stay_inside():
     places = np.array([0, 15, -1, 16, -17, 2**62, -(2**63), 5], np.int64).reshape(1, 2, 4)
-    model = one_node("MaxUnpool", [np.ones((1, 2, 4), np.float32), places], {"kernel_shape": [2], "strides": [2]}, opset=11)
+    model = one_node(
+        "MaxUnpool", [np.ones((1, 2, 4), np.float32), places], {"kernel_shape": [2], "strides": [2]}, opset=11
+    )
     for target in ("interpreter", "cpu"):
-        out = fuseline.compile(model, threads=1, target=target).run({"i0": np.ones((1, 2, 4), np.float32), "i1": places})["o0"]
+        out = fuseline.compile(model, threads=1, target=target).run(
+            {"i0": np.ones((1, 2, 4), np.float32), "i1": places}
+        )["o0"]
         assert sorted(np.flatnonzero(out)) == [0, 5, 15]

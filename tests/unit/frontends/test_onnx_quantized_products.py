@@ -1,4 +1,5 @@
-"""Products and convolutions of quantised tensors against ONNX's reference, on the CPU and the interpreter; which of them are in integers."""
+"""Products and convolutions of quantised tensors against ONNX's reference, on the CPU and the interpreter; which of
+them are in integers."""
 
 from __future__ import annotations
 
@@ -28,8 +29,17 @@ def bytes_of(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
     return found
 
 
-def model(nodes: Sequence[onnx.NodeProto], feeds: dict[str, Array], output: str, constants: dict[str, Any], dims: dict[str, list[Any]]) -> Case:
-    inputs = [helper.make_tensor_value_info(name, TYPES[str(x.dtype)], dims.get(name, list(x.shape))) for name, x in feeds.items()]
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    feeds: dict[str, Array],
+    output: str,
+    constants: dict[str, Any],
+    dims: dict[str, list[Any]],
+) -> Case:
+    inputs = [
+        helper.make_tensor_value_info(name, TYPES[str(x.dtype)], dims.get(name, list(x.shape)))
+        for name, x in feeds.items()
+    ]
     tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TYPES[output], None)], tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), feeds
@@ -45,7 +55,8 @@ def qdq_convolution(rng: np.random.Generator, x: str, w: str, group: int = 1, si
     window = (filters, channels // group, size, size)
     constants = {
         "xs": scales(rng)[()], "xz": bytes_of(rng, x, 1)[0], "ws": scales(rng, filters), "w": bytes_of(rng, w, *window),
-        "wz": np.full(filters, bytes_of(rng, w, 1)[0]), "b": rng.integers(-9999, 9999, filters).astype(np.int32), "ys": np.float32(0.05),
+        "wz": np.full(filters, bytes_of(rng, w, 1)[0]), "b": rng.integers(-9999, 9999, filters).astype(np.int32),
+        "ys": np.float32(0.05),
         "bs": scales(rng, filters) * np.float32(1e-3), "yz": np.uint8(101),
     }  # fmt: skip
     nodes = [
@@ -65,10 +76,14 @@ def qlinear_convolution(rng: np.random.Generator, x: str, w: str, group: int = 1
     channels, filters = 32, 32
     window = (filters, channels // group, size, size)
     constants = {
-        "xs": np.float32(0.02), "xz": bytes_of(rng, x, 1)[0], "ws": scales(rng, filters), "w": bytes_of(rng, w, *window),
-        "wz": np.zeros(filters, w), "ys": np.float32(0.9), "yz": bytes_of(rng, x, 1)[0], "b": rng.integers(-999, 999, filters).astype(np.int32),
+        "xs": np.float32(0.02), "xz": bytes_of(rng, x, 1)[0], "ws": scales(rng, filters),
+        "w": bytes_of(rng, w, *window),
+        "wz": np.zeros(filters, w), "ys": np.float32(0.9), "yz": bytes_of(rng, x, 1)[0],
+        "b": rng.integers(-999, 999, filters).astype(np.int32),
     }  # fmt: skip
-    node = helper.make_node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[size // 2] * 4, group=group)
+    node = helper.make_node(
+        "QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[size // 2] * 4, group=group
+    )
     return model([node], {"x": bytes_of(rng, x, 1, channels, 7, 5)}, x, constants, {})
 
 
@@ -80,7 +95,11 @@ def integer_convolution(rng: np.random.Generator, x: str, w: str) -> Case:
 
 def integer_product(rng: np.random.Generator, a: str, b: str, constant: bool) -> Case:
     """With zero points known at run time only; of a number of rows known at run time only."""
-    feeds = {"x": bytes_of(rng, a, 3, 7, 21), "xz": bytes_of(rng, a, 1)[0].reshape(()), "bz": bytes_of(rng, b, 1)[0].reshape(())}
+    feeds = {
+        "x": bytes_of(rng, a, 3, 7, 21),
+        "xz": bytes_of(rng, a, 1)[0].reshape(()),
+        "bz": bytes_of(rng, b, 1)[0].reshape(()),
+    }
     matrix = bytes_of(rng, b, 21, 34)
     node = helper.make_node("MatMulInteger", ["x", "b", "xz", "bz"], ["y"])
     constants = {"b": matrix} if constant else {}
@@ -89,7 +108,8 @@ def integer_product(rng: np.random.Generator, a: str, b: str, constant: bool) ->
 
 def qlinear_product(rng: np.random.Generator, a: str) -> Case:
     constants = {
-        "xs": np.float32(0.03), "xz": bytes_of(rng, a, 1)[0], "w": bytes_of(rng, "int8", 40, 17), "ws": scales(rng, 17), "wz": np.zeros(17, np.int8),
+        "xs": np.float32(0.03), "xz": bytes_of(rng, a, 1)[0], "w": bytes_of(rng, "int8", 40, 17), "ws": scales(rng, 17),
+        "wz": np.zeros(17, np.int8),
         "ys": np.float32(0.2), "yz": bytes_of(rng, a, 1)[0],
     }  # fmt: skip
     node = helper.make_node("QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"])
@@ -117,11 +137,16 @@ def attention_scores(rng: np.random.Generator) -> Case:
         helper.make_node("MatMul", ["af", "bt"], ["y"]),
     ]
     constants = {"as": np.float32(0.02), "az": np.uint8(77), "bs": np.float32(0.01), "bz": np.int8(-5)}
-    return model(nodes, {"a": bytes_of(rng, "uint8", 2, 13, 30), "b": bytes_of(rng, "int8", 2, 9, 30)}, "float32", constants, {})
+    return model(
+        nodes, {"a": bytes_of(rng, "uint8", 2, 13, 30), "b": bytes_of(rng, "int8", 2, 9, 30)}, "float32", constants, {}
+    )
 
 
 def weight_only_product(rng: np.random.Generator, rows: int) -> Case:
-    nodes = [helper.make_node("DequantizeLinear", ["w", "ws"], ["wf"], axis=1), helper.make_node("MatMul", ["x", "wf"], ["y"])]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["wf"], axis=1),
+        helper.make_node("MatMul", ["x", "wf"], ["y"]),
+    ]
     constants = {"w": bytes_of(rng, "int8", 64, 96), "ws": scales(rng, 96)}
     return model(nodes, {"x": rng.standard_normal((rows, 64)).astype(np.float32)}, "float32", constants, {})
 
@@ -165,7 +190,14 @@ def test_results_are_those_of_the_reference(name: str, target: str):
     assert (error > step / 2).mean() < 0.01 if step else True
 
 
-IN_INTEGERS = ["qdq convolution, u8 x i8", "qdq convolution, 1x1", "QLinearConv, wide groups", "ConvInteger", "MatMulInteger", "QLinearMatMul"]
+IN_INTEGERS = [
+    "qdq convolution, u8 x i8",
+    "qdq convolution, 1x1",
+    "QLinearConv, wide groups",
+    "ConvInteger",
+    "MatMulInteger",
+    "QLinearMatMul",
+]
 
 
 @pytest.mark.parametrize("name", [*IN_INTEGERS, "dynamic quantisation", "attention scores"])

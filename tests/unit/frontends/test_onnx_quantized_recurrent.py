@@ -25,7 +25,9 @@ def weights(dtype: str, directions: int, channels: bool) -> dict[str, Array]:
     for name, rows in (("w", FEATURES), ("r", HIDDEN)):
         parts[name] = rng.integers(info.min // 2, info.max // 2, (directions, rows, 4 * HIDDEN)).astype(dtype)
         parts[f"{name}_scale"] = (0.004 + 0.004 * rng.random(scales)).astype(np.float32)
-        parts[f"{name}_zero"] = (np.zeros(scales) if channels else rng.integers(info.min // 2, info.max // 2, scales)).astype(dtype)
+        parts[f"{name}_zero"] = (
+            np.zeros(scales) if channels else rng.integers(info.min // 2, info.max // 2, scales)
+        ).astype(dtype)
     return parts
 
 
@@ -46,7 +48,9 @@ def test_weights_count_as_what_they_stand_for(direction: str, dtype: str, channe
     parts = weights(dtype, 1 + (direction == "bidirectional"), channels)
     names = ["x", "w", "r", "b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"]
     shared: dict[str, Any] = {"direction": direction, "hidden_size": HIDDEN}
-    given = model(helper.make_node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain="com.microsoft", **shared), parts)
+    given = model(
+        helper.make_node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain="com.microsoft", **shared), parts
+    )
     plain: dict[str, Array] = {"b": parts["b"]}
     for name in ("w", "r"):
         scale, zero = (parts[f"{name}_{part}"].reshape(len(parts["b"]), 1, -1) for part in ("scale", "zero"))

@@ -27,7 +27,10 @@ onnx_host.install()
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto], inputs: dict[str, tuple[int, Shape]], outputs: Sequence[str], weights: dict[str, NDArray[Any]] | None = None
+    nodes: Sequence[onnx.NodeProto],
+    inputs: dict[str, tuple[int, Shape]],
+    outputs: Sequence[str],
+    weights: dict[str, NDArray[Any]] | None = None,
 ) -> onnx.ModelProto:
     """A checked-enough model whose outputs have no declared types."""
     infos = [helper.make_tensor_value_info(name, dtype, shape) for name, (dtype, shape) in inputs.items()]
@@ -56,7 +59,12 @@ def generics(module: ModuleOp) -> list[linalg.ops.GenericOp]:
 
 
 def test_one_element_weights_are_scalars_inside_bodies():
-    proto = model([helper.make_node("Mul", ["x", "w"], ["y"])], {"x": (FLOAT, (2, 3))}, ["y"], {"w": np.full((1, 1), 0.5, np.float32)})
+    proto = model(
+        [helper.make_node("Mul", ["x", "w"], ["y"])],
+        {"x": (FLOAT, (2, 3))},
+        ["y"],
+        {"w": np.full((1, 1), 0.5, np.float32)},
+    )
     module, ctx = read(proto)
     (op,) = generics(module)
     assert len(op.inputs) == 1
@@ -116,7 +124,9 @@ def test_all_unsupported_things_are_listed_at_once():
 
 def test_string_inputs_are_held_on_the_host():
     proto = model([helper.make_node("Identity", ["x"], ["y"], name="same")], {"x": (TensorProto.STRING, (2,))}, ["y"])
-    assert [(h.node, h.reason) for h in read(proto)[1].records.host_ops] == [("same", "host-value: input 0 is tensor(string)")]
+    assert [(h.node, h.reason) for h in read(proto)[1].records.host_ops] == [
+        ("same", "host-value: input 0 is tensor(string)")
+    ]
     assert run(proto, np.array(["a", "b"], object))[0].tolist() == ["a", "b"]
 
 
@@ -142,7 +152,12 @@ def test_shape_options_specialise_and_bound():
 
 
 def test_elements_that_do_not_fit_a_reshape_are_refused():
-    proto = model([helper.make_node("Reshape", ["x", "to"], ["y"], name="bad")], {"x": (FLOAT, (2, 3))}, ["y"], {"to": np.array([4, 2])})
+    proto = model(
+        [helper.make_node("Reshape", ["x", "to"], ["y"], name="bad")],
+        {"x": (FLOAT, (2, 3))},
+        ["y"],
+        {"to": np.array([4, 2])},
+    )
     with pytest.raises(FuselineError) as caught:
         read(proto)
     assert (caught.value.code, caught.value.node) == ("E0107", "bad")
@@ -188,8 +203,14 @@ def test_a_loop_of_known_length_is_unrolled_and_one_of_unknown_length_runs_on_th
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Identity", ["on"], ["go"])],
         "body",
-        [helper.make_tensor_value_info(name, dtype, shape) for name, dtype, shape in (("i", INT64, ()), ("on", BOOL, ()), ("s", FLOAT, (3,)))],
-        [helper.make_tensor_value_info(name, dtype, shape) for name, dtype, shape in (("go", BOOL, ()), ("t", FLOAT, (3,)))],
+        [
+            helper.make_tensor_value_info(name, dtype, shape)
+            for name, dtype, shape in (("i", INT64, ()), ("on", BOOL, ()), ("s", FLOAT, (3,)))
+        ],
+        [
+            helper.make_tensor_value_info(name, dtype, shape)
+            for name, dtype, shape in (("go", BOOL, ()), ("t", FLOAT, (3,)))
+        ],
     )
     node = helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)
     x = np.array([1, 2, 3], np.float32)
@@ -202,7 +223,10 @@ def test_a_loop_of_known_length_is_unrolled_and_one_of_unknown_length_runs_on_th
 
 
 def _backwards(first_reads: str) -> onnx.ModelProto:
-    nodes = [helper.make_node("Exp", [first_reads], ["y"], name="last"), helper.make_node("Neg", ["x"], ["h"], name="first")]
+    nodes = [
+        helper.make_node("Exp", [first_reads], ["y"], name="last"),
+        helper.make_node("Neg", ["x"], ["h"], name="first"),
+    ]
     return model(nodes, {"x": (FLOAT, (3,))}, ["y"])
 
 

@@ -1,4 +1,5 @@
-"""Recurrent layers as loops of the program: every option against onnxruntime, compiled, run twice (the second time on a used arena)."""
+"""Recurrent layers as loops of the program: every option against onnxruntime, compiled, run twice (the second time on a
+used arena)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ def layer(
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A layer of 5 features with random weights, and feeds for it; `sizes` are the declared steps and batch."""
-    rng, directions, rows = np.random.default_rng(steps * 31 + batch), 1 + (direction == "bidirectional"), GATES[op_type] * hidden
+    rng, directions, rows = (
+        np.random.default_rng(steps * 31 + batch),
+        1 + (direction == "bidirectional"),
+        GATES[op_type] * hidden,
+    )
     known, given = sizes or (steps, batch), dict[str, tuple[Array, list[Any]]]()
     constants = {
         "r": _random(rng, directions, rows, hidden) / np.float32(hidden) ** 0.5,
@@ -63,9 +68,14 @@ def layer(
     while not names[-1]:
         names.pop()
     node = helper.make_node(op_type, names, answers, "layer", hidden_size=hidden, direction=direction, **attributes)
-    inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), dims) for n, (a, dims) in given.items()]
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), dims)
+        for n, (a, dims) in given.items()
+    ]
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in answers if name]
-    graph = helper.make_graph([node], "g", inputs, infos, [numpy_helper.from_array(array, name) for name, array in constants.items()])
+    graph = helper.make_graph(
+        [node], "g", inputs, infos, [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     return model, {name: array for name, (array, _) in given.items()}
 
@@ -139,7 +149,9 @@ def test_the_reset_gate_may_act_after_the_product(lengths: str) -> None:
 def test_many_steps_on_several_threads(op_type: str) -> None:
     model, feeds = layer(op_type, 1000, 4, "bidirectional", hidden=33)
     artifact = agrees(model, feeds, threads=2).session.artifact
-    shared: Any = fuseline.runtime.Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)), threads=2)
+    shared: Any = fuseline.runtime.Session(
+        artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)), threads=2
+    )
     plain: Any = fuseline.runtime.Session(artifact, threads=1)
     for _ in range(3):
         for found, expected in zip(shared.run(feeds).values(), plain.run(feeds).values(), strict=True):
@@ -151,11 +163,19 @@ def test_equal_layers_share_their_code_and_have_names_of_their_own() -> None:
     nodes = [first.graph.node[0], helper.make_node("Squeeze", ["y0", "axis"], ["rows"], "squeeze")]
     nodes.append(helper.make_node("GRU", ["rows", "w", "r", "b"], ["z"], "second", hidden_size=5))
     first.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axis"))
-    graph = helper.make_graph(nodes, "g", first.graph.input, [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)], first.graph.initializer)
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        first.graph.input,
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+        first.graph.initializer,
+    )
     compiled = agrees(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), feeds)
     members = [member.id for dispatch in compiled.record.dispatches for member in dispatch.members]
     assert compiled.stats["loops"] == ["5", "5"] and len(set(members)) == len(members)
-    assert {node for dispatch in compiled.record.dispatches for member in dispatch.members for node in member.nodes} >= {"layer", "second"}
+    assert {
+        node for dispatch in compiled.record.dispatches for member in dispatch.members for node in member.nodes
+    } >= {"layer", "second"}
 
 
 def test_a_loop_is_saved_and_loaded(tmp_path: Path) -> None:
@@ -199,6 +219,8 @@ def test_a_dispatch_in_a_loop_is_timed_as_often_as_it_runs() -> None:
 
 
 def test_statistics_count_the_steps_of_a_loop() -> None:
-    short, long = (fuseline.compile(layer("RNN", steps, 2, outputs=(0,))[0], target="null").stats for steps in (10, 1000))
+    short, long = (
+        fuseline.compile(layer("RNN", steps, 2, outputs=(0,))[0], target="null").stats for steps in (10, 1000)
+    )
     assert (short["dispatches"], short["launches"]) == (2, 11) and (long["dispatches"], long["launches"]) == (2, 1001)
     assert long["bytes_moved"] > 50 * short["bytes_moved"]

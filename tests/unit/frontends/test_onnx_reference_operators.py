@@ -35,7 +35,9 @@ def _loop_body(shape: Sequence[int]) -> onnx.GraphProto:
         helper.make_node("Less", ["trip", "three"], ["more"]),
     ]
     inputs = [_info("trip", INT64, ()), _info("on", BOOL, ()), _info("state", FLOAT, shape)]
-    return helper.make_graph(nodes, "body", inputs, [_info("more", BOOL, ()), _info("next", FLOAT, shape), _info("row", FLOAT, shape)])
+    return helper.make_graph(
+        nodes, "body", inputs, [_info("more", BOOL, ()), _info("next", FLOAT, shape), _info("row", FLOAT, shape)]
+    )
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 2)])
@@ -135,12 +137,16 @@ def test_regions_agree_with_onnxruntime() -> None:
     rng = np.random.default_rng(5)
     x = rng.standard_normal((2, 3, 12, 9)).astype(np.float32)
     corners = rng.uniform(0, 16, (6, 4)).astype(np.float32)
-    rois = np.concatenate([rng.integers(0, 2, (6, 1)), corners[:, :2], corners[:, :2] + corners[:, 2:]], 1).astype(np.float32)
+    rois = np.concatenate([rng.integers(0, 2, (6, 1)), corners[:, :2], corners[:, :2] + corners[:, 2:]], 1).astype(
+        np.float32
+    )
     node = helper.make_node("MaxRoiPool", ["x", "rois"], ["y"], pooled_shape=[3, 2], spatial_scale=0.6)
     infos = [_info("x", FLOAT, x.shape), _info("rois", FLOAT, rois.shape)]
     graph = helper.make_graph([node], "g", infos, [_info("y", FLOAT, (6, 3, 3, 2))])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x, "rois": rois})[0]
+    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x, "rois": rois}
+    )[0]
     np.testing.assert_array_equal(_run(node, {"x": x, "rois": rois})[0], wanted)
 
 
@@ -164,6 +170,13 @@ def test_maps_of_labels() -> None:
     assert _run_ml("ZipMap", x, classlabels_int64s=[7, 9]) == [{7: 1.0, 9: 2.0}, {7: 3.0, 9: 4.0}]
     assert _run_ml("ZipMap", x, classlabels_strings=["a", "b"])[1] == {"a": 3.0, "b": 4.0}
     assert _run_ml("CastMap", {2: 5.0, 0: 1.5}).tolist() == [[1.5, 5.0]]
-    assert _run_ml("CastMap", {2: 5.0, 0: 1.5}, map_form="SPARSE", max_map=4, cast_to="TO_INT64").tolist() == [[1, 0, 5, 0]]
-    assert _run_ml("CategoryMapper", np.array(["b", "z"], object), cats_strings=["a", "b"], cats_int64s=[3, 4]).tolist() == [4, -1]
-    assert _run_ml("CategoryMapper", np.array([3, 9]), cats_strings=["a", "b"], cats_int64s=[3, 4]).tolist() == ["a", "_Unused"]
+    assert _run_ml("CastMap", {2: 5.0, 0: 1.5}, map_form="SPARSE", max_map=4, cast_to="TO_INT64").tolist() == [
+        [1, 0, 5, 0]
+    ]
+    assert _run_ml(
+        "CategoryMapper", np.array(["b", "z"], object), cats_strings=["a", "b"], cats_int64s=[3, 4]
+    ).tolist() == [4, -1]
+    assert _run_ml("CategoryMapper", np.array([3, 9]), cats_strings=["a", "b"], cats_int64s=[3, 4]).tolist() == [
+        "a",
+        "_Unused",
+    ]

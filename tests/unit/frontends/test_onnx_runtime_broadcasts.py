@@ -1,4 +1,5 @@
-"""Broadcasts of which only the run tells whether a size is 1 and repeats: native, with onnxruntime's result for every size that is legal."""
+"""Broadcasts of which only the run tells whether a size is 1 and repeats: native, with onnxruntime's result for every
+size that is legal."""
 
 from __future__ import annotations
 
@@ -44,12 +45,18 @@ CLIPPED = [
     NODE("Add", ["whole", "x"], ["z"]),
 ]
 CASES: dict[str, tuple[onnx.ModelProto, list[tuple[Sizes, ...]]]] = {
-    "rows": (model([ADD], {"x": ["a", 4], "y": ["b", 4]}), [((5, 4), (5, 4)), ((1, 4), (5, 4)), ((5, 4), (1, 4)), ((1, 4), (1, 4))]),
+    "rows": (
+        model([ADD], {"x": ["a", 4], "y": ["b", 4]}),
+        [((5, 4), (5, 4)), ((1, 4), (5, 4)), ((5, 4), (1, 4)), ((1, 4), (1, 4))],
+    ),
     "nothing": (model([ADD], {"x": ["a", 4], "y": ["b", 4]}), [((0, 4), (0, 4)), ((0, 4), (1, 4)), ((1, 4), (0, 4))]),
     "other ranks": (model([ADD], {"x": ["a"], "y": ["b", "c"]}), [((7,), (3, 7)), ((1,), (3, 7)), ((7,), (1, 1))]),
     "a constant": (model([NODE("Mul", ["x", "w"], ["z"])], {"x": ["n", 6]}, w=floats(5, 6)), [((5, 6),), ((1, 6),)]),
     "a chain": (
-        model([NODE("Mul", ["x", "y"], ["t"]), NODE("Add", ["t", "v"], ["z"])], {"x": ["a", 7], "y": ["b", "c"], "v": ["d"]}),
+        model(
+            [NODE("Mul", ["x", "y"], ["t"]), NODE("Add", ["t", "v"], ["z"])],
+            {"x": ["a", 7], "y": ["b", "c"], "v": ["d"]},
+        ),
         [((5, 7), (1, 7), (1,)), ((1, 7), (5, 1), (7,)), ((3, 7), (3, 1), (1,))],
     ),
     "products": (
@@ -62,10 +69,19 @@ CASES: dict[str, tuple[onnx.ModelProto, list[tuple[Sizes, ...]]]] = {
     ),
     "sums over a size of two names": (
         model([NODE("Einsum", ["x", "y"], ["z"], equation="bij,bjk->ik")], {"x": ["a", 4, "j"], "y": ["c", "k", 5]}),
-        [((2, 4, 3), (2, 3, 5)), ((1, 4, 3), (2, 3, 5)), ((2, 4, 1), (1, 3, 5)), ((2, 4, 3), (2, 1, 5)), ((1, 4, 1), (1, 1, 5))],
+        [
+            ((2, 4, 3), (2, 3, 5)),
+            ((1, 4, 3), (2, 3, 5)),
+            ((2, 4, 1), (1, 3, 5)),
+            ((2, 4, 3), (2, 1, 5)),
+            ((1, 4, 1), (1, 1, 5)),
+        ],
     ),
     "a mask": (
-        model([NODE("Add", ["x", "y"], ["t"]), NODE("Softmax", ["t"], ["z"], axis=-1)], {"x": ["a", 3, "s"], "y": ["b", 1, "t"]}),
+        model(
+            [NODE("Add", ["x", "y"], ["t"]), NODE("Softmax", ["t"], ["z"], axis=-1)],
+            {"x": ["a", 3, "s"], "y": ["b", 1, "t"]},
+        ),
         [((2, 3, 4), (1, 1, 4)), ((2, 3, 4), (2, 1, 1)), ((1, 3, 1), (2, 1, 4))],
     ),
     "expand": (
@@ -112,7 +128,12 @@ def test_one_zero_point_or_one_for_each_column(zeros: int):
     nodes = [NODE("MatMulInteger", ["a", "b", "", "zero"], ["y"]), NODE("Cast", ["y"], ["z"], to=TensorProto.FLOAT)]
     proto = model(nodes, {})
     bytes_of = TensorProto.UINT8
-    proto.graph.input.extend(helper.make_tensor_value_info(n, bytes_of, s) for n, s in (("a", ["m", 5]), ("b", [5, 6]), ("zero", ["C"])))
-    feeds = {name: RNG.integers(0, 255, sizes).astype(np.uint8) for name, sizes in (("a", (3, 5)), ("b", (5, 6)), ("zero", (zeros,)))}
+    proto.graph.input.extend(
+        helper.make_tensor_value_info(n, bytes_of, s) for n, s in (("a", ["m", 5]), ("b", [5, 6]), ("zero", ["C"]))
+    )
+    feeds = {
+        name: RNG.integers(0, 255, sizes).astype(np.uint8)
+        for name, sizes in (("a", (3, 5)), ("b", (5, 6)), ("zero", (zeros,)))
+    }
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)[0]
     np.testing.assert_array_equal(fuseline.compile(proto, threads=1).run(feeds)["z"], expected)

@@ -1,4 +1,5 @@
-"""Scatters, at known and at computed places, and columns of windows without overlap are native; the rest runs on the host with NumPy's loops."""
+"""Scatters, at known and at computed places, and columns of windows without overlap are native; the rest runs on the
+host with NumPy's loops."""
 
 from __future__ import annotations
 
@@ -24,10 +25,18 @@ def floats(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def model(op_type: str, feeds: dict[str, Array], constants: dict[str, Array], order: str, symbolic: dict[str, list[int | str]], **attributes: Any):
+def model(
+    op_type: str,
+    feeds: dict[str, Array],
+    constants: dict[str, Array],
+    order: str,
+    symbolic: dict[str, list[int | str]],
+    **attributes: Any,
+):
     node = helper.make_node(op_type, order.split(), ["y"], name="scatter", **attributes)
     inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), symbolic.get(name, list(x.shape))) for name, x in feeds.items()
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), symbolic.get(name, list(x.shape)))
+        for name, x in feeds.items()
     ]
     assert all(value.type.tensor_type.elem_type in (TensorProto.FLOAT, TensorProto.INT64) for value in inputs)
     weights = [numpy_helper.from_array(x, name) for name, x in constants.items()]
@@ -76,12 +85,22 @@ def test_a_run_of_rows_is_a_concat():
 
 def test_rows_of_unknown_length():
     indices = np.array([[3], [0]], np.int64)
-    check("ScatterND", {"x": floats(5, 7), "u": floats(2, 7)}, {"i": indices}, "x i u", symbolic={"x": [5, "n"], "u": [2, "n"]})
+    check(
+        "ScatterND",
+        {"x": floats(5, 7), "u": floats(2, 7)},
+        {"i": indices},
+        "x i u",
+        symbolic={"x": [5, "n"], "u": [2, "n"]},
+    )
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_scatter_elements(axis: int):
-    indices = RNG.permutation(4)[None, :3].repeat(2, 0).astype(np.int64) - 1 if axis else np.array([[3, -1, 0], [1, 2, 2]], np.int64)
+    indices = (
+        RNG.permutation(4)[None, :3].repeat(2, 0).astype(np.int64) - 1
+        if axis
+        else np.array([[3, -1, 0], [1, 2, 2]], np.int64)
+    )
     check("ScatterElements", {"x": floats(4, 4), "u": floats(2, 3)}, {"i": indices}, "x i u", axis=axis)
 
 
@@ -133,10 +152,24 @@ def test_rows_of_two_axes_at_computed_places(reduction: str):
 @REDUCTIONS
 def test_computed_places_in_symbolic_sizes(reduction: str):
     indices, symbolic = places(reduction, 6, 4, 1), {"x": ["n", 5], "i": ["k", 1], "u": ["k", 5]}
-    check("ScatterND", {"x": floats(6, 5), "i": indices, "u": floats(4, 5)}, {}, "x i u", reduction=reduction, symbolic=symbolic)
+    check(
+        "ScatterND",
+        {"x": floats(6, 5), "i": indices, "u": floats(4, 5)},
+        {},
+        "x i u",
+        reduction=reduction,
+        symbolic=symbolic,
+    )
     symbolic = {"x": ["n", "c"], "i": ["k", "c"], "u": ["k", "c"]}
     indices = places(reduction, 6, 4, 5)
-    check("ScatterElements", {"x": floats(6, 5), "i": indices, "u": floats(4, 5)}, {}, "x i u", reduction=reduction, symbolic=symbolic)
+    check(
+        "ScatterElements",
+        {"x": floats(6, 5), "i": indices, "u": floats(4, 5)},
+        {},
+        "x i u",
+        reduction=reduction,
+        symbolic=symbolic,
+    )
 
 
 @pytest.mark.parametrize("reduction", ["add", "max"])
@@ -147,7 +180,9 @@ def test_computed_places_outside_are_the_nearest_end(reduction: str):
     combine = {"add": np.add, "max": np.maximum}[reduction]
     expected[3], expected[0] = combine(x[3], u[0]), combine(x[0], u[1])
     for target in ("cpu", "interpreter"):
-        found = fuseline.compile(proto, threads=1, target=target).run({"x": x, "i": np.array([[99], [-(2**40)]]), "u": u})
+        found = fuseline.compile(proto, threads=1, target=target).run(
+            {"x": x, "i": np.array([[99], [-(2**40)]]), "u": u}
+        )
         np.testing.assert_allclose(found["y"], expected, rtol=1e-6)
 
 
@@ -163,9 +198,13 @@ def test_a_scatter_is_not_fused():
         helper.make_node("ScatterND", ["x", "i", "e"], ["s"], reduction="add"),
         helper.make_node("ReduceSum", ["s"], ["y"]),
     ]
-    infos = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, (6, 40)), ("i", 7, (9, 1)), ("u", 1, (9, 40)))]
+    infos = [
+        helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, (6, 40)), ("i", 7, (9, 1)), ("u", 1, (9, 40)))
+    ]
     proto = helper.make_model(
-        helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")]), opset_imports=[helper.make_opsetid("", 18)], ir_version=8
+        helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=8,
     )
     program = fuseline.compile(proto, threads=1)
     assert "scatter" in program.stats["families"] and any(item.code == "walk" for item in program.decisions)
@@ -179,12 +218,17 @@ def test_windows_that_tile_the_image():
 
 
 @pytest.mark.parametrize(
-    "attributes", [{"strides": [1, 4]}, {"strides": [2, 4], "pads": [1, 0, 1, 0]}, {"dilations": [2, 1], "strides": [2, 2]}], ids=str
+    "attributes",
+    [{"strides": [1, 4]}, {"strides": [2, 4], "pads": [1, 0, 1, 0]}, {"dilations": [2, 1], "strides": [2, 2]}],
+    ids=str,
 )
 def test_windows_that_overlap_run_on_the_host(attributes: dict[str, list[int]]):
     pads = attributes.get("pads", [0] * 4)
     spans = [(2 - 1) * attributes.get("dilations", [1, 1])[0] + 1, (4 - 1) * attributes.get("dilations", [1, 1])[1] + 1]
-    counts = [(size + pads[i] + pads[2 + i] - span) // attributes["strides"][i] + 1 for i, (size, span) in enumerate(zip((6, 8), spans, strict=True))]
+    counts = [
+        (size + pads[i] + pads[2 + i] - span) // attributes["strides"][i] + 1
+        for i, (size, span) in enumerate(zip((6, 8), spans, strict=True))
+    ]
     check("Col2Im", {"x": floats(2, 3 * 8, counts[0] * counts[1])}, COLUMNS, "x image block", host_ops=1, **attributes)
 
 
@@ -210,7 +254,11 @@ def test_the_last_update_of_each_place_stays_in_every_type(dtype: str):
 def test_booleans_are_combined_and_do_not_wrap_around(reduction: str, target: str):
     """A sum is true where any of them is; every place is written twice or more."""
     rng = np.random.default_rng(16)
-    inputs = [rng.integers(0, 2, (3, 5)).astype(bool), rng.integers(0, 3, (9, 5)), rng.integers(0, 2, (9, 5)).astype(bool)]
+    inputs = [
+        rng.integers(0, 2, (3, 5)).astype(bool),
+        rng.integers(0, 3, (9, 5)),
+        rng.integers(0, 2, (9, 5)).astype(bool),
+    ]
     model = one_node("ScatterElements", inputs, {"axis": 0, "reduction": reduction})
     wanted = inputs[0].copy()
     combine = {"add": np.logical_or, "mul": np.logical_and, "max": np.logical_or, "min": np.logical_and}[reduction]

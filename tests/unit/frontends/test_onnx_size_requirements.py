@@ -44,12 +44,28 @@ def test_smaller_ones_are_refused(mode: str, target: str):
 def branched() -> onnx.ModelProto:
     """The row reflected if asked to, else doubled."""
     pad = helper.make_node("Pad", ["x", "pads"], ["p"], mode="reflect")
-    then = helper.make_graph([pad, helper.make_node("Slice", ["p", "five", "end", "one"], ["t"])], "then", [], [onnx.ValueInfoProto(name="t")])
-    other = helper.make_graph([helper.make_node("Add", ["x", "x"], ["e"])], "otherwise", [], [onnx.ValueInfoProto(name="e")])
+    then = helper.make_graph(
+        [pad, helper.make_node("Slice", ["p", "five", "end", "one"], ["t"])],
+        "then",
+        [],
+        [onnx.ValueInfoProto(name="t")],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Add", ["x", "x"], ["e"])], "otherwise", [], [onnx.ValueInfoProto(name="e")]
+    )
     node = helper.make_node("If", ["asked"], ["y"], then_branch=then, else_branch=other)
-    infos: list[Any] = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, "n")), helper.make_tensor_value_info("asked", TensorProto.BOOL, ())]
+    infos: list[Any] = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, "n")),
+        helper.make_tensor_value_info("asked", TensorProto.BOOL, ()),
+    ]
     constants = {"pads": PADS, "five": np.array([5]), "end": np.array([-3]), "one": np.array([1])}
-    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="y")], [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    graph = helper.make_graph(
+        [node],
+        "g",
+        infos,
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(v, k) for k, v in constants.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 

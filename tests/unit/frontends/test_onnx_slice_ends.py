@@ -19,7 +19,9 @@ def sliced(start: int, end: int, step: int, size: int | str) -> ModelProto:
     """Slice of a vector; `size` may be free."""
     numbers = {"starts": start, "ends": end, "axes": 0, "steps": step}
     weights = [numpy_helper.from_array(np.array([value], np.int64), name) for name, value in numbers.items()]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [length]) for name, length in (("x", size), ("y", "m")))
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [length]) for name, length in (("x", size), ("y", "m"))
+    )
     graph = helper.make_graph([helper.make_node("Slice", ["x", *numbers], ["y"])], "g", [x], [y], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
@@ -30,6 +32,8 @@ def test_backwards_to_every_end(step: int, size: int | str):
     x = np.random.default_rng(0).standard_normal(7).astype(np.float32)
     for start, end in product((LEAST, -1, 5, MOST), PLACES):
         model = sliced(start, end, step, size)
-        expected = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        expected = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, {"x": x}
+        )[0]
         found = fuseline.compile(model, target="interpreter", threads=1).run({"x": x})["y"]
         np.testing.assert_array_equal(found, expected, err_msg=f"{start}:{end}:{step}")

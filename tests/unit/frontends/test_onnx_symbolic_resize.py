@@ -1,4 +1,5 @@
-"""Resizing images of unknown size: one program for all, equal to onnxruntime, or to the reference where that is closer to the standard."""
+"""Resizing images of unknown size: one program for all, equal to onnxruntime, or to the reference where that is closer
+to the standard."""
 
 from __future__ import annotations
 
@@ -16,12 +17,17 @@ from fuseline.runtime.artifact import artifact_bytes
 SIZES = ((8, 12), (7, 5), (13, 1), (2, 30))
 
 
-def model(scales: tuple[float, float] | None, *, dims: tuple[int | str, int | str] = ("h", "w"), **attributes: Any) -> onnx.ModelProto:
+def model(
+    scales: tuple[float, float] | None, *, dims: tuple[int | str, int | str] = ("h", "w"), **attributes: Any
+) -> onnx.ModelProto:
     """`[1, 3, h, w]` resized by `scales`, or to the size of a second input."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, *dims])]
     if scales is None:
         inputs.append(helper.make_tensor_value_info("like", TensorProto.FLOAT, [1, 3, "p", "q"]))
-        nodes = [helper.make_node("Shape", ["like"], ["size"]), helper.make_node("Resize", ["x", "", "", "size"], ["y"], name="resize", **attributes)]
+        nodes = [
+            helper.make_node("Shape", ["like"], ["size"]),
+            helper.make_node("Resize", ["x", "", "", "size"], ["y"], name="resize", **attributes),
+        ]
         weights: list[onnx.TensorProto] = []
     else:
         nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], name="resize", **attributes)]
@@ -77,7 +83,9 @@ def test_a_symmetric_half_pixel():
 def test_only_one_axis_is_unknown():
     proto = model((2, 3), dims=(8, "w"), mode="linear", coordinate_transformation_mode="half_pixel")
     x = np.random.default_rng(6).standard_normal((1, 3, 8, 5)).astype(np.float32)
-    peer: Any = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    peer: Any = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
+        0
+    ]
     np.testing.assert_allclose(fuseline.compile(proto, threads=1)(x), peer, rtol=1e-4, atol=1e-5)
 
 

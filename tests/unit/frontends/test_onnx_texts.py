@@ -45,7 +45,9 @@ def test_what_is_no_number_is_refused(text: str, name: str) -> None:
         fuseline.compile(model, threads=1).run(feeds_of([_texts([text])]))
 
 
-@pytest.mark.parametrize(("text", "dtype"), [("9223372036854775808", "int64"), ("18446744073709551616", "uint64"), ("1e400", "float32")])
+@pytest.mark.parametrize(
+    ("text", "dtype"), [("9223372036854775808", "int64"), ("18446744073709551616", "uint64"), ("1e400", "float32")]
+)
 def test_what_does_not_fit_is_refused(text: str, dtype: str) -> None:
     with pytest.raises(ValueError, match="fit|larger"):
         numbers_of(_texts([text]), dtype)

@@ -17,9 +17,13 @@ from .test_onnx_operators import Array, on_the_host, one_node, random
 TARGETS = pytest.mark.parametrize("target", ["cpu", "interpreter"])
 
 
-def top(x: Array, k: int, target: str, *, sizes: tuple[int | str, ...] | None = None, **options: Any) -> tuple[Array, Array]:
+def top(
+    x: Array, k: int, target: str, *, sizes: tuple[int | str, ...] | None = None, **options: Any
+) -> tuple[Array, Array]:
     """Values and positions; nothing runs on the host."""
-    proto = one_node("TopK", {"x": x}, {"k": np.array([k])}, ("x", "k"), 2, shapes={"x": sizes} if sizes else None, **options)
+    proto = one_node(
+        "TopK", {"x": x}, {"k": np.array([k])}, ("x", "k"), 2, shapes={"x": sizes} if sizes else None, **options
+    )
     program = fuseline.compile(proto, threads=1, target=target)
     assert not program.record.host_ops
     found = program.run({"x": x})
@@ -35,7 +39,9 @@ def test_any_axis(dtype: str, axis: int, k: int, largest: int, target: str):
     x = (random(axis + k, 2, 37, 5) * 3).astype(dtype)
     options: dict[str, Any] = {"axis": axis, "largest": largest}
     proto = one_node("TopK", {"x": x}, {"k": np.array([k])}, ("x", "k"), 2, **options)
-    wanted: Any = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})  # pyright: ignore
+    wanted: Any = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )  # pyright: ignore
     for found, expected in zip(top(x, k, target, **options), wanted, strict=True):
         np.testing.assert_array_equal(found, np.asarray(expected))
 

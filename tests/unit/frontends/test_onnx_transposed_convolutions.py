@@ -1,4 +1,5 @@
-"""ConvTranspose by phases and with the flipped filter, against the definition: every pixel adds its multiple of the filter to the output."""
+"""ConvTranspose by phases and with the flipped filter, against the definition: every pixel adds its multiple of the
+filter to the output."""
 
 from __future__ import annotations
 
@@ -22,11 +23,21 @@ from .test_onnx_reading import FLOAT, model, read, run
 Array = NDArray[np.float32]
 
 
-def expected(x: Array, w: Array, strides: tuple[int, ...], pads: tuple[int, ...], extra: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
+def expected(
+    x: Array,
+    w: Array,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    extra: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> Array:
     """One group, two spatial dimensions."""
     batch, channels, height, width = x.shape
     filters, *kernel = w.shape[1:]
-    full = [s * (size - 1) + (k - 1) * d + 1 + e for s, size, k, d, e in zip(strides, (height, width), kernel, dilations, extra, strict=True)]
+    full = [
+        s * (size - 1) + (k - 1) * d + 1 + e
+        for s, size, k, d, e in zip(strides, (height, width), kernel, dilations, extra, strict=True)
+    ]
     out = np.zeros((batch, filters, *full), np.float32)
     for i, j, y, z in product(range(height), range(width), range(kernel[0]), range(kernel[1])):
         row, column = i * strides[0] + y * dilations[0], j * strides[1] + z * dilations[1]
@@ -63,13 +74,24 @@ def test_a_transposed_convolution(
 ):
     rng = np.random.default_rng(7)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, *image), (4, 3, *kernel)))
-    attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_padding": extra, "dilations": dilations, "group": groups}
+    attributes: dict[str, Any] = {
+        "strides": strides,
+        "pads": pads,
+        "output_padding": extra,
+        "dilations": dilations,
+        "group": groups,
+    }
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
     weights, inputs = ({"w": w}, {}) if constant else ({}, {"w": (FLOAT, w.shape)})
     proto = model([node], {"x": (FLOAT, x.shape), **inputs}, ["y"], weights)
     (ours,) = run(proto, x, *([] if constant else [w]))
     parts = zip(np.split(x, groups, 1), np.split(w, groups), strict=True)
-    np.testing.assert_allclose(ours, np.concatenate([expected(a, b, strides, pads, extra, dilations) for a, b in parts], 1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        ours,
+        np.concatenate([expected(a, b, strides, pads, extra, dilations) for a, b in parts], 1),
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
@@ -79,16 +101,24 @@ def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
 
 
 def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:
-    """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums over."""
+    """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums
+    over."""
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
     module, _ = read(model([node], {"x": (FLOAT, x)}, ["y"], {"w": np.ones(w, np.float32)}))
-    found = [StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
+    found = [
+        StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction
+    ]
     return [(kind(view.op).value, len(view.reduction)) for view in found]
 
 
 @pytest.mark.parametrize(
     ("stride", "kernel", "found"),
-    [(2, 4, [("depthwise", 2)]), (3, 6, [("depthwise", 2)]), (4, 8, [("convolution", 3)]), (8, 16, [("convolution", 3)])],
+    [
+        (2, 4, [("depthwise", 2)]),
+        (3, 6, [("depthwise", 2)]),
+        (4, 8, [("convolution", 3)]),
+        (8, 16, [("convolution", 3)]),
+    ],
 )
 def test_a_depthwise_image_is_spread_where_that_makes_few_zeros(stride: int, kernel: int, found: list[tuple[str, int]]):
     assert windows((1, 4, 5, 6), (4, 1, kernel, kernel), strides=[stride] * 2, group=4) == found
@@ -106,7 +136,9 @@ def test_a_depthwise_image_is_spread_where_that_makes_few_zeros(stride: int, ker
         ((1, 4, "h", "w"), [2, 2], [("convolution", 3)]),
     ],
 )
-def test_a_small_image_is_multiplied_without_its_border(x: tuple[int | str, ...], strides: list[int], found: list[tuple[str, int]]):
+def test_a_small_image_is_multiplied_without_its_border(
+    x: tuple[int | str, ...], strides: list[int], found: list[tuple[str, int]]
+):
     assert windows(x, (4, 3, 4, 4), strides=strides) == found
 
 
@@ -114,9 +146,13 @@ def test_three_dimensions_and_one():
     rng = np.random.default_rng(11)
     for image, kernel in (((3,), (5,)), ((2, 1, 2), (3, 2, 4))):
         x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, *image), (3, 5, *kernel)))
-        node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2] * len(kernel), pads=[1] + [0] * (2 * len(kernel) - 1))
+        node = helper.make_node(
+            "ConvTranspose", ["x", "w"], ["y"], strides=[2] * len(kernel), pads=[1] + [0] * (2 * len(kernel) - 1)
+        )
         proto = model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w})
-        (wanted,) = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})  # pyright: ignore
+        (wanted,) = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, {"x": x}
+        )  # pyright: ignore
         np.testing.assert_allclose(run(proto, x)[0], np.asarray(wanted), rtol=1e-4, atol=1e-4)
 
 
@@ -150,8 +186,16 @@ WIDE: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "two filters per group": ((1, 2, 2), (2, 2, 1), {"group": 2, "strides": [2], "pads": [1, 0]}),
     "before the image": ((2, 2, 5), (2, 3, 2), {"strides": [3], "pads": [4, 0]}),
     "behind the image": ((2, 2, 5), (2, 3, 2), {"strides": [3], "pads": [1, 7]}),
-    "nothing but what is added": ((1, 2, 2), (2, 3, 2), {"strides": [2], "pads": [4, 0], "output_padding": [1], "dilations": [2]}),
-    "two axes": ((1, 4, 3, 4), (4, 2, 3, 2), {"group": 2, "strides": [2, 1], "pads": [3, 0, 1, 2], "dilations": [1, 2]}),
+    "nothing but what is added": (
+        (1, 2, 2),
+        (2, 3, 2),
+        {"strides": [2], "pads": [4, 0], "output_padding": [1], "dilations": [2]},
+    ),
+    "two axes": (
+        (1, 4, 3, 4),
+        (4, 2, 3, 2),
+        {"group": 2, "strides": [2, 1], "pads": [3, 0, 1, 2], "dilations": [1, 2]},
+    ),
     "three axes": ((1, 2, 3, 2, 4), (2, 3, 1, 3, 2), {"strides": [2, 2, 1], "pads": [1, 0, 2, 2, 1, 0]}),
     "a given shape": ((1, 2, 3, 4), (2, 3, 2, 3), {"strides": [2, 3], "output_shape": [3, 14]}),
     "the same size below": ((1, 2, 3, 4), (2, 3, 5, 3), {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
@@ -166,14 +210,18 @@ def test_more_padding_than_the_window_is_wide(name: str, constant: tuple[int, ..
     rng = np.random.default_rng(3)
     bias = rng.standard_normal(filters[1] * attributes.get("group", 1), np.float32)
     x, w = (rng.standard_normal(shape, np.float32) for shape in (image, filters))
-    assert_as_onnxruntime("ConvTranspose", [x, w, bias], attributes=attributes, constants=constant, rtol=1e-4, atol=1e-4)
+    assert_as_onnxruntime(
+        "ConvTranspose", [x, w, bias], attributes=attributes, constants=constant, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_more_padding_than_a_symbolic_image_has(size: int):
     rng = np.random.default_rng(5)
     w, x = rng.standard_normal((2, 3, 2), np.float32), rng.standard_normal((1, 2, size), np.float32)
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[3], pads=[2, 0], output_padding=[2], dilations=[1])
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], strides=[3], pads=[2, 0], output_padding=[2], dilations=[1]
+    )
     whole = model([node], {"x": (FLOAT, (1, 2, "n")), "w": (FLOAT, w.shape)}, ["y"])
     wanted = by_onnxruntime(whole, {"x": x, "w": w})
     assert_same(native(whole, {"x": x, "w": w}), wanted, 1e-4, 1e-4)

@@ -1,4 +1,5 @@
-"""Weights read where they lie in the file are the weights that the parser reads; what is not plain goes to the parser."""
+"""Weights read where they lie in the file are the weights that the parser reads; what is not plain goes to the
+parser."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def _model(initializers: list[TensorProto]) -> onnx.ModelProto:
     """A model that returns its first initializer, with fields before, between and after the others."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="relu")], "graph", [x], [y], initializers, doc_string="after" * 40)
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"], name="relu")], "graph", [x], [y], initializers, doc_string="after" * 40
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], producer_name="test")
 
 
@@ -39,7 +42,11 @@ def _save(model: onnx.ModelProto, folder: Path) -> Path:
 
 
 def _values(model: ir.Model) -> dict[str, NDArray[Any]]:
-    return {name: np.asarray(value.const_value.numpy()) for name, value in model.graph.initializers.items() if value.const_value is not None}
+    return {
+        name: np.asarray(value.const_value.numpy())
+        for name, value in model.graph.initializers.items()
+        if value.const_value is not None
+    }
 
 
 def _assert_equal_to_parser(path: Path, model: onnx.ModelProto) -> None:
@@ -92,7 +99,12 @@ def test_other_types_go_to_the_parser(tmp_path: Path):
 
 def test_a_name_that_stands_twice_goes_to_the_parser(tmp_path: Path):
     rng = np.random.default_rng(8)
-    model = _model([numpy_helper.from_array(_array(rng, "float32"), "w"), numpy_helper.from_array(_array(rng, "float32", (2,)), "w")])
+    model = _model(
+        [
+            numpy_helper.from_array(_array(rng, "float32"), "w"),
+            numpy_helper.from_array(_array(rng, "float32", (2,)), "w"),
+        ]
+    )
     assert split_model(_save(model, tmp_path)) is None
 
 
@@ -100,7 +112,9 @@ def test_a_name_that_stands_twice_goes_to_the_parser(tmp_path: Path):
 def test_data_of_another_length_goes_to_the_parser(tmp_path: Path, change: int):
     array = _array(np.random.default_rng(9), "float32")
     raw = array.tobytes() + bytes(4)
-    model = _model([TensorProto(name="w", data_type=TensorProto.FLOAT, dims=array.shape, raw_data=raw[: array.nbytes + change])])
+    model = _model(
+        [TensorProto(name="w", data_type=TensorProto.FLOAT, dims=array.shape, raw_data=raw[: array.nbytes + change])]
+    )
     assert split_model(_save(model, tmp_path)) is None
 
 

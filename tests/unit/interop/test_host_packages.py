@@ -29,23 +29,38 @@ def _nothing_remembered() -> Any:
 
 
 def _branch(op_type: str) -> onnx.GraphProto:
-    return helper.make_graph([node(op_type, ["u"], [op_type], name=op_type)], op_type, [], [onnx.ValueInfoProto(name=op_type)])
+    return helper.make_graph(
+        [node(op_type, ["u"], [op_type], name=op_type)], op_type, [], [onnx.ValueInfoProto(name=op_type)]
+    )
 
 
 def _model(*op_types: str) -> onnx.ModelProto:
     """Operators on a tensor of unknown rank, and a choice between two more."""
     nodes = [node(op_type, ["u"], [f"y{i}"], name=f"{op_type}_{i}") for i, op_type in enumerate(op_types)]
-    nodes.append(node("If", ["c"], ["chosen"], name="either", then_branch=_branch("Tan"), else_branch=_branch("NonZero")))
-    inputs = [helper.make_tensor_value_info("u", TensorProto.FLOAT, None), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    nodes.append(
+        node("If", ["c"], ["chosen"], name="either", then_branch=_branch("Tan"), else_branch=_branch("NonZero"))
+    )
+    inputs = [
+        helper.make_tensor_value_info("u", TensorProto.FLOAT, None),
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+    ]
     outputs = [onnx.ValueInfoProto(name=name) for name in [*(f"y{i}" for i in range(len(op_types))), "chosen"]]
-    return helper.make_model(helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
+    )
 
 
 def test_the_same_for_all() -> None:
     program = fuseline.compile(_model("Erf", "Sin"), threads=1)
     stats = program.stats
     assert stats["host_executors"] | {"fuseline": 1} == {"fuseline": 1, FAST: 3, NUMPY: 1}
-    assert stats["host_op_executors"] == {"Erf_0": FAST, "Sin_1": FAST, "either": "fuseline", "Tan": FAST, "NonZero": NUMPY}
+    assert stats["host_op_executors"] == {
+        "Erf_0": FAST,
+        "Sin_1": FAST,
+        "either": "fuseline",
+        "Tan": FAST,
+        "NonZero": NUMPY,
+    }
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter", "null"])
@@ -56,7 +71,9 @@ def test_one_package_is_named_once(target: str) -> None:
     assert stats["host_executors"] == {FAST: 2} and "host_op_executors" not in stats
 
 
-def test_what_holds_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hide_onnxruntime: Callable[[], None]) -> None:
+def test_what_holds_where_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hide_onnxruntime: Callable[[], None]
+) -> None:
     fuseline.compile(_model("Erf"), threads=1).save(tmp_path / "m.fuse")
     hide_onnxruntime()
     assert set(fuseline.load(tmp_path / "m.fuse").stats["host_executors"]) == {"fuseline", NUMPY}

@@ -34,7 +34,11 @@ def test_run_by_path_bytes_and_artifact(tmp_path: Path):
     options.intra_op_num_threads = 1
     by_path = fuseline.InferenceSession(tmp_path / "m.onnx", options, providers=["CPUExecutionProvider"])
     fuseline.compile(tmp_path / "m.onnx", threads=1).save(tmp_path / "m.fuse")
-    sessions = [by_path, fuseline.InferenceSession(mlp().SerializeToString()), fuseline.InferenceSession(str(tmp_path / "m.fuse"))]
+    sessions = [
+        by_path,
+        fuseline.InferenceSession(mlp().SerializeToString()),
+        fuseline.InferenceSession(str(tmp_path / "m.fuse")),
+    ]
     expected = ort.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"x": X})[0]
     for session in sessions:
         (actual,) = session.run(None, {"x": X})
@@ -66,14 +70,28 @@ def test_feeds_may_be_lists_numbers_and_onnxruntimes_values():
 
 def test_the_model_is_described_as_onnxruntime_does(tmp_path: Path):
     model = mlp()
-    model.producer_name, model.model_version, model.doc_string, model.domain, model.graph.doc_string = "P", 7, "doc", "d.o", "graph"
+    model.producer_name, model.model_version, model.doc_string, model.domain, model.graph.doc_string = (
+        "P",
+        7,
+        "doc",
+        "d.o",
+        "graph",
+    )
     pair = model.metadata_props.add()
     pair.key, pair.value = "k", "vé\n"
     expected = ort.InferenceSession(model.SerializeToString()).get_modelmeta()
     fuseline.compile(model, threads=1).save(tmp_path / "m.fuse")
     for source in (model.SerializeToString(), tmp_path / "m.fuse", (tmp_path / "m.fuse").read_bytes()):
         found = fuseline.InferenceSession(source).get_modelmeta()
-        for name in ("producer_name", "graph_name", "domain", "description", "graph_description", "version", "custom_metadata_map"):
+        for name in (
+            "producer_name",
+            "graph_name",
+            "domain",
+            "description",
+            "graph_description",
+            "version",
+            "custom_metadata_map",
+        ):
             assert getattr(found, name) == getattr(expected, name), name
 
 

@@ -63,7 +63,7 @@ def test_a_package_that_an_operator_needs_is_named(monkeypatch: pytest.MonkeyPat
         onnx_host.execute(proto.SerializeToString(), [np.zeros(4, np.uint8)])
 
 
-# -- which package runs it --------------------------------------------------------------------------------------------------------------
+# -- which package runs it ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,11 @@ CHOICES: list[tuple[str, onnx.NodeProto, int]] = [
     (NUMPY, helper.make_node("Cast", ["i0"], ["o0"], to=6), 1),
     (NUMPY, helper.make_node("SequenceConstruct", ["i0"], ["o0"]), 1),
     (NUMPY, helper.make_node("RandomNormalLike", ["i0"], ["o0"], seed=1.0), 1),
-    (NUMPY, helper.make_node("BatchNormalization", ["i0", "i1", "i2", "i3", "i4"], ["o0", "o1", "o2"], training_mode=1), 5),
+    (
+        NUMPY,
+        helper.make_node("BatchNormalization", ["i0", "i1", "i2", "i3", "i4"], ["o0", "o1", "o2"], training_mode=1),
+        5,
+    ),
     (NUMPY, helper.make_node("Swish", ["i0"], ["o0"]), 1),  # of an operator set that it may not have
     (FAST, helper.make_node("Loop", ["", "i0", "i1"], ["o0"], body=BODY), 2),
     (NUMPY, helper.make_node("Loop", ["", "i0", "i1"], ["o0"], body=_body_with("Hardmax")), 2),
@@ -110,7 +114,9 @@ def _typed(node: onnx.NodeProto, inputs: int) -> bytes:
     return model.SerializeToString()
 
 
-@pytest.mark.parametrize(("package", "node", "inputs"), CHOICES, ids=[f"{node.op_type}-{i}" for i, (_, node, _) in enumerate(CHOICES)])
+@pytest.mark.parametrize(
+    ("package", "node", "inputs"), CHOICES, ids=[f"{node.op_type}-{i}" for i, (_, node, _) in enumerate(CHOICES)]
+)
 def test_each_operator_has_its_package(package: str, node: onnx.NodeProto, inputs: int) -> None:
     assert onnx_host.chosen(_typed(node, inputs)) == package
 
@@ -141,7 +147,10 @@ def test_what_turns_out_to_be_lacking_runs_in_numpy() -> None:
     values = [helper.make_tensor_value_info(f"i{i}", onnx.TensorProto.UINT8, None) for i in range(4)]
     graph = helper.make_graph([node], "host", values, [onnx.ValueInfoProto(name="o0")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
-    x, w = (np.random.default_rng(seed).integers(0, 255, shape, np.uint8) for seed, shape in ((0, (1, 1, 3, 3)), (1, (2, 1, 3, 3))))
+    x, w = (
+        np.random.default_rng(seed).integers(0, 255, shape, np.uint8)
+        for seed, shape in ((0, (1, 1, 3, 3)), (1, (2, 1, 3, 3)))
+    )
     points = np.array([3, 200], np.uint8)
     (out,) = onnx_host.execute(model, [x, w, np.array(7, np.uint8), points])
     wanted = ((x.astype(int) - 7) * (w.astype(int) - points.reshape(2, 1, 1, 1))).sum((1, 2, 3))
@@ -149,7 +158,10 @@ def test_what_turns_out_to_be_lacking_runs_in_numpy() -> None:
 
 
 def test_without_onnxruntime_all_runs_in_numpy(hide_onnxruntime: Callable[[], None]) -> None:
-    model, x = _model(helper.make_node("MatMul", ["i0", "i1"], ["o0"]), 2), np.random.default_rng(0).standard_normal((5, 5), np.float32)
+    model, x = (
+        _model(helper.make_node("MatMul", ["i0", "i1"], ["o0"]), 2),
+        np.random.default_rng(0).standard_normal((5, 5), np.float32),
+    )
     assert onnx_host.chosen(model) == FAST
     fast = onnx_host.execute(model, [x, x])[0]
     hide_onnxruntime()
@@ -173,7 +185,9 @@ def test_integers_without_a_quotient_end_no_process(dtype: str) -> None:
     x, y = np.array([7, low, 5, low], dtype), np.array([0, -1, 2, 1]).astype(dtype)
     for op_type, wanted in (("Div", [7, low // (1 if low else 255), 2, low]), ("Mod", [0, 0, 1, 0])):
         node = helper.make_node(op_type, ["i0", "i1"], ["o0"])
-        values = [helper.make_tensor_value_info(f"i{i}", helper.np_dtype_to_tensor_dtype(x.dtype), None) for i in range(2)]
+        values = [
+            helper.make_tensor_value_info(f"i{i}", helper.np_dtype_to_tensor_dtype(x.dtype), None) for i in range(2)
+        ]
         graph = helper.make_graph([node], "host", values, [onnx.ValueInfoProto(name="o0")])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
         assert onnx_host.execute(model, [x, y])[0].tolist() == wanted

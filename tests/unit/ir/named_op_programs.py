@@ -111,8 +111,10 @@ _WRITTEN = {
   %r = linalg.reduce { arith.addf } ins(%a : tensor<4x8xf32>) outs(%o : tensor<4xf32>) dimensions = [1]
   return %r : tensor<4xf32>
 }""",
-    "reduce": """func.func @main(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %o: tensor<8xf32>, %p: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
-  %r:2 = linalg.reduce ins(%a, %b : tensor<4x8xf32>, tensor<4x8xf32>) outs(%o, %p : tensor<8xf32>, tensor<8xf32>) dimensions = [0]
+    "reduce": """func.func @main(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %o: tensor<8xf32>, %p: tensor<8xf32>)
+        -> (tensor<8xf32>, tensor<8xf32>) {
+  %r:2 = linalg.reduce ins(%a, %b : tensor<4x8xf32>, tensor<4x8xf32>)
+      outs(%o, %p : tensor<8xf32>, tensor<8xf32>) dimensions = [0]
     (%in: f32, %in_0: f32, %init: f32, %init_1: f32) {
       %0 = arith.addf %in, %init : f32
       %1 = arith.maximumf %in_0, %init_1 : f32
@@ -129,7 +131,8 @@ _WRITTEN = {
   return %r : tensor<2x4x8xf32>
 }""",
     "pack": """func.func @main(%a: tensor<30x32xf32>, %o: tensor<2x2x16x16xf32>, %c: f32) -> tensor<2x2x16x16xf32> {
-  %r = linalg.pack %a padding_value(%c : f32) outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [16, 16] into %o
+  %r = linalg.pack %a padding_value(%c : f32) outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [16, 16]
+      into %o
     : tensor<30x32xf32> -> tensor<2x2x16x16xf32>
   return %r : tensor<2x2x16x16xf32>
 }""",
@@ -146,10 +149,15 @@ _WRITTEN = {
 
 
 def _programs() -> dict[str, str]:
-    out = {name: _named(name, [_tensor(shape) for shape in ins], _tensor(result)) for name, (ins, result) in _CONTRACTIONS.items()}
+    out = {
+        name: _named(name, [_tensor(shape) for shape in ins], _tensor(result))
+        for name, (ins, result) in _CONTRACTIONS.items()
+    }
     out["matmul_i8"] = _named("matmul", [_tensor("4x5", "i8"), _tensor("5x6", "i8")], _tensor("4x6", "i32"))
     unsigned = "{cast = #linalg.type_fn<cast_unsigned>}"
-    out["matmul_unsigned"] = _named("matmul", [_tensor("4x5", "i8"), _tensor("5x6", "i8")], _tensor("4x6", "i32"), unsigned)
+    out["matmul_unsigned"] = _named(
+        "matmul", [_tensor("4x5", "i8"), _tensor("5x6", "i8")], _tensor("4x6", "i32"), unsigned
+    )
     out["matmul_f16"] = _named("matmul", [_tensor("4x5", "f16"), _tensor("5x6", "f16")], _tensor("4x6", "f32"))
     out["matmul_i1"] = _named("matmul", [_tensor("4x5", "i1"), _tensor("5x6", "i1")], _tensor("4x6", "i1"))
     transposed = _maps("m, n, k", "m, k", "n, k", "m, n")
@@ -164,14 +172,26 @@ def _programs() -> dict[str, str]:
         out[name] = _named(name, [_tensor(image, "i8"), _tensor(filter_, "i8")], _tensor(result, "i8"), _window(count))
     for name in _QUANTIZED:
         image, filter_, result, count = _WINDOWS[name]
-        out[f"{name}_q"] = _named(f"{name}_q", [_tensor(image, "i8"), _tensor(filter_, "i8"), "i32", "i32"], _tensor(result, "i32"), _window(count))
-    for name, a, b, result in (("quantized_matmul", "4x5", "5x6", "4x6"), ("quantized_batch_matmul", "2x4x5", "2x5x6", "2x4x6")):
+        out[f"{name}_q"] = _named(
+            f"{name}_q",
+            [_tensor(image, "i8"), _tensor(filter_, "i8"), "i32", "i32"],
+            _tensor(result, "i32"),
+            _window(count),
+        )
+    for name, a, b, result in (
+        ("quantized_matmul", "4x5", "5x6", "4x6"),
+        ("quantized_batch_matmul", "2x4x5", "2x5x6", "2x4x6"),
+    ):
         out[name] = _named(name, [_tensor(a, "i8"), _tensor(b, "i8"), "i32", "i32"], _tensor(result, "i32"))
     for count, kinds in _ELEMENTWISE.items():
         for kind in kinds:
             out[f"elementwise_{kind}"] = _named(f"elementwise <{kind}>", [_tensor("4x5")] * count, _tensor("4x5"))
-    out["elementwise_select"] = _named("elementwise <select>", [_tensor("4x5", "i1"), _tensor("4x5"), _tensor("4x5")], _tensor("4x5"))
-    out["elementwise_max_unsigned"] = _named("elementwise <max_unsigned>", [_tensor("4x5", "i32")] * 2, _tensor("4x5", "i32"))
+    out["elementwise_select"] = _named(
+        "elementwise <select>", [_tensor("4x5", "i1"), _tensor("4x5"), _tensor("4x5")], _tensor("4x5")
+    )
+    out["elementwise_max_unsigned"] = _named(
+        "elementwise <max_unsigned>", [_tensor("4x5", "i32")] * 2, _tensor("4x5", "i32")
+    )
     row = _maps("a, b", "a, b", "b", "a, b")
     out["elementwise_maps"] = _named("elementwise <add>", [_tensor("4x5"), _tensor("5")], _tensor("4x5"), row)
     return {**out, **_WRITTEN}

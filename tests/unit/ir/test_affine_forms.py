@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+    AffineSymExpr,
+)
 
 from fuseline.analysis.evaluation.access import evaluate_expression
 from fuseline.analysis.map_ranges import place_range
@@ -21,9 +29,13 @@ def random_place(rng: np.random.Generator, depth: int) -> AffineExpr:
         number = AffineConstantExpr(int(rng.integers(-5, 6)))
         return number if rng.random() < 0.3 else AffineDimExpr(int(rng.integers(LOOPS)))
     if rng.random() < 0.3:
-        return AffineBinaryOpExpr(AffineBinaryOpKind.Mul, random_place(rng, depth - 1), AffineConstantExpr(int(rng.integers(-3, 4))))
+        return AffineBinaryOpExpr(
+            AffineBinaryOpKind.Mul, random_place(rng, depth - 1), AffineConstantExpr(int(rng.integers(-3, 4)))
+        )
     kind = KINDS[int(rng.integers(len(KINDS)))]
-    right = random_place(rng, depth - 1) if kind is AffineBinaryOpKind.Add else AffineConstantExpr(int(rng.integers(1, 5)))
+    right = (
+        random_place(rng, depth - 1) if kind is AffineBinaryOpKind.Add else AffineConstantExpr(int(rng.integers(1, 5)))
+    )
     return AffineBinaryOpExpr(kind, random_place(rng, depth - 1), right)
 
 

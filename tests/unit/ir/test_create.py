@@ -1,4 +1,5 @@
-"""Ops made from their parts are the ops that xDSL's constructors make, and attributes made once are those made each time."""
+"""Ops made from their parts are the ops that xDSL's constructors make, and attributes made once are those made each
+time."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def _region() -> Region:
 
 def test_generic():
     x, out, identity = _empty(3, 5), _empty(3, 5), AffineMap.identity(2)
-    made = create.create_generic([x], [out], _region(), [identity, identity], ["parallel", "parallel"], location=LOCATION)
+    made = create.create_generic(
+        [x], [out], _region(), [identity, identity], ["parallel", "parallel"], location=LOCATION
+    )
     kinds = [linalg.attrs.IteratorTypeAttr(linalg.attrs.IteratorType.PARALLEL)] * 2
     _same(made, linalg.ops.GenericOp([x], [out], _region(), [AffineMapAttr(identity)] * 2, kinds, [out.type]))
     assert made.location == LOCATION
@@ -95,7 +98,9 @@ SCALARS: list[tuple[Callable[..., Operation], list[Attribute], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "types", "rest"), SCALARS)
-def test_scalar_ops_are_those_of_the_constructor(kind: Callable[..., Operation], types: list[Attribute], rest: list[Any]):
+def test_scalar_ops_are_those_of_the_constructor(
+    kind: Callable[..., Operation], types: list[Attribute], rest: list[Any]
+):
     """The second one is made from the pattern of the first."""
     ops = create.ScalarOps()
     for _ in range(2):

@@ -85,7 +85,8 @@ def test_bounds_of_what_may_be_negative():
 
 
 def test_what_a_cut_leaves_adds_up_again():
-    """Both parts of an axis of any length, cut at 1 or at another size, are the axis: sizes of sizes would double with each cut otherwise."""
+    """Both parts of an axis of any length, cut at 1 or at another size, are the axis: sizes of sizes would double with
+    each cut otherwise."""
     free, other = d.symbol("free", 0), d.symbol("other", 0)
     for at in (1, other):
         first = d.minimum(d.minimum(at, free), free)

@@ -30,7 +30,8 @@ def _sums(seed: int, count: int = 9) -> tuple[Block, list[Operation]]:
 
 
 def _uses(ops: Sequence[Operation]) -> list[list[tuple[int, int]]]:
-    """For every result of `ops` its users, by position, and the operands as which they use it; in the order of its uses."""
+    """For every result of `ops` its users, by position, and the operands as which they use it; in the order of its
+    uses."""
     position = {id(op): i for i, op in enumerate(ops)}
     return [[(position[id(use.operation)], use.index) for use in result.uses] for op in ops for result in op.results]
 
@@ -68,9 +69,14 @@ CHANGES: dict[str, tuple[Change, Change]] = {
     ),
     "replace where wanted": (
         lambda ops: direct.replace_uses_if(ops[0].results[0], ops[1].results[0], lambda user: ops.index(user) % 2 == 0),
-        lambda ops: ops[0].results[0].replace_uses_with_if(ops[1].results[0], lambda use: ops.index(use.operation) % 2 == 0),
+        lambda ops: (
+            ops[0].results[0].replace_uses_with_if(ops[1].results[0], lambda use: ops.index(use.operation) % 2 == 0)
+        ),
     ),
-    "operand": (lambda ops: direct.set_operand(ops[7], 1, ops[2].results[0]), lambda ops: ops[7].operands.__setitem__(1, ops[2].results[0])),
+    "operand": (
+        lambda ops: direct.set_operand(ops[7], 1, ops[2].results[0]),
+        lambda ops: ops[7].operands.__setitem__(1, ops[2].results[0]),
+    ),
     "operands": (
         lambda ops: direct.set_operands(ops[6], [ops[5].results[0], ops[5].results[0]]),
         lambda ops: setattr(ops[6], "operands", [ops[5].results[0], ops[5].results[0]]),
@@ -105,7 +111,9 @@ def test_insertion(place: int):
     new = _constant(8)
     direct.insert_before(new, ops[place])
     assert direct.ops_of(block) == [*ops[:place], new, *ops[place:]] and new.parent is block
-    assert list(reversed(block.ops)) == list(reversed(direct.ops_of(block))) and block.first_op is direct.ops_of(block)[0]
+    assert (
+        list(reversed(block.ops)) == list(reversed(direct.ops_of(block))) and block.first_op is direct.ops_of(block)[0]
+    )
     last = _constant(9)
     direct.append(last, block)
     assert block.last_op is last and list(block.ops)[-1] is last and last.prev_op is not None
@@ -145,7 +153,9 @@ def test_insertion_of_what_stands_elsewhere_is_refused():
 
 @pytest.mark.parametrize("place", ["first", "middle", "last", "only"])
 def test_erase(place: str):
-    def erased(erase: Callable[[Operation], None]) -> tuple[list[list[int]], list[list[tuple[int, int]]], Operation, Block]:
+    def erased(
+        erase: Callable[[Operation], None],
+    ) -> tuple[list[list[int]], list[list[tuple[int, int]]], Operation, Block]:
         block, ops = _sums(5, 6)
         unused = arith.AddiOp(ops[0], ops[1])
         if place == "only":
@@ -197,7 +207,9 @@ def test_created_op_equals_xdsls():
     location = location_of(["node"])
     made = parts.create_op(arith.AddiOp, [left, right], [IndexType()], {}, (), location)
     expected = arith.AddiOp.create(operands=[left, right], result_types=[IndexType()], location=location)
-    assert made.properties == expected.properties and made.attributes == expected.attributes and made.properties  # a default is filled in
+    assert (
+        made.properties == expected.properties and made.attributes == expected.attributes and made.properties
+    )  # a default is filled in
     assert made.location is location and made.parent is None and made.is_structurally_equivalent(expected)
     made.verify()
     assert [use.index for use in left.uses] == [0, 0] and [use.operation for use in left.uses] == [expected, made]
@@ -216,7 +228,10 @@ def test_created_properties_are_the_ops_own():
 
 def test_created_regions():
     block = parts.block_with([f32, i32])
-    assert [argument.type for argument in block.args] == [f32, i32] and [argument.index for argument in block.args] == [0, 1]
+    assert [argument.type for argument in block.args] == [f32, i32] and [argument.index for argument in block.args] == [
+        0,
+        1,
+    ]
     assert block.is_empty and block.args[0].owner is block
     module = parts.create_op(ModuleOp, (), (), {}, [region := parts.region_with(block)])
     assert module.regions == (region,) and region.parent is module and module.body.block is block

@@ -63,7 +63,13 @@ def test_iree_reads_what_is_printed(name: str):
     GeneralizeNamedOpsPass().apply(ctx, module)
     parts.append(print_module(module))
     assert IREE_OPT is not None
-    run = subprocess.run([IREE_OPT, "-", "--split-input-file"], input="\n// -----\n".join(parts), capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [IREE_OPT, "-", "--split-input-file"],
+        input="\n// -----\n".join(parts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -75,7 +81,9 @@ def test_numbers_of_named_ops():
     np.testing.assert_array_equal(product, a.astype(np.int32) @ b.astype(np.int32))
     (product,) = evaluate_function(_function(NAMED_PROGRAMS["matmul_unsigned"]), [a, b, zero])
     np.testing.assert_array_equal(product, a.view(np.uint8).astype(np.int32) @ b.view(np.uint8).astype(np.int32))
-    (product,) = evaluate_function(_function(NAMED_PROGRAMS["quantized_matmul"]), [a, b, np.int32(3), np.int32(-2), zero])
+    (product,) = evaluate_function(
+        _function(NAMED_PROGRAMS["quantized_matmul"]), [a, b, np.int32(3), np.int32(-2), zero]
+    )
     np.testing.assert_array_equal(product, (a.astype(np.int32) - 3) @ (b.astype(np.int32) + 2))
     x = rng.standard_normal((4, 5)).astype(np.float32)
     (rows,) = evaluate_function(_function(NAMED_PROGRAMS["softmax"]), [x, x])

@@ -7,7 +7,8 @@ from fuseline.ir.fast.nesting import ops_inside, replace_inside, within
 from fuseline.ir.text import parse_module
 
 TEXT = """func.func @main(%x: f32, %y: f32, %e: tensor<4xf32>) -> (tensor<4xf32>, f32) {
-  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<4xf32>) {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      outs(%e : tensor<4xf32>) {
   ^bb0(%out: f32):
     %a = arith.addf %x, %x : f32
     %b = arith.mulf %a, %y : f32

@@ -119,7 +119,10 @@ def test_a_weight_without_data_cannot_be_evaluated():
         ('func.func @f() attributes {a = "' + "x" * 60 + "} {\n  return\n}", 1, 32, "no end"),
         ("func.func @f() {\n  %0 = arith.constant dense<[1, 2, 3]> : tensor<2xi32>\n  return\n}", 2, 0, ""),
         (
-            "func.func @f(%x: tensor<4xf32>) {\n  %0 = linalg.reduce { no.op } ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) dimensions = [0]\n}",
+            (
+                "func.func @f(%x: tensor<4xf32>) {\n  %0 = linalg.reduce { no.op } ins(%x : tensor<4xf32>) outs(%x : "
+                "tensor<4xf32>) dimensions = [0]\n}"
+            ),
             2,
             0,
             "no.op",
@@ -145,7 +148,10 @@ def test_an_operation_of_another_dialect_is_not_supported():
     [
         "%r = arith.addf %s, %s : f32\n  %s = arith.addf %x, %x : f32",
         "%r = arith.addf %r, %x : f32",
-        "%r = scf.if %k -> (f32) {\n    %s = arith.addf %x, %x : f32\n    scf.yield %s : f32\n  } else {\n    scf.yield %s : f32\n  }",
+        (
+            "%r = scf.if %k -> (f32) {\n    %s = arith.addf %x, %x : f32\n    scf.yield %s : f32\n  } else {\n    "
+            "scf.yield %s : f32\n  }"
+        ),
     ],
 )
 def test_a_value_that_is_not_there_yet_does_not_verify(lines: str):
@@ -178,7 +184,8 @@ def test_split_input_keeps_line_numbers():
 
 def test_several_result_types_of_a_generic_read_back():
     text = """func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
       ins(%x : tensor<4xf32>) outs(%x, %x : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     linalg.yield %a, %b : f32, f32
@@ -195,7 +202,9 @@ def test_iree_reads_and_writes_what_we_write_and_read():
     ctx = new_context()
     text = print_module(parse_module(RESOURCE, ctx), ctx, locations=True)
     assert IREE_OPT is not None
-    run = subprocess.run([IREE_OPT, "-", "--mlir-print-debuginfo"], input=text, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [IREE_OPT, "-", "--mlir-print-debuginfo"], input=text, capture_output=True, text=True, check=True
+    )
     other = new_context()
     parse_module(run.stdout, other)
     np.testing.assert_array_equal(other.resources["w0"], ctx.resources["w0"])
@@ -208,13 +217,18 @@ def test_a_resource_of_half_a_byte_or_of_other_sizes_is_refused(digits: str):
     assert caught.value.code == "E0301" and "w0" in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "number"), [("f32", "-1.500000e+00"), ("bf16", "1.000000e+00"), ("i64", "-7"), ("i1", "true"), ("i4", "3")])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("f32", "-1.500000e+00"), ("bf16", "1.000000e+00"), ("i64", "-7"), ("i1", "true"), ("i4", "3")]
+)
 def test_one_number_for_a_large_tensor_is_kept_as_that_number(kind: str, number: str):
     text = f"builtin.module {{\n  %c = arith.constant dense<{number}> : tensor<1000000x1000000x{kind}>\n}}\n"
     assert print_module(parse_module(text, new_context())) == text
 
 
-@pytest.mark.parametrize("literal", ["dense<[1.0, 2.0]> : tensor<2xf32>", "dense<1> : tensor<3xi32>", "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>"])
+@pytest.mark.parametrize(
+    "literal",
+    ["dense<[1.0, 2.0]> : tensor<2xf32>", "dense<1> : tensor<3xi32>", "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>"],
+)
 def test_other_literals_are_read_as_ever(literal: str):
     parse_module(f"builtin.module {{\n  %c = arith.constant {literal}\n}}\n", new_context())
 

@@ -1,4 +1,5 @@
-"""Equal executables are one: the calls of all of them launch it, and calls of what is not in the program stay as they are."""
+"""Equal executables are one: the calls of all of them launch it, and calls of what is not in the program stay as they
+are."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ EXECUTABLE = """flow.executable private @{name} attributes {{fuseline.loops = {l
   flow.executable.export public @{name}
   builtin.module {{
     func.func @{name}(%x: tensor<3xf32>) -> tensor<3xf32> {{
-      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}}
           ins(%x : tensor<3xf32>) outs(%x : tensor<3xf32>) {{
       ^bb0(%a: f32, %o: f32):
         %v = {op} %a : f32
@@ -28,8 +30,14 @@ EXECUTABLE = """flow.executable private @{name} attributes {{fuseline.loops = {l
 
 
 def _module(*called: str, loops: tuple[str, ...] = ("unit",) * 3, **executables: str) -> ModuleOp:
-    calls = "".join(f"%v{i} = flow.dispatch @{name}::@{name}(%x) : (tensor<3xf32>) -> tensor<3xf32>\n" for i, name in enumerate(called))
-    parts = "".join(EXECUTABLE.format(name=name, op=op, loops=text) for (name, op), text in zip(executables.items(), loops, strict=False))
+    calls = "".join(
+        f"%v{i} = flow.dispatch @{name}::@{name}(%x) : (tensor<3xf32>) -> tensor<3xf32>\n"
+        for i, name in enumerate(called)
+    )
+    parts = "".join(
+        EXECUTABLE.format(name=name, op=op, loops=text)
+        for (name, op), text in zip(executables.items(), loops, strict=False)
+    )
     ctx = new_context()
     module = parse_module(f"func.func @main(%x: tensor<3xf32>) {{ {calls} return }}\n{parts}", ctx)
     DeduplicateExecutablesPass().apply(ctx, module)
@@ -39,15 +47,24 @@ def _module(*called: str, loops: tuple[str, ...] = ("unit",) * 3, **executables:
 def test_calls_of_equal_code_launch_the_first():
     module = _module("b", "a", "c", a="math.exp", b="math.exp", c="math.tanh")
     assert [op.sym_name.data for op in module.ops if isinstance(op, ExecutableOp)] == ["a", "c"]
-    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [("a", "a"), ("a", "a"), ("c", "c")]
+    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [
+        ("a", "a"),
+        ("a", "a"),
+        ("c", "c"),
+    ]
 
 
 def test_a_call_of_what_is_elsewhere_stays():
     module = _module("gone", "b", a="math.exp", b="math.exp")
-    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [("gone", "gone"), ("a", "a")]
+    assert [(op.executable, op.entry) for op in module.walk() if isinstance(op, DispatchOp)] == [
+        ("gone", "gone"),
+        ("a", "a"),
+    ]
 
 
 @pytest.mark.parametrize(("loops", "kept"), [(("unit", "unit"), 1), (("unit", "[]"), 0), (("[]", "unit"), 0)])
 def test_equal_code_whose_loops_are_shared_in_several_ways_is_one_and_says_none(loops: tuple[str, ...], kept: int):
-    (executable,) = [op for op in _module("a", loops=loops, a="math.exp", b="math.exp").ops if isinstance(op, ExecutableOp)]
+    (executable,) = [
+        op for op in _module("a", loops=loops, a="math.exp", b="math.exp").ops if isinstance(op, ExecutableOp)
+    ]
     assert len(executable.attributes) == kept

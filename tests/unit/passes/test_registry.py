@@ -29,7 +29,9 @@ class _UndecoratedPass(_GoodPass):
 
 def test_every_file_that_exports_is_a_loadable_pass():
     infos = list_passes()
-    assert {"canonicalize", "cse", "dead-code", "fold-constants", "generalize-named-ops"} <= {info.name for info in infos}
+    assert {"canonicalize", "cse", "dead-code", "fold-constants", "generalize-named-ops"} <= {
+        info.name for info in infos
+    }
     for info in infos:
         assert issubclass(load_pass(info.name), ModulePass)
         assert info.summary and not info.summary.startswith(info.name)

@@ -46,7 +46,9 @@ RECORD = CompileRecord(
         ),
     ],
     decisions=[
-        _decision("elementwise-epilogue", CONV, RELU, verdict="fused", dispatch="main_dispatch_0", numbers={"gain": 2048.0}),
+        _decision(
+            "elementwise-epilogue", CONV, RELU, verdict="fused", dispatch="main_dispatch_0", numbers={"gain": 2048.0}
+        ),
         _decision(
             "elementwise-epilogue",
             RELU,
@@ -56,7 +58,14 @@ RECORD = CompileRecord(
             detail="an epilogue is all-parallel",
             numbers={"bytes_saved": 1_200_000.0},
         ),
-        _decision("horizontal", CONV, MATMUL, verdict="superseded", code="superseded", detail="Conv_0's group <changed> & grew"),
+        _decision(
+            "horizontal",
+            CONV,
+            MATMUL,
+            verdict="superseded",
+            code="superseded",
+            detail="Conv_0's group <changed> & grew",
+        ),
     ],
     host_ops=[HostOpRecord(node="NonZero_4", op_type="NonZero", reason="its result's shape depends on the data")],
     source_nodes=["Conv_0", "Relu_1", "MatMul_2", "Dropout_3", "NonZero_4"],

@@ -24,7 +24,10 @@ def test_seconds_are_no_difference():
 def test_a_vanished_dispatch_and_a_flipped_decision_are_named():
     flipped = msgspec.structs.replace(RECORD.decisions[0], verdict="missed", code="scratch")
     after = msgspec.structs.replace(
-        RECORD, dispatches=RECORD.dispatches[:1], decisions=[flipped, *RECORD.decisions[1:]], statistics={**RECORD.statistics, "dispatches": 1}
+        RECORD,
+        dispatches=RECORD.dispatches[:1],
+        decisions=[flipped, *RECORD.decisions[1:]],
+        statistics={**RECORD.statistics, "dispatches": 1},
     )
     lines = difference_lines(difference(RECORD, after))
     assert "dispatches: 2 -> 1" in lines
@@ -40,13 +43,20 @@ def test_what_was_not_saved_is_not_compared():
 
 
 def test_a_new_statistic_is_shown_from_none():
-    after = msgspec.structs.replace(RECORD, statistics={**RECORD.statistics, "edges": {"fused": 1, "missed": {"scratch": 2}}})
+    after = msgspec.structs.replace(
+        RECORD, statistics={**RECORD.statistics, "edges": {"fused": 1, "missed": {"scratch": 2}}}
+    )
     found = difference(RECORD, after).statistics
     assert found == {"edges.missed.consumer-reduces": (1, None), "edges.missed.scratch": (None, 2)}
 
 
 def _dispatch(name: str, *members: str) -> DispatchRecord:
-    return DispatchRecord(name=name, executable=name, root="contraction", members=[MemberRecord(id=m, kind="copy", role="member") for m in members])
+    return DispatchRecord(
+        name=name,
+        executable=name,
+        root="contraction",
+        members=[MemberRecord(id=m, kind="copy", role="member") for m in members],
+    )
 
 
 def _record(*dispatches: DispatchRecord, graph: str = "g") -> CompileRecord:
@@ -59,8 +69,14 @@ def _edge(producer: str, consumer: str, **fields: object) -> Decision:
 
 
 def test_a_dispatch_that_lost_an_op_is_changed_and_the_decision_is_named():
-    before, after = _record(_dispatch("d", "copy.a", "copy.b")), _record(_dispatch("d", "copy.a"), _dispatch("e", "copy.b"))
-    before.decisions, after.decisions = [_edge("copy.a", "copy.b", verdict="fused")], [_edge("copy.a", "copy.b", verdict="missed", code="scratch")]
+    before, after = (
+        _record(_dispatch("d", "copy.a", "copy.b")),
+        _record(_dispatch("d", "copy.a"), _dispatch("e", "copy.b")),
+    )
+    before.decisions, after.decisions = (
+        [_edge("copy.a", "copy.b", verdict="fused")],
+        [_edge("copy.a", "copy.b", verdict="missed", code="scratch")],
+    )
     found = difference(before, after)
     assert (found.appeared, found.vanished) == (["contraction [copy.b]"], [])
     assert [(change.gained, change.lost) for change in found.changed] == [([], ["copy copy.b"])]
@@ -73,7 +89,10 @@ def test_a_dispatch_that_lost_an_op_is_changed_and_the_decision_is_named():
 def test_the_most_alike_dispatches_are_paired():
     before = _record(_dispatch("d", "copy.a", "copy.b", "copy.c"), _dispatch("e", "copy.x"))
     after = _record(_dispatch("d", "copy.c", "copy.x"), _dispatch("e", "copy.a", "copy.b"))
-    assert [(change.gained, change.lost) for change in difference(before, after).changed] == [([], ["copy copy.c"]), (["copy copy.c"], [])]
+    assert [(change.gained, change.lost) for change in difference(before, after).changed] == [
+        ([], ["copy copy.c"]),
+        (["copy copy.c"], []),
+    ]
 
 
 def test_equal_dispatches_are_counted():
@@ -83,7 +102,12 @@ def test_equal_dispatches_are_counted():
 
 def test_graphs_that_share_few_ids_are_matched_by_source_nodes():
     def one(id: str) -> DispatchRecord:
-        return DispatchRecord(name="d", executable="d", root="copy", members=[MemberRecord(id=id, kind="copy", role="root", nodes=("Node_1",))])
+        return DispatchRecord(
+            name="d",
+            executable="d",
+            root="copy",
+            members=[MemberRecord(id=id, kind="copy", role="root", nodes=("Node_1",))],
+        )
 
     assert difference(_record(one("copy.a"), graph="g"), _record(one("copy.z"), graph="h")).empty
     assert not difference(_record(one("copy.a")), _record(one("copy.z"))).empty

@@ -108,7 +108,11 @@ def test_a_node_in_several_dispatches_is_placed_in_each():
 def test_what_stayed_apart_on_the_way_is_told_with_what_would_change_it():
     first = msgspec.structs.replace(RECORD.decisions[1], consumer="%Add", consumer_nodes=("Add",))
     second = msgspec.structs.replace(
-        RECORD.decisions[0], producer="%Add", producer_nodes=("Add",), consumer="%MatMul_2", consumer_nodes=("MatMul_2",)
+        RECORD.decisions[0],
+        producer="%Add",
+        producer_nodes=("Add",),
+        consumer="%MatMul_2",
+        consumer_nodes=("MatMul_2",),
     )
     answer = explain_edge(msgspec.structs.replace(RECORD, decisions=[first, second]), "MatMul_2", "Relu_1")
     assert "  on the way from one to the other, 1 edge of 2 stayed apart:" in answer.lines

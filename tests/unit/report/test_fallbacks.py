@@ -1,4 +1,5 @@
-"""A root that is worth a kernel of its own and falls to the plain loop nest says so, with each family's reason; what has a kernel says nothing."""
+"""A root that is worth a kernel of its own and falls to the plain loop nest says so, with each family's reason; what
+has a kernel says nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def depthwise(filter_op: str | None) -> ModelProto:
     node = helper.make_node("Conv", ["x", filter_name], ["y"], group=C, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
     shapes = {"x": [1, C, H, H], "w": [C, 1, 3, 3]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    graph = helper.make_graph([*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H])])
+    graph = helper.make_graph(
+        [*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H])]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
@@ -26,10 +29,14 @@ def test_a_fallback_is_recorded_with_its_reasons():
     fallen = [dispatch for dispatch in program.record.dispatches if dispatch.fallback]
     assert program.stats["fallbacks"] == len(fallen)
     for dispatch in program.record.dispatches:
-        assert bool(dispatch.fallback) == (dispatch.family == "loop-nest" and any(member.kind == "depthwise" for member in dispatch.members))
+        assert bool(dispatch.fallback) == (
+            dispatch.family == "loop-nest" and any(member.kind == "depthwise" for member in dispatch.members)
+        )
     for dispatch in fallen:
         assert "window" in dispatch.fallback and ": " in dispatch.fallback["window"]
-        assert any("no kernel of its own: window refused" in line for line in explain_node(program.record, dispatch.name).lines)
+        assert any(
+            "no kernel of its own: window refused" in line for line in explain_node(program.record, dispatch.name).lines
+        )
 
 
 def test_what_has_a_kernel_of_its_own_says_nothing():

@@ -72,7 +72,9 @@ def test_any_yaml_reader_reads_the_remarks():
     class Loader(yaml.SafeLoader):
         pass
 
-    Loader.add_multi_constructor("!", lambda loader, suffix, node: {"kind": suffix, **loader.construct_mapping(node, deep=True)})
+    Loader.add_multi_constructor(
+        "!", lambda loader, suffix, node: {"kind": suffix, **loader.construct_mapping(node, deep=True)}
+    )
     read = list(yaml.load_all(yaml_remarks(RECORD.decisions), Loader))
     assert [remark["kind"] for remark in read] == ["Passed", "Missed", "Analysis"]
     assert {"Producer": "Conv_0"} in read[0]["Args"]

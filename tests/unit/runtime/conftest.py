@@ -92,10 +92,26 @@ class Kit:
         grid = -(-elements // ROW) if workgroups is None else workgroups
         return Arm(self.kernel(name), tuple(bindings), (elements,), grid, cost_ns)
 
-    def command(self, name: str, bindings: Sequence[Any], elements: Any, workgroups: Any = None, *, cost_ns: Any = 0, **more: Any) -> Command:
+    def command(
+        self,
+        name: str,
+        bindings: Sequence[Any],
+        elements: Any,
+        workgroups: Any = None,
+        *,
+        cost_ns: Any = 0,
+        **more: Any,
+    ) -> Command:
         return Command((self.arm(name, bindings, elements, workgroups, cost_ns),), **more)
 
-    def artifact(self, inputs: Sequence[Any], outputs: Sequence[Any], steps: Sequence[Step], constants: Sequence[Any] = (), **more: Any) -> Artifact:
+    def artifact(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        steps: Sequence[Step],
+        constants: Sequence[Any] = (),
+        **more: Any,
+    ) -> Artifact:
         image = _image()
         entries = {"run": image.symbols[0][RUN_SYMBOL], "worker": image.symbols[0][WORKER_SYMBOL]}
         records, kernels = more.pop("records", b""), more.pop("kernels", None)
@@ -110,7 +126,9 @@ class Kit:
         grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (ROW - 1,))), ROW)),))
         buffers = {"add": 3, "double": 2, "increment": 2, "mirror": 2}
         known = {
-            self.kernel(name): [Signature((SizeBounds("n"),), tuple(Buffer(four, i == count - 1, 4) for i in range(count)), grid)]
+            self.kernel(name): [
+                Signature((SizeBounds("n"),), tuple(Buffer(four, i == count - 1, 4) for i in range(count)), grid)
+            ]
             for name, count in buffers.items()
         }
         known[self.kernel("copy")] = [BUILT_IN[COPY_SYMBOL]]

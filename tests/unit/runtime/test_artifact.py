@@ -31,7 +31,9 @@ INPUT = np.random.default_rng(4).standard_normal(5000, dtype=np.float32)
 def artifact(kit: Any) -> Artifact:
     spec = [TensorSpec(name, "float32", (5000,)) for name in "xy"]
     steps = [kit.command("add", [X, Place("constant", 1), Y], 5000)]
-    return kit.artifact(spec[:1], spec[1:], steps, [np.ones(3, np.float32), WEIGHTS], records=b"what was decided", threads=2)
+    return kit.artifact(
+        spec[:1], spec[1:], steps, [np.ones(3, np.float32), WEIGHTS], records=b"what was decided", threads=2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,11 @@ def _code_of(call: Callable[[], Any]) -> str:
 def test_round_trip(artifact: Artifact, saved: Path) -> None:
     loaded = read_artifact(saved, verify=True)
     assert loaded.program == artifact.program
-    assert (loaded.code, dict(loaded.entries), loaded.records) == (artifact.code, dict(artifact.entries), b"what was decided")
+    assert (loaded.code, dict(loaded.entries), loaded.records) == (
+        artifact.code,
+        dict(artifact.entries),
+        b"what was decided",
+    )
     session = load(saved)
     np.testing.assert_array_equal(session.run({"x": INPUT})["y"], INPUT + WEIGHTS)
     assert session.records == b"what was decided"
@@ -69,8 +75,12 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
     tensor = HostTensor(Place("arena", 0, size), "int64", (N, 3))
     call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label")
-    program = Program((TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6)
-    program = program._replace(requirements=(Requirement(size, 12, "a node"), Requirement(size, 5, "another", at_least=True)))
+    program = Program(
+        (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6
+    )
+    program = program._replace(
+        requirements=(Requirement(size, 12, "a node"), Requirement(size, 5, "another", at_least=True))
+    )
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
 
 
@@ -181,14 +191,18 @@ def _rewritten(saved: Path, target: Path, change: Callable[[dict[str, Any]], Any
         (lambda h: h["program"]["inputs"][0].__setitem__(1, "flt32"), "E0401"),
     ],
 )
-def test_malformed_headers_are_refused(saved: Path, tmp_path: Path, change: Callable[[dict[str, Any]], Any], code: str) -> None:
+def test_malformed_headers_are_refused(
+    saved: Path, tmp_path: Path, change: Callable[[dict[str, Any]], Any], code: str
+) -> None:
     path = _rewritten(saved, tmp_path / "m", change)
     assert _code_of(lambda: load(path)) == code
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_any_changed_byte_of_header_code_or_records_is_found(saved: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_changed_byte_of_header_code_or_records_is_found(
+    saved: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     content = bytearray(saved.read_bytes())
     (length,) = struct.unpack_from("<Q", content, 16)
     header = json.loads(content[64 : 64 + length])
@@ -219,7 +233,9 @@ def test_changed_weights_are_found_by_verify(saved: Path, tmp_path: Path) -> Non
     assert _code_of(lambda: load(path, verify=True)) == "E0401"
 
 
-def test_another_machines_program_can_be_saved_and_is_refused_when_run_or_loaded(artifact: Artifact, tmp_path: Path) -> None:
+def test_another_machines_program_can_be_saved_and_is_refused_when_run_or_loaded(
+    artifact: Artifact, tmp_path: Path
+) -> None:
     foreign = artifact._replace(cpu_features=("avx9000",))
     session = Session(foreign)
     assert session.inputs == artifact.program.inputs

@@ -1,4 +1,5 @@
-"""What a program asks of a kernel is checked against the kernel's signature before it runs: every guard refuses what it is for."""
+"""What a program asks of a kernel is checked against the kernel's signature before it runs: every guard refuses what it
+is for."""
 
 from __future__ import annotations
 
@@ -21,13 +22,20 @@ X, Y = Place("input", 0), Place("output", 0)
 INPUT = np.random.default_rng(1).standard_normal(40, np.float32)
 
 
-def _session(kit: Any, *, inputs: Any = (40,), outputs: Any = (40,), steps: Any = None, kernels: Any = None, **program: Any) -> Session:
+def _session(
+    kit: Any, *, inputs: Any = (40,), outputs: Any = (40,), steps: Any = None, kernels: Any = None, **program: Any
+) -> Session:
     """`y = (x + c) * 2` through the arena; whatever is given replaces a part of it."""
     specs = [TensorSpec("x", "float32", tuple(inputs))], [TensorSpec("y", "float32", tuple(outputs))]
-    usual = [kit.command("add", [X, Place("constant"), Place("arena")], 40), kit.command("double", [Place("arena"), Y], 40)]
+    usual = [
+        kit.command("add", [X, Place("constant"), Place("arena")], 40),
+        kit.command("double", [Place("arena"), Y], 40),
+    ]
     made = usual if steps is None else steps(usual)
     constants = [np.ones(40, np.float32)]
-    return Session(kit.artifact(*specs, made, constants, kernels=kernels or kit.signatures(), **{"arena_bytes": 192, **program}))
+    return Session(
+        kit.artifact(*specs, made, constants, kernels=kernels or kit.signatures(), **{"arena_bytes": 192, **program})
+    )
 
 
 def _refused(run: Callable[[], Any], words: str) -> None:
@@ -95,12 +103,21 @@ def test_scratch_and_alignment_are_what_the_kernel_wants(kit: Any) -> None:
         known[kit.kernel("add")] = [known[kit.kernel("add")][0]._replace(**fields)]
         return known
 
-    _refused(lambda: _session(kit, kernels=with_signature(scratch_bytes=64)).run({"x": INPUT}), "0 bytes of scratch, the kernel uses 64")
+    _refused(
+        lambda: _session(kit, kernels=with_signature(scratch_bytes=64)).run({"x": INPUT}),
+        "0 bytes of scratch, the kernel uses 64",
+    )
     _session(kit, kernels=with_signature(scratch_bytes=64), scratch_bytes=64).run({"x": INPUT})
     strict = tuple(Buffer(FOUR_N, i == 2, 64) for i in range(3))
-    _refused(lambda: _session(kit, kernels=with_signature(buffers=strict), input_alignment=8).run({"x": INPUT}), "multiples of 64")
+    _refused(
+        lambda: _session(kit, kernels=with_signature(buffers=strict), input_alignment=8).run({"x": INPUT}),
+        "multiples of 64",
+    )
     _session(kit, kernels=with_signature(buffers=strict), input_alignment=64).run({"x": INPUT})
-    _refused(lambda: _session(kit, kernels=with_signature(sizes=(SizeBounds("n", 0, 39),))).run({"x": INPUT}), "not compiled for")
+    _refused(
+        lambda: _session(kit, kernels=with_signature(sizes=(SizeBounds("n", 0, 39),))).run({"x": INPUT}),
+        "not compiled for",
+    )
 
 
 def test_one_of_several_signatures_is_enough(kit: Any) -> None:
@@ -115,12 +132,16 @@ def test_symbolic_sizes_are_checked_for_each_shape(kit: Any) -> None:
         arm = kit.arm("double", [X, Place("output", 0)], N, GRID)
         return [Command((arm,))]
 
-    session = _session(kit, inputs=(N,), outputs=(("sum", ((1, ("min", N, 40)),)),), steps=steps, symbols={"n": (1, None)})
+    session = _session(
+        kit, inputs=(N,), outputs=(("sum", ((1, ("min", N, 40)),)),), steps=steps, symbols={"n": (1, None)}
+    )
     np.testing.assert_allclose(session.run({"x": INPUT})["y"], INPUT * 2)
     _refused(lambda: session.run({"x": np.ones(41, np.float32)}), "output 0")
 
 
-def _loop(kit: Any, *, trips: int = 4, walks: tuple[Walk, Walk] = (Walk(40), Walk(40)), places: Any = (X, Y)) -> Callable[[Any], list[Loop]]:
+def _loop(
+    kit: Any, *, trips: int = 4, walks: tuple[Walk, Walk] = (Walk(40), Walk(40)), places: Any = (X, Y)
+) -> Callable[[Any], list[Loop]]:
     arm = kit.arm("double", places, 10)._replace(walks=walks)
     return lambda usual: [Loop(trips, (Command((arm,)),))]
 
@@ -153,12 +174,18 @@ def test_operands_and_results_of_a_host_call_lie_inside(kit: Any) -> None:
     np.testing.assert_allclose(_session(kit, steps=lambda usual: [call]).run({"x": INPUT})["y"], INPUT * 2)
 
 
-# what loading checks, without sizes ------------------------------------------------------------------------------------------------------
+# what loading checks, without sizes -----------------------------------------------------------------------------------
 
 
 def _program(*steps: Any, **more: Any) -> Program:
     spec = TensorSpec("x", "float32", (N,)), TensorSpec("y", "float32", (N,))
-    given: dict[str, Any] = {"symbols": {"n": (1, None)}, "inputs": spec[:1], "outputs": spec[1:], "steps": steps, **more}
+    given: dict[str, Any] = {
+        "symbols": {"n": (1, None)},
+        "inputs": spec[:1],
+        "outputs": spec[1:],
+        "steps": steps,
+        **more,
+    }
     return Program(**given)
 
 
@@ -186,7 +213,12 @@ WRONG: list[tuple[Program, str]] = [
     (_program(_arm(), inputs=(TensorSpec("x", "float32", (-1,)),), outputs=()), "a negative size"),
     (_program(inputs=(TensorSpec("x", "float32", (N,)),) * 2), "of one name"),
     (_program(HostCall("onnx", b"", (), (HostTensor(X, "float32", (N,)),))), "a result in input 0"),
-    (_program(HostCall("onnx", b"", (HostTensor(X, "float32", (UNKNOWN,)),), (HostTensor(Y, "float32", (UNKNOWN,)),))), "determines the size m"),
+    (
+        _program(
+            HostCall("onnx", b"", (HostTensor(X, "float32", (UNKNOWN,)),), (HostTensor(Y, "float32", (UNKNOWN,)),))
+        ),
+        "determines the size m",
+    ),
     (_program(HostCall("onnx", b"", (HostTensor(X, "object", (N,)),), ())), "no type of numbers"),
 ]
 
@@ -204,6 +236,13 @@ def test_the_table_of_an_image_survives_and_is_read_strictly() -> None:
     assert split_table(with_table(b"code", table)) == (b"code", table)
     assert split_table(with_table(b"", table._replace(kernels=None)))[1].kernels is None
     stored = with_table(b"code", table)
-    for broken in (b"", b"code", stored[:-1], stored[:4] + stored[5:], stored.replace(b"128", b"1.5"), stored.replace(b"true", b"1111")):
+    for broken in (
+        b"",
+        b"code",
+        stored[:-1],
+        stored[:4] + stored[5:],
+        stored.replace(b"128", b"1.5"),
+        stored.replace(b"true", b"1111"),
+    ):
         with pytest.raises((ValueError, KeyError, TypeError)):
             split_table(broken)

@@ -17,7 +17,11 @@ DOUBLE = ("sum", ((2, "n"),))
 
 @pytest.fixture(scope="module")
 def session(kit: Any) -> Session:
-    inputs = [TensorSpec("x", "float32", (N, 4)), TensorSpec("mask", "bool", (N,)), TensorSpec("twice", "float32", (DOUBLE,))]
+    inputs = [
+        TensorSpec("x", "float32", (N, 4)),
+        TensorSpec("mask", "bool", (N,)),
+        TensorSpec("twice", "float32", (DOUBLE,)),
+    ]
     steps = [kit.command("double", [Place("input", 0), Place("output", 0)], ("sum", ((4, "n"),)), 1000)]
     return Session(kit.artifact(inputs, [TensorSpec("y", "float32", (N, 4))], steps, symbols={"n": (2, 8)}))
 
@@ -91,7 +95,9 @@ class _Exporter:
 
 
 def test_dlpack_and_integer_lists(session: Session, kit: Any) -> None:
-    np.testing.assert_array_equal(session.run(_feeds(x=_Exporter(np.ones((3, 4), np.float32))))["y"], np.full((3, 4), 2, np.float32))
+    np.testing.assert_array_equal(
+        session.run(_feeds(x=_Exporter(np.ones((3, 4), np.float32))))["y"], np.full((3, 4), 2, np.float32)
+    )
     spec = [TensorSpec(name, "int64", (3,)) for name in "xy"]
     copy = Session(kit.artifact(spec[:1], spec[1:], [kit.command("copy", [Place("input"), Place("output")], 24, 1)]))
     assert copy.run({"x": [1, 2, 3]})["y"].tolist() == [1, 2, 3]

@@ -27,7 +27,8 @@ def _vector(place: Place) -> HostTensor:
 
 
 def _session(kit: Any) -> Session:
-    """Words and numbers: the words are repeated, joined to the doubled numbers, and the numbers come back doubled once more."""
+    """Words and numbers: the words are repeated, joined to the doubled numbers, and the numbers come back doubled once
+    more."""
 
     def repeat(node: bytes, inputs: Sequence[Any]) -> list[Any]:
         return [inputs[0] * 2]
@@ -84,7 +85,13 @@ TAKEN: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("type_", "feed", "wanted"), TAKEN)
 def test_feeds_that_fit(type_: str, feed: Any, wanted: Any) -> None:
     found = admit_held("x", type_, feed)
-    plain = found.tolist() if isinstance(found, np.ndarray) else [x.tolist() for x in found] if isinstance(found, list) else found
+    plain = (
+        found.tolist()
+        if isinstance(found, np.ndarray)
+        else [x.tolist() for x in found]
+        if isinstance(found, list)
+        else found
+    )
     assert plain == wanted
 
 

@@ -22,10 +22,16 @@ def _vector(place: Place) -> HostTensor:
 def _session(kit: Any, name: str, threads: int = 1, **more: Any) -> Session:
     """double(x) natively -> host call -> double natively."""
     first, second = Place("arena", 0, 0), Place("arena", 0, 256)
-    call = HostCall(name, b"node", (_vector(first), None, _vector(X), _vector(Place("constant", 0))), (_vector(second),), "Foo_3")
+    call = HostCall(
+        name, b"node", (_vector(first), None, _vector(X), _vector(Place("constant", 0))), (_vector(second),), "Foo_3"
+    )
     steps = [kit.command("double", [X, first], 64), call, kit.command("double", [second, Y], 64)]
     specs = [TensorSpec(n, "float32", (64,)) for n in "xy"]
-    return Session(kit.artifact(specs[:1], specs[1:], steps, [np.full(64, 7, np.float32)], arena_bytes=512, threads=threads, **more))
+    return Session(
+        kit.artifact(
+            specs[:1], specs[1:], steps, [np.full(64, 7, np.float32)], arena_bytes=512, threads=threads, **more
+        )
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -57,7 +63,11 @@ def test_operands_and_results_may_be_parts_of_inputs_and_outputs(kit: Any) -> No
     specs = [TensorSpec(n, "float32", (64,)) for n in "xy"]
     part, rest = (HostTensor(Place("input", 0, 4 * at), "float32", (2, 16)) for at in (32, 0))
     low, high = (HostTensor(Place("output", 0, 4 * at), "float32", (2, 16)) for at in (0, 32))
-    session = Session(kit.artifact(specs[:1], specs[1:], [HostCall("test-part", b"", (a,), (b,)) for a, b in ((part, low), (rest, high))]))
+    session = Session(
+        kit.artifact(
+            specs[:1], specs[1:], [HostCall("test-part", b"", (a,), (b,)) for a, b in ((part, low), (rest, high))]
+        )
+    )
     wide = np.arange(128, dtype=np.float32)
     x = wide[::2]
     np.testing.assert_array_equal(session.run({"x": x})["y"], 10 * np.concatenate([x[32:], x[:32]]))
@@ -72,7 +82,9 @@ def test_without_the_executor(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    "answer", [[np.ones(63, np.float32)], [np.ones(64, complex)], [np.ones((64, 1), np.float32)], []], ids=["shape", "dtype", "rank", "none"]
+    "answer",
+    [[np.ones(63, np.float32)], [np.ones(64, complex)], [np.ones((64, 1), np.float32)], []],
+    ids=["shape", "dtype", "rank", "none"],
 )
 def test_unplanned_answers_are_refused(kit: Any, answer: list[Any]) -> None:
     host.register("test-odd", lambda node, inputs: answer)

@@ -68,10 +68,23 @@ def test_each_array_handed_out_is_the_callers_alone() -> None:
     inputs = [lend(fed)]
     kept = _random(2)
     kept.flags.writeable = False  # as an executor keeps a constant
-    held = [take(x, []) for x in (inputs[0], [fresh, fresh[1:]], fresh.reshape(-1), kept, kept[1:], fresh.T, np.broadcast_to(np.float32(3), (2, 2)))]
+    held = [
+        take(x, [])
+        for x in (
+            inputs[0],
+            [fresh, fresh[1:]],
+            fresh.reshape(-1),
+            kept,
+            kept[1:],
+            fresh.T,
+            np.broadcast_to(np.float32(3), (2, 2)),
+        )
+    ]
     outputs = hand_out(held, inputs)
     leaves = [outputs[0], *outputs[1], *outputs[2:]]
-    wanted = [array.copy() for array in (fed, fresh, fresh[1:], fresh.reshape(-1), kept, kept[1:], fresh.T)] + [np.full((2, 2), 3, np.float32)]
+    wanted = [array.copy() for array in (fed, fresh, fresh[1:], fresh.reshape(-1), kept, kept[1:], fresh.T)] + [
+        np.full((2, 2), 3, np.float32)
+    ]
     for array, expected in zip(leaves, wanted, strict=True):
         np.testing.assert_array_equal(array, expected)
         array[...] = -1  # would show in those that come later
@@ -92,7 +105,7 @@ def test_overlaps_are_found_among_many() -> None:
             assert not any(np.shares_memory(array, other) for other in [*parts[:6], *out[:i]])
 
 
-# -- programs ---------------------------------------------------------------------------------------------------------------------------
+# -- programs ----------------------------------------------------------------------------------------------------------
 
 
 def _tensor(place: Place) -> HostTensor:
@@ -104,7 +117,9 @@ HELD = HostTensor(Place("held", 0), "object", ())
 
 def _program(kit: Any, steps: Sequence[Any], outputs: Sequence[TensorSpec], **more: Any) -> Session:
     constants = [np.arange(64, dtype=np.float32)]
-    return Session(kit.artifact([TensorSpec("x", "float32", (64,))], outputs, steps, constants, arena_bytes=256, slots=1, **more))
+    return Session(
+        kit.artifact([TensorSpec("x", "float32", (64,))], outputs, steps, constants, arena_bytes=256, slots=1, **more)
+    )
 
 
 HELD_OUTPUT = TensorSpec("kept", "object", (), 0, "any_rank(tensor(float32))")
@@ -113,7 +128,8 @@ NUMBERS = TensorSpec("y", "float32", (64,))
 
 @pytest.mark.parametrize("place", [ARENA, CONSTANT, X, Y], ids=lambda place: place.segment)
 def test_a_held_view_keeps_its_numbers_when_memory_is_used_again(kit: Any, place: Place) -> None:
-    """a = 2x; the host holds `place`; a = a + 1: what was held is what `place` was when it was held, also in the next run."""
+    """a = 2x; the host holds `place`; a = a + 1: what was held is what `place` was when it was held, also in the next
+    run."""
     host.register("test-view", lambda node, inputs: [inputs[0][:]])  # pyright: ignore[reportOptionalSubscript]
     number = HELD_OUTPUT._replace(slot=0)
     steps = [

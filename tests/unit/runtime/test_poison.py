@@ -29,7 +29,12 @@ def test_live_ranges_stay() -> None:
 
 def _session(kit: Any, live: Any, **more: Any) -> Session:
     """y = 2x by way of the arena, where only `live` stays in between; the second half of y is never written."""
-    steps = [Poison((), True), kit.command("double", [X, FIRST], 64), Poison(live), kit.command("copy", [FIRST, Y], 128, 1)]
+    steps = [
+        Poison((), True),
+        kit.command("double", [X, FIRST], 64),
+        Poison(live),
+        kit.command("copy", [FIRST, Y], 128, 1),
+    ]
     return Session(kit.artifact(SPECS[:1], SPECS[1:], steps, arena_bytes=512, **more))
 
 
@@ -50,7 +55,11 @@ def test_a_view_that_a_host_operator_keeps_shows(kit: Any) -> None:
     lent: list[Any] = []
     host.register("test-keeps", lambda node, inputs: lent.append(inputs[0]) or [inputs[0]])  # pyright: ignore[reportArgumentType]
     tensor = HostTensor(FIRST, "float32", (64,)), HostTensor(Y, "float32", (64,))
-    steps = [kit.command("double", [X, FIRST], 64), HostCall("test-keeps", b"", (tensor[0],), (tensor[1],), "Keep_1"), Poison(())]
+    steps = [
+        kit.command("double", [X, FIRST], 64),
+        HostCall("test-keeps", b"", (tensor[0],), (tensor[1],), "Keep_1"),
+        Poison(()),
+    ]
     x = np.ones(64, np.float32)
     session = Session(kit.artifact(SPECS[:1], SPECS[1:], steps, arena_bytes=512))
     np.testing.assert_array_equal(session.run({"x": x})["y"], 2 * x)
@@ -65,10 +74,15 @@ def test_the_file_format_has_them(kit: Any) -> None:
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 def test_a_compile_asks_for_them(target: str) -> None:
     """One step before the first and one behind each; behind the last nothing is live."""
-    plain, poisoned = (compile_program(diamond(), CompileOptions(target=target, threads=1, fusion="none", poison=flag)) for flag in (False, True))
+    plain, poisoned = (
+        compile_program(diamond(), CompileOptions(target=target, threads=1, fusion="none", poison=flag))
+        for flag in (False, True)
+    )
     if target == "cpu":
         steps = poisoned.program.steps
-        assert steps[0] == Poison((), True) and steps[-1] == Poison(()) and len(steps) == 2 * len(plain.program.steps) + 1
+        assert (
+            steps[0] == Poison((), True) and steps[-1] == Poison(()) and len(steps) == 2 * len(plain.program.steps) + 1
+        )
         assert [step for step in steps if not isinstance(step, Poison)] == list(plain.program.steps)
         assert any(step.live for step in steps if isinstance(step, Poison))
     else:

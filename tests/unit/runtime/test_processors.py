@@ -51,7 +51,11 @@ def test_places_are_cores_while_there_are_enough(kit: Any, monkeypatch: pytest.M
     if not team.pin:
         pytest.skip("needs processor affinity")
     table = _words(team, team.address + abi.TEAM_PLACES, 1)[0]
-    for threads, places, workers in ((2, [0, 0, 2, 2], [0, 2]), (4, [0, 1, 2, 3], [0, 2, 1, 3]), (2, [0, 0, 2, 2], [0, 2, 0, 2])):
+    for threads, places, workers in (
+        (2, [0, 0, 2, 2], [0, 2]),
+        (4, [0, 1, 2, 3], [0, 2, 1, 3]),
+        (2, [0, 0, 2, 2], [0, 2, 0, 2]),
+    ):
         team.ensure(threads)
         assert _words(team, table, 4) == places
         assert _words(team, team.address + abi.TEAM_LINES + abi.WORKER_PLACE, len(workers), abi.LINE_BYTES) == workers

@@ -27,10 +27,13 @@ def _floats(count: int, seed: int = 0) -> Any:
 
 
 def _chain(kit: Any, count: int, steps: int, threads: int, **more: Any) -> Session:
-    """`steps` mirrors in a row, each behind a barrier, through two transients: any missing barrier shows in the numbers."""
+    """`steps` mirrors in a row, each behind a barrier, through two transients: any missing barrier shows in the
+    numbers."""
     places = [X, *(Place("arena", 0, (i % 2) * 4 * count) for i in range(steps - 1)), Y]
     commands = [kit.command("mirror", places[i : i + 2], count, barrier=i > 0) for i in range(steps)]
-    artifact = kit.artifact([_vector("x", count)], [_vector("y", count)], commands, arena_bytes=8 * count, threads=threads, **more)
+    artifact = kit.artifact(
+        [_vector("x", count)], [_vector("y", count)], commands, arena_bytes=8 * count, threads=threads, **more
+    )
     return Session(artifact)
 
 
@@ -104,7 +107,9 @@ def test_aligned_input_is_read_in_place(kit: Any) -> None:
 
 
 @pytest.mark.parametrize(("alignment", "offset", "copies"), [(64, 2, 1), (8, 2, 0), (8, 1, 1), (4, 1, 0)])
-def test_inputs_are_copied_only_where_the_artifact_asks_for_more(kit: Any, alignment: int, offset: int, copies: int) -> None:
+def test_inputs_are_copied_only_where_the_artifact_asks_for_more(
+    kit: Any, alignment: int, offset: int, copies: int
+) -> None:
     session = _chain(kit, 100, 1, 1, input_alignment=alignment)
     x = aligned_empty((120,), np.dtype(np.float32))[offset : offset + 100]
     x[:] = _floats(100)
@@ -121,7 +126,9 @@ def test_symbolic_sizes(kit: Any, threads: int) -> None:
         kit.command("increment", [X, Place("arena", 0, half)], N, grid),
         kit.command("add", [X, Place("arena", 0, half), Y], N, grid, barrier=True),
     ]
-    session = Session(kit.artifact([_vector("x", N)], [_vector("y", N)], commands, arena_bytes=("sum", ((8, "n"),)), threads=threads))
+    session = Session(
+        kit.artifact([_vector("x", N)], [_vector("y", N)], commands, arena_bytes=("sum", ((8, "n"),)), threads=threads)
+    )
     for count in (5, 1, 300, 5, 7000, 64):
         x = _floats(count, count)
         np.testing.assert_allclose(session.run({"x": x})["y"], 2 * x + 1, rtol=1e-5, atol=1e-6)
@@ -179,7 +186,9 @@ def test_constants_and_copies(kit: Any) -> None:
 def test_copy_kernel_moves_every_byte(kit: Any, count: int) -> None:
     x = np.random.default_rng(count).integers(0, 255, count, np.uint8)
     spec = [TensorSpec(name, "uint8", (count,)) for name in "xy"]
-    session = Session(kit.artifact(spec[:1], spec[1:], [kit.command("copy", [X, Y], count, -(-count // 65536))], threads=2))
+    session = Session(
+        kit.artifact(spec[:1], spec[1:], [kit.command("copy", [X, Y], count, -(-count // 65536))], threads=2)
+    )
     np.testing.assert_array_equal(session.run({"x": x})["y"], x)
 
 
@@ -196,7 +205,8 @@ def test_tiny_programs_stay_on_the_calling_thread(kit: Any) -> None:
 
 
 def test_a_part_finds_memory_as_the_last_run_left_it(kit: Any) -> None:
-    """The last command alone makes the same of what the ones before it wrote; without a run there is nothing of theirs."""
+    """The last command alone makes the same of what the ones before it wrote; without a run there is nothing of
+    theirs."""
     session, x = _chain(kit, 99, 4, 1), _floats(99)
     program = session.artifact.program
     last = program._replace(steps=program.steps[-1:])

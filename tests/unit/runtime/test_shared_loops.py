@@ -1,4 +1,5 @@
-"""Cutting the grids of loops: every workgroup once, and a barrier between threads wherever an iteration follows another."""
+"""Cutting the grids of loops: every workgroup once, and a barrier between threads wherever an iteration follows
+another."""
 
 from __future__ import annotations
 
@@ -8,9 +9,13 @@ from hypothesis import strategies as st
 from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
 
 COMMANDS = st.lists(
-    st.builds(Grids, st.tuples(st.builds(Grid, st.integers(1, 9), st.integers(0, 300))), st.just(0), st.booleans()), min_size=1, max_size=4
+    st.builds(Grids, st.tuples(st.builds(Grid, st.integers(1, 9), st.integers(0, 300))), st.just(0), st.booleans()),
+    min_size=1,
+    max_size=4,
 )
-STEPS = st.lists(st.one_of(COMMANDS.map(tuple), COMMANDS.map(lambda body: LoopGrids(3, tuple(body), barrier=True))), max_size=4)
+STEPS = st.lists(
+    st.one_of(COMMANDS.map(tuple), COMMANDS.map(lambda body: LoopGrids(3, tuple(body), barrier=True))), max_size=4
+)
 
 
 def _steps(drawn: list[tuple[Grids, ...] | LoopGrids]) -> list[Grids | LoopGrids]:
@@ -25,7 +30,9 @@ def _steps(drawn: list[tuple[Grids, ...] | LoopGrids]) -> list[Grids | LoopGrids
 
 
 @given(STEPS, st.integers(1, 4), st.integers(0, 200))
-def test_every_workgroup_of_an_iteration_runs_once(drawn: list[tuple[Grids, ...] | LoopGrids], threads: int, split_above: int) -> None:
+def test_every_workgroup_of_an_iteration_runs_once(
+    drawn: list[tuple[Grids, ...] | LoopGrids], threads: int, split_above: int
+) -> None:
     steps = _steps(drawn)
     barriers, ranges = share_grids(steps, threads, split_above)
     counts = list(row_workgroups(steps))
@@ -72,7 +79,9 @@ def test_a_loop_on_one_thread_has_no_barriers() -> None:
 
 def test_a_shared_loop_has_one_barrier_per_wave() -> None:
     dear = Grids((Grid(4, 1000),), barrier=True)
-    assert share_grids([dear, LoopGrids(100, (dear._replace(barrier=False), dear), barrier=True), dear], 2, 500).barriers == [
+    assert share_grids(
+        [dear, LoopGrids(100, (dear._replace(barrier=False), dear), barrier=True), dear], 2, 500
+    ).barriers == [
         True,
         True,
         True,

@@ -63,7 +63,10 @@ def test_every_thread_gets_an_equal_share_of_every_arm(commands: list[Grids], th
             row += 1
 
 
-@given(st.lists(st.builds(Grid, st.integers(1, 40), st.integers(1, 1000)), min_size=2, max_size=6).map(tuple), st.integers(2, 6))
+@given(
+    st.lists(st.builds(Grid, st.integers(1, 40), st.integers(1, 1000)), min_size=2, max_size=6).map(tuple),
+    st.integers(2, 6),
+)
 def test_threads_differ_by_the_dearest_workgroup_at_most(arms: tuple[Grid, ...], threads: int) -> None:
     ranges = share_grids([Grids(arms)], threads).ranges
     each = np.array([grid.cost_ns / grid.workgroups for grid in arms])

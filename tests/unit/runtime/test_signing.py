@@ -18,9 +18,18 @@ from tests.small_models import mlp
 pytest.importorskip("cryptography")
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
-FORMS = {"pem": (Encoding.PEM, PrivateFormat.PKCS8, PublicFormat.SubjectPublicKeyInfo), "ssh": (Encoding.PEM, PrivateFormat.OpenSSH, None)}
+FORMS = {
+    "pem": (Encoding.PEM, PrivateFormat.PKCS8, PublicFormat.SubjectPublicKeyInfo),
+    "ssh": (Encoding.PEM, PrivateFormat.OpenSSH, None),
+}
 
 
 class Keys:
@@ -72,7 +81,9 @@ def _refused(path: Path, trusted: Any, code: str = "E0406", words: str = "") -> 
     assert words in str(caught.value)
 
 
-def test_a_signed_artifact_loads_with_its_key_in_any_form(program: fuseline.CompiledModel, ours: Keys, theirs: Keys, tmp_path: Path):
+def test_a_signed_artifact_loads_with_its_key_in_any_form(
+    program: fuseline.CompiledModel, ours: Keys, theirs: Keys, tmp_path: Path
+):
     x = np.random.default_rng(0).standard_normal((4, 16), np.float32)
     for private in (ours.file("pem"), ours.file("ssh"), ours.private):
         program.save(tmp_path / "m.fuse", sign=private)
@@ -84,7 +95,9 @@ def test_a_signed_artifact_loads_with_its_key_in_any_form(program: fuseline.Comp
         assert read_artifact(tmp_path / "m.fuse", trusted=[raw], verify=True).producer == "fuseline"
 
 
-def test_unsigned_or_signed_by_another_is_refused(program: fuseline.CompiledModel, path: Path, ours: Keys, theirs: Keys, tmp_path: Path):
+def test_unsigned_or_signed_by_another_is_refused(
+    program: fuseline.CompiledModel, path: Path, ours: Keys, theirs: Keys, tmp_path: Path
+):
     _refused(path, [theirs.public], words=ours.public.public_bytes_raw().hex())
     _refused(path, [])
     program.save(tmp_path / "plain.fuse")
@@ -95,7 +108,14 @@ def test_every_change_after_signing_is_found(path: Path, ours: Keys, tmp_path: P
     whole = path.read_bytes()
     header = header_of(whole)
     assert header["constants"]
-    places = [20, 70, header["image"][0] + 5, header["records"][0], header["constants"][-1][0], *(header["signature"][0] + i for i in (0, 40, 95))]
+    places = [
+        20,
+        70,
+        header["image"][0] + 5,
+        header["records"][0],
+        header["constants"][-1][0],
+        *(header["signature"][0] + i for i in (0, 40, 95)),
+    ]
     for place in places:
         (tmp_path / "c.fuse").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(FuselineError) as caught:

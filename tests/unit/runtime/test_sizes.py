@@ -20,7 +20,9 @@ N, M = d.symbol("n"), d.symbol("m", 2, 50)
 
 
 def _combine(sizes: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
-    pairs = st.tuples(st.sampled_from([d.add, d.sub, d.mul, d.maximum, d.minimum]), sizes, sizes).map(lambda t: t[0](t[1], t[2]))
+    pairs = st.tuples(st.sampled_from([d.add, d.sub, d.mul, d.maximum, d.minimum]), sizes, sizes).map(
+        lambda t: t[0](t[1], t[2])
+    )
     return pairs | st.tuples(sizes, st.integers(1, 9)).map(lambda t: d.floor_div(t[0], t[1]))
 
 
@@ -68,7 +70,10 @@ def test_sizes_made_of_sizes_stay_short() -> None:
 
 def test_symbols() -> None:
     assert symbol_of(size_from_json(to_json(N))) == "n"
-    assert [symbol_of(size_from_json(to_json(size))) for size in (3, d.add(N, 1), d.mul(N, 2), d.mul(N, N), d.floor_div(N, 2))] == [None] * 5
+    assert [
+        symbol_of(size_from_json(to_json(size)))
+        for size in (3, d.add(N, 1), d.mul(N, 2), d.mul(N, N), d.floor_div(N, 2))
+    ] == [None] * 5
 
 
 def test_a_symbol_without_a_value_is_a_key_error() -> None:
@@ -79,10 +84,33 @@ def test_a_symbol_without_a_value_is_a_key_error() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        *["n", True, 1.5, None, [], ["sum"], ["sum", 3], ["product", []], ["sum", [3]], ["sum", [[]]], ["sum", [["n"]]], ["sum", [[1, 2]]]],
+        *[
+            "n",
+            True,
+            1.5,
+            None,
+            [],
+            ["sum"],
+            ["sum", 3],
+            ["product", []],
+            ["sum", [3]],
+            ["sum", [[]]],
+            ["sum", [["n"]]],
+            ["sum", [[1, 2]]],
+        ],
         *[["sum", [[1, ["pow", 1, 2]]]], ["sum", [[1, ["div", 1]]]]],
-        *[["let", [], [[1, 0]]], ["let", [["div", ["sum", [[1, 0]]], 2]], [[1, 0]]], ["let", ["n"], [[1, -1]]], ["let", ["n"], [[1, True]]]],
-        *[["let", ["n"]], ["let", "n", [[1, 0]]], ["let", ["n"], 3], ["sum", [[1, ["div", ["let", ["n"], [[1, 0]]], 2]]]]],
+        *[
+            ["let", [], [[1, 0]]],
+            ["let", [["div", ["sum", [[1, 0]]], 2]], [[1, 0]]],
+            ["let", ["n"], [[1, -1]]],
+            ["let", ["n"], [[1, True]]],
+        ],
+        *[
+            ["let", ["n"]],
+            ["let", "n", [[1, 0]]],
+            ["let", ["n"], 3],
+            ["sum", [[1, ["div", ["let", ["n"], [[1, 0]]], 2]]]],
+        ],
     ],
 )
 def test_other_data_is_no_size(data: Any) -> None:

@@ -31,7 +31,8 @@ def _positive(node: bytes, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _session(kit: Any, executor: str, threads: int = 1, result: HostTensor | None = None, **more: Any) -> Session:
-    """a = 2x; b = the positive ones of a (on the host); outputs b + 1, a + 1, b itself: what was before the call is still there after it."""
+    """a = 2x; b = the positive ones of a (on the host); outputs b + 1, a + 1, b itself: what was before the call is
+    still there after it."""
     result = result or _vector(KEPT, M)
     outputs = [TensorSpec("b1", "float32", (M,)), TensorSpec("a1", "float32", (N,)), TensorSpec("b", "float32", (M,))]
     steps = [
@@ -41,7 +42,9 @@ def _session(kit: Any, executor: str, threads: int = 1, result: HostTensor | Non
         kit.command("increment", [FIRST, Place("output", 1)], N, GRID_N),
         kit.command("copy", [KEPT, Place("output", 2)], ("sum", ((4, "m"),)), 1),
     ]
-    return Session(kit.artifact([TensorSpec("x", "float32", (N,))], outputs, steps, arena_bytes=FOUR_N, threads=threads, **more))
+    return Session(
+        kit.artifact([TensorSpec("x", "float32", (N,))], outputs, steps, arena_bytes=FOUR_N, threads=threads, **more)
+    )
 
 
 def _check(session: Session, x: Any) -> None:
@@ -91,7 +94,8 @@ def test_a_result_that_is_an_output(kit: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"), [(np.ones((2, 2), np.float32), "rank 2"), (np.ones(9, np.float32), "must be in 0..4"), (None, "0 results")]
+    ("answer", "reason"),
+    [(np.ones((2, 2), np.float32), "rank 2"), (np.ones(9, np.float32), "must be in 0..4"), (None, "0 results")],
 )
 def test_answers_that_do_not_fit_are_refused(kit: Any, answer: Any, reason: str) -> None:
     host.register("test-odd-size", lambda node, inputs: [] if answer is None else [answer])

@@ -95,7 +95,10 @@ def saved(kit: Any, tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 def test_one_thread_creates_none(saved: Path) -> None:
-    body = f"before = {_tasks()}\ns = load(sys.argv[1], threads=1)\ns.run({{'x': np.ones(512, 'f4')}})\nprint({_tasks()} - before)"
+    body = (
+        f"before = {_tasks()}\ns = load(sys.argv[1], threads=1)\ns.run({{'x': np.ones(512, "
+        f"'f4')}})\nprint({_tasks()} - before)"
+    )
     assert _python(body, saved) == "0"
 
 
@@ -104,7 +107,8 @@ def test_one_thread_creates_none(saved: Path) -> None:
 def test_workers_are_shared_by_sessions(saved: Path, pin: bool, workers: int) -> None:
     body = (
         f"before = {_tasks()}\n"
-        f"for threads in (3, 2, 3):\n    s = load(sys.argv[1], threads=threads, pin={pin})\n    y = s.run({{'x': np.arange(512, dtype='f4')}})['y']\n"
+        f"for threads in (3, 2, 3):\n    s = load(sys.argv[1], threads=threads, pin={pin})\n    y = s.run({{'x': "
+        f"np.arange(512, dtype='f4')}})['y']\n"
         f"    assert (y == np.arange(512) + 2).all()\nprint({_tasks()} - before)"
     )
     assert _python(body, saved) == str(workers)
@@ -116,19 +120,25 @@ def test_the_callers_affinity_is_untouched_and_respected(saved: Path) -> None:
         "cpu = min(os.sched_getaffinity(0)); os.sched_setaffinity(0, {cpu})\n"
         "s = load(sys.argv[1], threads=2)\nfor _ in range(20): s.run({'x': np.ones(512, 'f4')})\n"
         "masks = [os.sched_getaffinity(int(t)) for t in os.listdir('/proc/self/task')]\n"
-        "print(os.sched_getaffinity(0) == {cpu} and all(m == {cpu} or len(m) > 1 for m in masks[:1]) and len(masks) >= 3)"
+        "print(os.sched_getaffinity(0) == {cpu} and all(m == {cpu} or len(m) > 1 for m in masks[:1]) and len(masks) "
+        ">= 3)"
     )
     assert _python(body, saved) == "True"
 
 
 def test_exit_with_idle_and_spinning_workers(saved: Path) -> None:
     for pause in (0, 0.05):
-        _python(f"import time\ns = load(sys.argv[1])\nfor _ in range(100): s.run({{'x': np.ones(512, 'f4')}})\ntime.sleep({pause})", saved)
+        _python(
+            f"import time\ns = load(sys.argv[1])\nfor _ in range(100): s.run({{'x': np.ones(512, "
+            f"'f4')}})\ntime.sleep({pause})",
+            saved,
+        )
 
 
 def test_a_session_may_go_while_the_team_stays(saved: Path) -> None:
     body = (
-        "import gc\nfor _ in range(20):\n    s = load(sys.argv[1])\n    s.run({'x': np.ones(512, 'f4')})\n    del s\n    gc.collect()\n"
+        "import gc\nfor _ in range(20):\n    s = load(sys.argv[1])\n    s.run({'x': np.ones(512, 'f4')})\n    del s\n "
+        "   gc.collect()\n"
         "s = load(sys.argv[1])\nprint((s.run({'x': np.ones(512, 'f4')})['y'] == 3).all())"
     )
     assert _python(body, saved) == "True"
@@ -151,5 +161,8 @@ def test_a_refused_thread_is_coded_and_tried_again(kit: Any, monkeypatch: pytest
 
 
 def test_importing_the_runtime_imports_numpy_and_no_compiler() -> None:
-    body = "print(sorted({m.split('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite', 'onnx', 'onnx_ir', 'rich', 'click', 'msgspec', 'ml_dtypes'}))"
+    body = (
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite', 'onnx', 'onnx_ir', 'rich', "
+        "'click', 'msgspec', 'ml_dtypes'}))"
+    )
     assert _python(body) == "[]"

@@ -15,11 +15,23 @@ def _operand(index: int, rows: d.Dim) -> Operand:
 
 def _step() -> DispatchStep:
     operands = tuple(_operand(i, N) for i in range(3))
-    return DispatchStep("both", "both", operands, (_operand(8, N), _operand(9, d.mul(N, 2))), (("s0", 7), ("s1", N)), 0, "both")
+    return DispatchStep(
+        "both", "both", operands, (_operand(8, N), _operand(9, d.mul(N, 2))), (("s0", 7), ("s1", N)), 0, "both"
+    )
 
 
 def _kernel() -> CompiledKernel:
-    one = CompiledKernel("a", b"a", "contraction", d.ceil_div(S0, 8), 64, extra_constants=(b"p", b"q"), flops=S0, bytes_read=3, bytes_written=1)
+    one = CompiledKernel(
+        "a",
+        b"a",
+        "contraction",
+        d.ceil_div(S0, 8),
+        64,
+        extra_constants=(b"p", b"q"),
+        flops=S0,
+        bytes_read=3,
+        bytes_written=1,
+    )
     two = CompiledKernel("b", b"b", "rows", 5, 128, extra_constants=(b"r",), flops=2, bytes_read=4)
     arms = (
         KernelArm(one, (2, 0), ((1, d.mul(S1, 4)),), (("s0", S1),)),
@@ -31,7 +43,9 @@ def _kernel() -> CompiledKernel:
 def test_a_kernel_of_arms_is_their_sum() -> None:
     kernel = _kernel()
     assert kernel.family == "contraction+rows" and kernel.scratch_bytes == 128 and kernel.object_code == b""
-    assert kernel.workgroups == d.add(d.ceil_div(S1, 8), 5) and kernel.flops == d.add(S1, 2)  # in the executable's sizes
+    assert kernel.workgroups == d.add(d.ceil_div(S1, 8), 5) and kernel.flops == d.add(
+        S1, 2
+    )  # in the executable's sizes
     assert kernel.bytes_read == 7 and kernel.bytes_written == 1 and list(kernel.extra_constants) == [b"p", b"q", b"r"]
     assert [body.symbol for body in kernel.bodies] == ["a", "b"]
 
@@ -40,7 +54,9 @@ def test_each_arm_is_a_dispatch_of_its_own() -> None:
     step = _step()
     first, second = launches(step, _kernel())
     assert first.step.operands == (step.operands[2], step.operands[0]) and first.step.sizes == (("s0", N),)
-    assert first.step.results[0].slot.offset == d.add(9 * 4096, d.mul(N, 16))  # four elements of four bytes for each row
+    assert first.step.results[0].slot.offset == d.add(
+        9 * 4096, d.mul(N, 16)
+    )  # four elements of four bytes for each row
     assert second.step.operands == (step.operands[1],) and second.step.sizes == ()
     assert second.step.results == step.results
     assert (first.first_extra, second.first_extra) == (0, 2)

@@ -1,4 +1,5 @@
-"""What the mutation tool draws, puts in place and counts, on a module of its own; `make mutants` runs it over the compiler."""
+"""What the mutation tool draws, puts in place and counts, on a module of its own; `make mutants` runs it over the
+compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +17,18 @@ from tools.mutants.drawing import draw, made, named
 from tools.mutants.forks import Job, Outcome, outcomes
 from tools.mutants.put_in_place import Live
 from tools.mutants.reach import Measured, Reach, digest
-from tools.mutants.verdicts import EQUIVALENT, KILLED, SURVIVED, UNREACHED, Equivalents, Summary, Verdict, as_json, table, verdict
+from tools.mutants.verdicts import (
+    EQUIVALENT,
+    KILLED,
+    SURVIVED,
+    UNREACHED,
+    Equivalents,
+    Summary,
+    Verdict,
+    as_json,
+    table,
+    verdict,
+)
 
 FILE = "src/fuseline/passes/layout/sample.py"
 TEXT = """
@@ -89,7 +101,11 @@ def test_a_mutants_lines_are_those_of_its_statement(every: list[Mutant]):
     assert _of(every, "if x <= 0:").lines() == {13}
     assert _of(every, "return 1").lines() == {14}
     assert _of(every, "def twice(x, by=3):").lines() == {12, 13}  # the head runs on import
-    assert all(mutant.lines() == {15, 16, 17, 18} for mutant in every if mutant.added in ("None,", "") and mutant.function == "twice")
+    assert all(
+        mutant.lines() == {15, 16, 17, 18}
+        for mutant in every
+        if mutant.added in ("None,", "") and mutant.function == "twice"
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +117,9 @@ def test_a_mutants_lines_are_those_of_its_statement(every: list[Mutant]):
         ("return (lambda y: x + y)(2)", lambda m: m.Adder().by(6), 8),
     ],
 )
-def test_a_mutant_in_place_is_what_everything_calls(root: Path, live: ModuleType, every: list[Mutant], added: str, call: object, value: float):
+def test_a_mutant_in_place_is_what_everything_calls(
+    root: Path, live: ModuleType, every: list[Mutant], added: str, call: object, value: float
+):
     assert callable(call)
     live.kept(6), call(live)  # pyright: ignore[reportUnusedExpression] - a cache that is full hides nothing
     assert Live(root).put_in_place(_of(every, added)) == 1
@@ -112,20 +130,28 @@ def test_a_sample_is_of_the_modules_asked_for_and_the_same_again():
     counts = {f"src/fuseline/{part}.py": 20 for part in ("passes/a", "passes/b", "analysis/c")}
     drawn = draw(counts, ["fuseline.passes.*"], 10, 3)
     assert sum(map(len, drawn.values())) == 10 and all("/passes/" in file for file in drawn)
-    assert drawn == draw(dict(reversed(counts.items())), ["fuseline.passes.*"], 10, 3) != draw(counts, ["fuseline.passes.*"], 10, 4)
+    assert (
+        drawn
+        == draw(dict(reversed(counts.items())), ["fuseline.passes.*"], 10, 3)
+        != draw(counts, ["fuseline.passes.*"], 10, 4)
+    )
     assert draw(counts, ["fuseline.analysis.c"], 0, 0) == {"src/fuseline/analysis/c.py": list(range(20))}
 
 
 def test_mutants_are_made_once(root: Path, every: list[Mutant], monkeypatch: pytest.MonkeyPatch):
     place = root / "made.json"
     assert made(root, {FILE: [1, 4]}, place, 1, lambda _: None) == [every[1], every[4]]
-    monkeypatch.setattr("tools.mutants.drawing.outcomes", lambda jobs, workers: [pytest.fail("made again") for _ in jobs])
+    monkeypatch.setattr(
+        "tools.mutants.drawing.outcomes", lambda jobs, workers: [pytest.fail("made again") for _ in jobs]
+    )
     assert made(root, {FILE: [4]}, place, 1, lambda _: None) == [every[4]]
 
 
 def test_mutants_are_found_by_name():
     files = ["src/fuseline/dispatch/arms.py", "src/fuseline/analysis/arms_too.py"]
-    assert named(["fuseline.dispatch.arms.A.f:3", "fuseline.analysis.arms_too.g:1", "fuseline.dispatch.arms.g:9"], files) == {
+    assert named(
+        ["fuseline.dispatch.arms.A.f:3", "fuseline.analysis.arms_too.g:1", "fuseline.dispatch.arms.g:9"], files
+    ) == {
         "src/fuseline/dispatch/arms.py": [3, 9],
         "src/fuseline/analysis/arms_too.py": [1],
     }
@@ -158,7 +184,9 @@ def test_tests_that_run_the_line_are_met_own_ones_and_quick_ones_first(root: Pat
         "test_sample": Measured(3.0, True, masks),
         "fails": Measured(0.1, False, masks),
     }
-    reach = Reach(tests | {"elsewhere": Measured(0.1, True, {FILE: 1 << 3}), "gone": Measured(0.1, True, masks)}, {"t.py": "x"})
+    reach = Reach(
+        tests | {"elsewhere": Measured(0.1, True, {FILE: 1 << 3}), "gone": Measured(0.1, True, masks)}, {"t.py": "x"}
+    )
     known = ["slow", "quick", "test_sample", "fails", "elsewhere"]
     assert reach.tests_of(FILE, {13}, known, exact=True) == ["test_sample", "quick", "slow"]
     assert reach.tests_of(FILE, {13}, known, exact=False) == ["test_sample", "quick", "slow", "elsewhere"]
@@ -170,11 +198,16 @@ def test_tests_that_run_the_line_are_met_own_ones_and_quick_ones_first(root: Pat
 def test_new_and_changed_tests_are_measured(root: Path):
     for name in ("a.py", "b.py"):
         (root / name).write_text(name)
-    reach = Reach({"a::x": Measured(1.0, True, {}), "b::x": Measured(1.0, True, {})}, {"a.py": digest(root / "a.py"), "b.py": "before"})
+    reach = Reach(
+        {"a::x": Measured(1.0, True, {}), "b::x": Measured(1.0, True, {})},
+        {"a.py": digest(root / "a.py"), "b.py": "before"},
+    )
     assert reach.unmeasured(root, [("a::x", "a.py"), ("a::new", "a.py"), ("b::x", "b.py")]) == ["a::new", "b::x"]
 
 
-def test_unnoticed_and_unreached_mutants_are_left_and_equivalent_ones_count_for_nothing(root: Path, every: list[Mutant]):
+def test_unnoticed_and_unreached_mutants_are_left_and_equivalent_ones_count_for_nothing(
+    root: Path, every: list[Mutant]
+):
     answers = [
         Outcome("", {"tests": 3, "placed": 1, "killer": "t"}),
         Outcome("", {"tests": 3, "placed": 1, "killer": None}),
@@ -186,13 +219,20 @@ def test_unnoticed_and_unreached_mutants_are_left_and_equivalent_ones_count_for_
     summary = Summary(dict(zip(chosen, [*verdicts, Verdict(EQUIVALENT)], strict=True)), chosen)
     assert summary.share == 40.0
     assert [mutant.name for mutant in summary.left] == sorted(mutant.name for mutant in every[1:3])
-    assert as_json(summary, 0, 10.0)["areas"] == {"passes/layout": {KILLED: 3, SURVIVED: 1, UNREACHED: 1, EQUIVALENT: 1}}
+    assert as_json(summary, 0, 10.0)["areas"] == {
+        "passes/layout": {KILLED: 3, SURVIVED: 1, UNREACHED: 1, EQUIVALENT: 1}
+    }
     assert table(summary)[-1] == "2 of 6 mutants left: 40.0 %"
 
 
 def test_equivalent_mutants_are_known_by_function_and_lines(root: Path, every: list[Mutant]):
-    entry = 'function = "fuseline.passes.layout.sample.add"\nremoved = "return x * y"\nadded = "return x / y"\nreason = "y is 1"\n'
-    (root / "equivalent.toml").write_text(f"[[mutant]]\n{entry}\n[[pattern]]\ntext = '[23]'\nreason = 'any number will do'")
+    entry = (
+        'function = "fuseline.passes.layout.sample.add"\nremoved = "return x * y"\nadded = "return x / y"\nreason '
+        '= "y is 1"\n'
+    )
+    (root / "equivalent.toml").write_text(
+        f"[[mutant]]\n{entry}\n[[pattern]]\ntext = '[23]'\nreason = 'any number will do'"
+    )
     known = Equivalents.read(root / "equivalent.toml")
     assert [mutant.added for mutant in every if mutant in known] == ["def twice(x, by=3):", "return x / y"]
 
@@ -201,6 +241,12 @@ def test_listed_equivalents_are_of_lines_that_are_there():
     root = Path(__file__).parents[3]
     for function, removed, _ in Equivalents.read(root / "tools/mutants/equivalent.toml").reasons:
         parts = function.split(".")
-        file = next(path for i in range(len(parts), 0, -1) if (path := root / "src" / Path(*parts[:i]).with_suffix(".py")).is_file())
+        file = next(
+            path
+            for i in range(len(parts), 0, -1)
+            if (path := root / "src" / Path(*parts[:i]).with_suffix(".py")).is_file()
+        )
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-        assert set(removed.splitlines()) <= set(lines), f"{function}: a mutant of these lines is listed, and the lines have changed"
+        assert set(removed.splitlines()) <= set(lines), (
+            f"{function}: a mutant of these lines is listed, and the lines have changed"
+        )

@@ -75,11 +75,14 @@ def test_programs_for_a_described_machine_compute_the_same(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
-        ("isa = 'avx9'", "avx9"), ("isa = 3", "isa"), ("l2_bytes = -1", "l2_bytes"), ("l2_bytes = 1.5", "l2_bytes"), ("clock = 3", "clock"),
+        ("isa = 'avx9'", "avx9"), ("isa = 3", "isa"), ("l2_bytes = -1", "l2_bytes"), ("l2_bytes = 1.5", "l2_bytes"),
+        ("clock = 3", "clock"),
         ("costs = 3", "costs"), ("[costs]\nwarp_ns = 1", "warp_ns"), ("[costs]\nlaunch_ns = 0", "launch_ns"),
         ("[costs]\nlaunch_ns = -2.0", "launch_ns"),
-        ("[costs]\nlaunch_ns = inf", "launch_ns"), ("[costs]\nlaunch_ns = nan", "launch_ns"), ("[costs]\nlaunch_ns = true", "launch_ns"),
-        ("[costs]\nflops_per_ns = 1e30", "flops_per_ns"), ("[costs]\nflops_per_ns = 'fast'", "flops_per_ns"), ("[costs", "TOML"),
+        ("[costs]\nlaunch_ns = inf", "launch_ns"), ("[costs]\nlaunch_ns = nan", "launch_ns"), (("[costs]\nlaunch_ns = "
+                                                                                               "true"), "launch_ns"),
+        ("[costs]\nflops_per_ns = 1e30", "flops_per_ns"), ("[costs]\nflops_per_ns = 'fast'", "flops_per_ns"),
+        ("[costs", "TOML"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("target", ["cpu", "null"])
@@ -106,13 +109,17 @@ def test_costs_reach_a_target_without_code(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("hasty")
-def test_the_command_prints_a_table_or_json_and_writes_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_a_table_or_json_and_writes_a_description(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / "deep" / "m.toml"
     assert main(["machine", "--write", str(path)]) == 0
     assert "flops_per_ns" in capsys.readouterr().out and read_machine(path).costs != ASSUMED_COSTS
     assert main(["machine", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["command"] == "machine" and {figure["name"] for figure in document["figures"]} == set(MachineCosts.__slots__)
+    assert document["command"] == "machine" and {figure["name"] for figure in document["figures"]} == set(
+        MachineCosts.__slots__
+    )
     assert main(["machine", "--json", "--write", "-"]) == 2
     assert main(["machine", "--isa", "z80"]) == 2
 

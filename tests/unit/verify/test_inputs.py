@@ -70,7 +70,14 @@ def test_indices_stay_below_the_table_they_are_looked_up_in(between: list[str]):
 
 def test_metadata_overrides():
     model = oh.make_model(oh.make_graph([], "g", [], []))
-    oh.set_model_props(model, {"corpus.inputs": '{"ids": {"lo": 3, "hi": 6}, "x": {}}', "corpus.dims": '{"seq": 8}', "other.inputs": "not json"})
+    oh.set_model_props(
+        model,
+        {
+            "corpus.inputs": '{"ids": {"lo": 3, "hi": 6}, "x": {}}',
+            "corpus.dims": '{"seq": 8}',
+            "other.inputs": "not json",
+        },
+    )
     hints = hints_of(model)
     assert hints.ranges == {"ids": (3, 6)}
     assert hints.sizes == {"seq": 8}

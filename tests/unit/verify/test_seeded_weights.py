@@ -50,8 +50,12 @@ def test_the_original_is_not_touched(squeezenet: onnx.ModelProto):
 
 def test_outputs_depend_on_inputs(squeezenet: onnx.ModelProto):
     ort = pytest.importorskip("onnxruntime")
-    session = ort.InferenceSession(with_seeded_weights(squeezenet).SerializeToString(), providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(
+        with_seeded_weights(squeezenet).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     rng = np.random.default_rng(0)
-    first, second = (session.run(None, {"data_0": rng.standard_normal((1, 3, 224, 224), np.float32)})[0] for _ in range(2))
+    first, second = (
+        session.run(None, {"data_0": rng.standard_normal((1, 3, 224, 224), np.float32)})[0] for _ in range(2)
+    )
     assert np.abs(first - second).max() > 1e-3 * np.abs(first).max()
     assert np.isfinite(first).all()

@@ -21,7 +21,11 @@ def model() -> onnx.ModelProto:
     inner = numpy_helper.from_array(rng.standard_normal(7).astype(np.float32), "bias")
     branches = [
         helper.make_graph(
-            [helper.make_node(op, ["y", "bias"], [op])], op, [], [helper.make_tensor_value_info(op, TensorProto.FLOAT, [3, 7])], [inner]
+            [helper.make_node(op, ["y", "bias"], [op])],
+            op,
+            [],
+            [helper.make_tensor_value_info(op, TensorProto.FLOAT, [3, 7])],
+            [inner],
         )
         for op in ("Add", "Mul")
     ]
@@ -50,7 +54,8 @@ def test_every_float32_becomes_float64():
     rng = np.random.default_rng(4)
     x, flags = rng.standard_normal((3, 5)), rng.integers(0, 2, 7).astype(np.int32)
     weights, bias = (
-        numpy_helper.to_array(tensor).astype(np.float64) for tensor in (wide.graph.initializer[0], wide.graph.node[-1].attribute[0].g.initializer[0])
+        numpy_helper.to_array(tensor).astype(np.float64)
+        for tensor in (wide.graph.initializer[0], wide.graph.node[-1].attribute[0].g.initializer[0])
     )
     expected = x @ weights + np.float32(1 / 3) + np.float32(0.1) + flags
     for yes, result in ((True, expected + bias), (False, expected * bias)):

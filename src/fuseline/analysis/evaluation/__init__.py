@@ -1,7 +1,7 @@
 """Evaluation of IR with NumPy: the oracle that every pass, target and kernel is compared with.
 
-Whole arrays at a time: an elementwise body runs once on views of its operands, a contraction becomes one matrix multiplication, and only
-a reduction whose body does not separate loops in Python. Read `program.py` first.
+Whole arrays at a time: an elementwise body runs once on views of its operands, a contraction becomes one matrix
+multiplication, and only a reduction whose body does not separate loops in Python. Read `program.py` first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Operands as the loops of a structured op see them: views indexed by loops instead of by the operand's own dimensions."""
+"""Operands as the loops of a structured op see them: views indexed by loops instead of by the operand's own
+dimensions."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 Array = NDArray[Any]
 
@@ -47,7 +55,9 @@ def linear(expression: AffineExpr, loops: int) -> Linear | None:
 
 def _combined(kind: AffineBinaryOpKind, lhs: Linear, rhs: Linear) -> Linear | None:
     if kind is AffineBinaryOpKind.Add:
-        return Linear(tuple(a + b for a, b in zip(lhs.coefficients, rhs.coefficients, strict=True)), lhs.constant + rhs.constant)
+        return Linear(
+            tuple(a + b for a, b in zip(lhs.coefficients, rhs.coefficients, strict=True)), lhs.constant + rhs.constant
+        )
     if kind is AffineBinaryOpKind.Mul:
         if any(lhs.coefficients):
             lhs, rhs = rhs, lhs
@@ -57,7 +67,8 @@ def _combined(kind: AffineBinaryOpKind, lhs: Linear, rhs: Linear) -> Linear | No
 
 
 def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]], count: int) -> list[int]:
-    """The extent of each loop, read off the operands' dimensions that are one loop; raises ValueError where they disagree or none is."""
+    """The extent of each loop, read off the operands' dimensions that are one loop; raises ValueError where they
+    disagree or none is."""
     sizes = [-1] * count
     for map_, shape in zip(maps, shapes, strict=True):
         for expression, size in zip(map_.results, shape, strict=True):
@@ -72,7 +83,8 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]], count
 
 
 class LoopIndices(Sequence[Array]):
-    """The coordinate along each loop, shaped to broadcast over all of them; made when it is asked for: most bodies use none."""
+    """The coordinate along each loop, shaped to broadcast over all of them; made when it is asked for: most bodies use
+    none."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
@@ -100,7 +112,8 @@ def loop_indices(sizes: Sequence[int]) -> LoopIndices:
 
 
 def loop_view(array: Array, map_: AffineMap, sizes: Sequence[int]) -> Array:
-    """`array` indexed by loops: dimension d of the view has the loop's extent, or 1 where all elements along loop d are one in memory.
+    """`array` indexed by loops: dimension d of the view has the loop's extent, or 1 where all elements along loop d are
+    one in memory.
 
     No data moves unless the map divides or takes remainders. Raises OutOfBounds.
     """
@@ -113,15 +126,21 @@ def loop_view(array: Array, map_: AffineMap, sizes: Sequence[int]) -> Array:
 def _strided(array: Array, forms: Sequence[Linear], sizes: Sequence[int]) -> Array:
     extents = [size if any(form.coefficients[d] for form in forms) else 1 for d, size in enumerate(sizes)]
     strides = [
-        sum(form.coefficients[d] * stride for form, stride in zip(forms, array.strides, strict=True)) if extent > 1 else 0
+        sum(form.coefficients[d] * stride for form, stride in zip(forms, array.strides, strict=True))
+        if extent > 1
+        else 0
         for d, extent in enumerate(extents)  # a loop of one step goes nowhere, however long the step is
     ]
     if 0 in extents:
         return np.empty(extents, array.dtype)
     for axis, form in enumerate(forms):
         _check_bounds(form, extents, array.shape[axis], axis)
-    extents = [extent if stride else 1 for extent, stride in zip(extents, strides, strict=True)]  # one element again and again is one element
-    origin = array[tuple(slice(form.constant, None) for form in forms)] if any(form.constant for form in forms) else array
+    extents = [
+        extent if stride else 1 for extent, stride in zip(extents, strides, strict=True)
+    ]  # one element again and again is one element
+    origin = (
+        array[tuple(slice(form.constant, None) for form in forms)] if any(form.constant for form in forms) else array
+    )
     return as_strided(origin, extents, strides, writeable=False)
 
 
@@ -167,12 +186,15 @@ def evaluate_expression(expression: AffineExpr, dims: Sequence[Any], symbols: Se
 def from_loops(value: Array, map_: AffineMap, sizes: Sequence[int], destination: Array) -> Array:
     """A result computed over the loops, laid out as the op's output is.
 
-    `value` broadcasts over the loops; `destination` supplies the elements that the loops do not reach. A view where possible.
+    `value` broadcasts over the loops; `destination` supplies the elements that the loops do not reach. A view where
+    possible.
     """
     forms = [linear(expression, len(sizes)) for expression in map_.results]
     order = [_single_loop(form) for form in forms]
     used = {d for d in order if d is not None}
-    if all(_whole(form, d, sizes, size) for form, d, size in zip(forms, order, destination.shape, strict=True)) and len(used) == _count(order):
+    if all(_whole(form, d, sizes, size) for form, d, size in zip(forms, order, destination.shape, strict=True)) and len(
+        used
+    ) == _count(order):
         return _permuted(value, order, sizes, destination.shape)
     return _scattered(value, map_, sizes, destination)
 

@@ -10,7 +10,18 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
-from fuseline.analysis.evaluation.program import Array, Program, Scope, call_function, evaluates, failure, hold, is_integer, lookup, release
+from fuseline.analysis.evaluation.program import (
+    Array,
+    Program,
+    Scope,
+    call_function,
+    evaluates,
+    failure,
+    hold,
+    is_integer,
+    lookup,
+    release,
+)
 from fuseline.ir import flow
 
 
@@ -22,12 +33,18 @@ def call(op: Operation, scope: Scope) -> list[Array]:
     if not isinstance(callee, func.FuncOp):
         raise failure(op, f"no function {op.callee}")
     operands = [scope[value] for value in op.operands]
-    return _host(op, callee, operands, scope.program) if callee.is_declaration else call_function(callee, operands, scope.program)
+    return (
+        _host(op, callee, operands, scope.program)
+        if callee.is_declaration
+        else call_function(callee, operands, scope.program)
+    )
 
 
 def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Program) -> list[Array]:
     if program.host_call is None:
-        raise failure(op, f"{callee.sym_name.data} runs on the host and no host was given", "pass host_call to the evaluation")
+        raise failure(
+            op, f"{callee.sym_name.data} runs on the host and no host was given", "pass host_call to the evaluation"
+        )
     types = callee.function_type.inputs
     arguments = [
         release(x) if isinstance(t, flow.HostType) else _as_declared(x, callee.arg_attrs, i)

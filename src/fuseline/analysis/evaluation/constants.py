@@ -35,15 +35,19 @@ def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
 
 
 def integers_of(value: Attribute, resources: Mapping[str, Array]) -> Array | None:
-    """The elements of a constant tensor of integers, in any shape; None for anything else, and where there is no such resource."""
+    """The elements of a constant tensor of integers, in any shape; None for anything else, and where there is no such
+    resource."""
     if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
         return None
-    array = dense_array(value) if isinstance(value, DenseIntOrFPElementsAttr) else resources.get(value.resource_handle.data)
+    array = (
+        dense_array(value) if isinstance(value, DenseIntOrFPElementsAttr) else resources.get(value.resource_handle.data)
+    )
     return array if array is not None and array.dtype.kind in "iu" else None
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8, and a product of sizes may leave 64 bits)."""
+    """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8, and a product of sizes may
+    leave 64 bits)."""
     return np.uint64(value % 2**64).view(np.int64).astype(dtype) if dtype.kind == "i" else dtype.type(value)
 
 
@@ -64,4 +68,6 @@ def _resource(op: Operation, value: DenseResourceAttr, program: Program) -> Arra
     shape = tuple(value.type.get_shape())
     if array.size != prod(shape):
         raise failure(op, f"dense_resource<{name}> has {array.size} elements, its type {value.type}")
-    return resource_as(array, value.type.get_element_type() if isinstance(value.type, TensorType) else value.type, program).reshape(shape)
+    return resource_as(
+        array, value.type.get_element_type() if isinstance(value.type, TensorType) else value.type, program
+    ).reshape(shape)

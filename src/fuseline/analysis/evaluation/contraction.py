@@ -15,7 +15,8 @@ COPY_LIMIT_BYTES = 256 * 1024 * 1024
 """A window's unrolled copy is made piecewise above this."""
 
 SHORT_REDUCTION = 64
-"""Up to here a matrix-vector product (a depthwise convolution) is summed term by term instead of unrolled and multiplied."""
+"""Up to here a matrix-vector product (a depthwise convolution) is summed term by term instead of unrolled and
+multiplied."""
 
 EXACT_FLOAT64 = 2**53
 
@@ -33,8 +34,8 @@ class Axes:
 def sum_of_products(a: Array, b: Array, sizes: Sequence[int], reductions: Sequence[int]) -> Array:
     """`sum(a * b)` over the loops in `reductions`, which keep extent 1.
 
-    `a` and `b` have one dimension per loop, of the loop's extent or 1. Floats of 16 bits are summed in float32; integers exactly, then
-    wrapped to their dtype.
+    `a` and `b` have one dimension per loop, of the loop's extent or 1. Floats of 16 bits are summed in float32;
+    integers exactly, then wrapped to their dtype.
     """
     a, b = np.asarray(a), np.asarray(b)
     dtype = a.dtype
@@ -82,7 +83,10 @@ def _roles(a: Array, b: Array, reductions: Sequence[int]) -> Axes:
 def _multiplied(a: Array, b: Array, axes: Axes) -> Array:
     terms = _size(a, axes.summed)
     if terms == 0:
-        return np.zeros([1 if d in axes.summed else max(m, n) for d, (m, n) in enumerate(zip(a.shape, b.shape, strict=True))], a.dtype)
+        return np.zeros(
+            [1 if d in axes.summed else max(m, n) for d, (m, n) in enumerate(zip(a.shape, b.shape, strict=True))],
+            a.dtype,
+        )
     if (not axes.rows or not axes.columns) and terms <= SHORT_REDUCTION:
         return _term_by_term(a, b, axes)
     if a.size * a.itemsize > COPY_LIMIT_BYTES and axes.rows:
@@ -122,8 +126,14 @@ def _matrix_product(a: Array, b: Array, axes: Axes) -> Array:
     lone = tuple(d for d in range(a.ndim) if d not in (*axes.batch, *axes.rows, *axes.columns, *axes.summed))
     left = a.transpose(*axes.batch, *axes.rows, *axes.summed, *axes.columns, *lone)
     right = b.transpose(*axes.batch, *axes.summed, *axes.columns, *axes.rows, *lone)
-    batch, rows, columns, terms = (_size(x, d) for x, d in ((a, axes.batch), (a, axes.rows), (b, axes.columns), (a, axes.summed)))
+    batch, rows, columns, terms = (
+        _size(x, d) for x, d in ((a, axes.batch), (a, axes.rows), (b, axes.columns), (a, axes.summed))
+    )
     product = np.matmul(left.reshape(batch, rows, terms), right.reshape(batch, terms, columns))
     order = (*axes.batch, *axes.rows, *axes.columns, *axes.summed, *lone)
-    extents = [*(a.shape[d] for d in (*axes.batch, *axes.rows)), *(b.shape[d] for d in axes.columns), *(1 for _ in (*axes.summed, *lone))]
+    extents = [
+        *(a.shape[d] for d in (*axes.batch, *axes.rows)),
+        *(b.shape[d] for d in axes.columns),
+        *(1 for _ in (*axes.summed, *lone)),
+    ]
     return product.reshape(extents).transpose(np.argsort(order))

@@ -81,15 +81,21 @@ def unpack(op: Operation, scope: Scope) -> list[Array]:
     assert isinstance(op, UnPackOp)
     source, shape, positions = scope[op.source], scope[op.dest].shape, op.inner_dims_pos.get_values()
     tiles = mixed_sizes(op.static_inner_tiles, op.inner_tiles, scope)
-    padded = [-(-size // tiles[positions.index(d)]) * tiles[positions.index(d)] if d in positions else size for d, size in enumerate(shape)]
+    padded = [
+        -(-size // tiles[positions.index(d)]) * tiles[positions.index(d)] if d in positions else size
+        for d, size in enumerate(shape)
+    ]
     _, outer, inner = _split(padded, positions, tiles)
     order = [*(outer[d] for d in op.permutation()), *inner]
     whole = source.transpose(np.argsort(order)).reshape(padded)
     return [whole[tuple(slice(size) for size in shape)]]
 
 
-def _split(shape: Sequence[int], positions: Sequence[int], tiles: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The shape with tiled dimensions split in two; where each outer part is; where each tile is, in the order of `positions`."""
+def _split(
+    shape: Sequence[int], positions: Sequence[int], tiles: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The shape with tiled dimensions split in two; where each outer part is; where each tile is, in the order of
+    `positions`."""
     split: list[int] = []
     outer: list[int] = []
     inner: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """`arith` and `math` on NumPy scalars and arrays alike, with MLIR's semantics per dtype.
 
-Integers are signless: they are stored signed and viewed as unsigned where the op says so; i1 is `bool` and takes part in arithmetic as
-0/1, or 0/-1 where an op is signed.
+Integers are signless: they are stored signed and viewed as unsigned where the op says so; i1 is `bool` and takes part
+in arithmetic as 0/1, or 0/-1 where an op is signed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def _register(table: dict[str, Function], view: Callable[[Array], Array] | None)
         evaluates(name)(_elementwise(function, view))
 
 
-def _elementwise(function: Function, view: Callable[[Array], Array] | None) -> Callable[[Operation, Scope], list[Array]]:
+def _elementwise(
+    function: Function, view: Callable[[Array], Array] | None
+) -> Callable[[Operation, Scope], list[Array]]:
     def handler(op: Operation, scope: Scope) -> list[Array]:
         operands = [scope[value] for value in op.operands]
         if view is not None:
@@ -49,7 +51,8 @@ def _elementwise(function: Function, view: Callable[[Array], Array] | None) -> C
 
 
 def as_type(value: Any, dtype: np.dtype[Any]) -> Array:
-    """`value` stored as `dtype`: bits are kept between integers of one width, wider ones wrap, i1 takes the lowest bit."""
+    """`value` stored as `dtype`: bits are kept between integers of one width, wider ones wrap, i1 takes the lowest
+    bit."""
     if value.dtype == dtype:
         return value
     if dtype.kind == "b" and value.dtype.kind in "iu":
@@ -182,8 +185,9 @@ _register(
 
 @evaluates("arith.fptosi", "arith.fptoui")
 def float_to_integer(op: Operation, scope: Scope) -> list[Array]:
-    """Rounds toward zero. What no integer is (NaN, out of range; MLIR leaves it open) becomes what x86 compilers make of it: the lowest signed one
-    of 32 or 64 bits, of which narrower ones take the low bits; unsigned ones from half their range on are converted less that half."""
+    """Rounds toward zero. What no integer is (NaN, out of range; MLIR leaves it open) becomes what x86 compilers make
+    of it: the lowest signed one of 32 or 64 bits, of which narrower ones take the low bits; unsigned ones from half
+    their range on are converted less that half."""
     value, dtype = np.asarray(scope[op.operands[0]]), scope.program.dtype(op.results[0].type)
     bits = max(8 * dtype.itemsize, 32)
     halves = op.name == "arith.fptoui" and 8 * dtype.itemsize == bits
@@ -221,7 +225,14 @@ def compare_integers(op: Operation, scope: Scope) -> list[Array]:
     return [order(view(scope[op.operands[0]]), view(scope[op.operands[1]]))]
 
 
-_FLOAT_ORDERS: dict[int, Function] = {1: np.equal, 2: np.greater, 3: np.greater_equal, 4: np.less, 5: np.less_equal, 6: np.not_equal}
+_FLOAT_ORDERS: dict[int, Function] = {
+    1: np.equal,
+    2: np.greater,
+    3: np.greater_equal,
+    4: np.less,
+    5: np.less_equal,
+    6: np.not_equal,
+}
 
 
 @evaluates("arith.cmpf")

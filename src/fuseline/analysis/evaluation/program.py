@@ -1,4 +1,5 @@
-"""The walk over IR: scopes that map SSA values to arrays, and the table from op names to the functions that evaluate them."""
+"""The walk over IR: scopes that map SSA values to arrays, and the table from op names to the functions that evaluate
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Array: TypeAlias = NDArray[Any]
 """A tensor, or a NumPy scalar for a value that is no tensor."""
 
 HostCall: TypeAlias = Callable[[FuncOp, list[Any]], Sequence[Any]]
-"""Runs a host op: gets its declaration (with `fuseline.host_op`) and the operands, answers the results: arrays, and for `!flow.host` anything."""
+"""Runs a host op: gets its declaration (with `fuseline.host_op`) and the operands, answers the results: arrays, and for
+`!flow.host` anything."""
 
 Handler: TypeAlias = Callable[[Operation, "Scope"], Sequence[Array]]
 
@@ -59,8 +61,8 @@ def failure(op: Operation, message: str, hint: str | None = None) -> FuselineErr
 class Program:
     """What one evaluation knows besides values: weights, functions by name, the host.
 
-    With `double`, every float is computed and stored as float64, whatever its type: an accuracy reference. Integers and their
-    wrap-around are the same in both modes.
+    With `double`, every float is computed and stored as float64, whatever its type: an accuracy reference. Integers and
+    their wrap-around are the same in both modes.
     """
 
     resources: Mapping[str, Array] = field(default_factory=dict[str, Array])
@@ -79,7 +81,8 @@ class Program:
         return _FLOAT64 if self.double and not is_integer(dtype) else dtype
 
     def run_block(self, block: Block, scope: Scope) -> list[Array]:
-        """Evaluate a block in `scope` and answer the operands of its terminator; values are dropped after their last use."""
+        """Evaluate a block in `scope` and answer the operands of its terminator; values are dropped after their last
+        use."""
         last = _last_uses(block)
         for op in block.ops:
             if op.has_trait(IsTerminator):
@@ -146,7 +149,8 @@ def _last_uses(block: Block) -> dict[Operation, list[SSAValue]]:
 
 
 def main_function(module: ModuleOp) -> FuncOp:
-    """The program's entry: the function called main, else the only public one with a body; raises E0305 when there is no such."""
+    """The program's entry: the function called main, else the only public one with a body; raises E0305 when there is
+    no such."""
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp) and not op.is_declaration]
     named = [f for f in functions if f.sym_name.data == "main"]
     public = [f for f in functions if f.sym_visibility is None or f.sym_visibility.data == "public"]
@@ -179,20 +183,27 @@ def evaluate_function(
     """The results of `func` on `args`, one array per result (anything for a result of type `!flow.host`).
 
     Args:
-        args: one array (or number, for a scalar) per argument. Integers may be signed or unsigned of the argument's width; with `double`
+        args: one array (or number, for a scalar) per argument. Integers may be signed or unsigned of the argument's
+        width; with `double`
             floats may be of any width. Anything for an argument of type `!flow.host`.
         resources: the arrays behind `dense_resource<name>`.
         double: compute every float in float64; float results are then float64.
         host_call: runs calls of declared host ops.
 
     Raises:
-        FuselineError: E0305 for an argument that does not fit, an op that has no evaluation, or an access out of bounds.
+        FuselineError: E0305 for an argument that does not fit, an op that has no evaluation, or an access out of
+        bounds.
     """
     program = Program(resources if resources is not None else {}, double, host_call)
     with np.errstate(all="ignore"):
-        results = call_function(func, [hold(arg) if _is_held(func.args, i) else np.asarray(arg) for i, arg in enumerate(args)], program)
+        results = call_function(
+            func, [hold(arg) if _is_held(func.args, i) else np.asarray(arg) for i, arg in enumerate(args)], program
+        )
     types = func.function_type.outputs
-    return [release(r) if isinstance(t, HostType) else _own(r, name) for r, t, name in zip(results, types, _dtype_names(func), strict=True)]
+    return [
+        release(r) if isinstance(t, HostType) else _own(r, name)
+        for r, t, name in zip(results, types, _dtype_names(func), strict=True)
+    ]
 
 
 def hold(value: Any) -> Array:
@@ -230,7 +241,11 @@ def fit_argument(func: FuncOp, position: int, arg: Array, program: Program) -> A
     expected = type_.get_shape() if isinstance(type_, TensorType) else ()
     if len(expected) != array.ndim or any(e >= 0 and e != n for e, n in zip(expected, array.shape, strict=True)):
         raise failure(func, f"argument {position} of @{func.sym_name.data} is {type_}, got shape {array.shape}")
-    return _as_dtype(array, dtype, lambda: failure(func, f"argument {position} of @{func.sym_name.data} is {type_}, got {array.dtype}"))
+    return _as_dtype(
+        array,
+        dtype,
+        lambda: failure(func, f"argument {position} of @{func.sym_name.data} is {type_}, got {array.dtype}"),
+    )
 
 
 def _as_dtype(array: Array, dtype: np.dtype[Any], error: Callable[[], FuselineError]) -> Array:
@@ -260,7 +275,11 @@ def _own(array: Array, dtype_name: str | None) -> Array:
 
 
 def _dtype_names(func: FuncOp) -> list[str | None]:
-    attributes = func.res_attrs.data if isinstance(func.res_attrs, ArrayAttr) else [DictionaryAttr({})] * len(func.function_type.outputs)
+    attributes = (
+        func.res_attrs.data
+        if isinstance(func.res_attrs, ArrayAttr)
+        else [DictionaryAttr({})] * len(func.function_type.outputs)
+    )
     names = [attribute.data.get("fuseline.dtype") for attribute in attributes]
     return [name.data if isinstance(name, StringAttr) else None for name in names]
 

@@ -1,6 +1,7 @@
 """Functions that NumPy lacks, on whole arrays and accurate to float64.
 
-`erf` follows FreeBSD's msun `s_erf.c` (Sun Microsystems, 1993): a rational approximation per interval, error below 1 ulp.
+`erf` follows FreeBSD's msun `s_erf.c` (Sun Microsystems, 1993): a rational approximation per interval, error below 1
+ulp.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_PP = (1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02, -5.77027029648944159157e-03, -2.37630166566501626084e-05)
+_PP = (
+    1.28379167095512558561e-01,
+    -3.25042107247001499370e-01,
+    -2.84817495755985104766e-02,
+    -5.77027029648944159157e-03,
+    -2.37630166566501626084e-05,
+)
 _QQ = (
     1.0,
     3.97917223959155352819e-01,

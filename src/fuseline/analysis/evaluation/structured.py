@@ -1,7 +1,7 @@
 """Structured ops (`linalg.generic` and all named ops with loops): views of the operands, the body once on whole arrays.
 
-An output whose body is `combine(accumulator, term)` with a term free of accumulators is reduced as a whole (a product under a sum through
-`contraction`); anything else runs the reduction loops in Python, vectorised over the parallel ones.
+An output whose body is `combine(accumulator, term)` with a term free of accumulators is reduced as a whole (a product
+under a sum through `contraction`); anything else runs the reduction loops in Python, vectorised over the parallel ones.
 """
 
 from __future__ import annotations
@@ -86,11 +86,14 @@ class Nest:
 
     def stored(self, k: int, value: Array) -> Array:
         """Output k with `value` (over the loops) in it."""
-        return from_loops(self.full_rank(value), self.maps[len(self.maps) - len(self.outputs) + k], self.sizes, self.outputs[k])
+        return from_loops(
+            self.full_rank(value), self.maps[len(self.maps) - len(self.outputs) + k], self.sizes, self.outputs[k]
+        )
 
 
 def structured(op: Operation, scope: Scope) -> list[Array]:
-    """Evaluate any op with indexing maps, iterator types and a body; raises E0305 where the maps do not fit the operands."""
+    """Evaluate any op with indexing maps, iterator types and a body; raises E0305 where the maps do not fit the
+    operands."""
     assert isinstance(op, LinalgStructuredOperation)
     try:
         nest = _nest(op, scope)
@@ -108,7 +111,13 @@ def _nest(op: LinalgStructuredOperation, scope: Scope) -> Nest:
 
 
 def nest_of(
-    op: Operation, block: Block, maps: list[AffineMap], kinds: Sequence[IteratorType], operands: Sequence[SSAValue], outputs: int, scope: Scope
+    op: Operation,
+    block: Block,
+    maps: list[AffineMap],
+    kinds: Sequence[IteratorType],
+    operands: Sequence[SSAValue],
+    outputs: int,
+    scope: Scope,
 ) -> Nest:
     """The nest of an op that is given in parts; raises ValueError (OutOfBounds) where maps and operands disagree."""
     arrays = [np.asarray(scope[operand]) for operand in operands]
@@ -161,7 +170,8 @@ class Reduction:
 
 
 def separated(nest: Nest, k: int) -> Reduction | None:
-    """Output k's body as a combination of its accumulator with a term that no accumulator reaches; None where it is no such thing."""
+    """Output k's body as a combination of its accumulator with a term that no accumulator reaches; None where it is no
+    such thing."""
     value = nest.yielded[k]
     if not isinstance(value, OpResult) or value.op.name not in COMBINERS or value.op.parent is not nest.block:
         return None
@@ -169,15 +179,20 @@ def separated(nest: Nest, k: int) -> Reduction | None:
     if accumulator not in combine.operands:
         return None
     term = combine.operands[1] if combine.operands[0] is accumulator else combine.operands[0]
-    reached = {operand for op in needed_ops(nest.block, [term]) for nested in op.walk() for operand in nested.operands} | {term}
+    reached = {
+        operand for op in needed_ops(nest.block, [term]) for nested in op.walk() for operand in nested.operands
+    } | {term}
     return None if any(other in reached for other in nest.accumulators) else Reduction(combine, term)
 
 
 def _reduced(nest: Nest) -> list[Array]:
-    """The results of a nest with reductions. One that a result names with all of its reduction loops is no reduction for that result."""
+    """The results of a nest with reductions. One that a result names with all of its reduction loops is no reduction
+    for that result."""
     whole = [k for k in range(len(nest.outputs)) if _names_reductions(nest, k)]
     rest = [k for k in range(len(nest.outputs)) if k not in whole]
-    results = {k: nest.stored(k, value) for k, value in zip(whole, _run(nest, [nest.yielded[k] for k in whole]), strict=True)}
+    results = {
+        k: nest.stored(k, value) for k, value in zip(whole, _run(nest, [nest.yielded[k] for k in whole]), strict=True)
+    }
     reductions = [(k, separated(nest, k)) for k in rest]
     if any(reduction is None for _, reduction in reductions):
         results |= _sequential(nest, rest)
@@ -187,14 +202,24 @@ def _reduced(nest: Nest) -> list[Array]:
 
 
 def _names_reductions(nest: Nest, k: int) -> bool:
-    """Whether each iteration writes an element of output k of its own, of nothing that was there before; raises ValueError for a mixture."""
+    """Whether each iteration writes an element of output k of its own, of nothing that was there before; raises
+    ValueError for a mixture."""
     map_ = nest.maps[len(nest.maps) - len(nest.outputs) + k]
     forms = [linear(expression, nest.rank) for expression in map_.results]
     named = {d for form in forms for d in nest.reductions if form is None or form.coefficients[d]}
     if not named:
         return False
-    reached = {operand for op in needed_ops(nest.block, [nest.yielded[k]]) for nested in op.walk() for operand in nested.operands} | {nest.yielded[k]}
-    if named != set(nest.reductions) or None in forms or any(accumulator in reached for accumulator in nest.accumulators):
+    reached = {
+        operand
+        for op in needed_ops(nest.block, [nest.yielded[k]])
+        for nested in op.walk()
+        for operand in nested.operands
+    } | {nest.yielded[k]}
+    if (
+        named != set(nest.reductions)
+        or None in forms
+        or any(accumulator in reached for accumulator in nest.accumulators)
+    ):
         raise ValueError("an output is indexed by a reduction loop")
     return True
 
@@ -205,7 +230,9 @@ def _combined(nest: Nest, k: int, reduction: Reduction) -> Array:
     dtype = nest.scope.program.dtype(reduction.combine.results[0].type)
     function, view = COMBINERS[reduction.combine.name]
     total = _sum_of_products(nest, reduction) if _is_product(reduction) else _folded(nest, reduction, function, view)
-    return nest.stored(k, as_type(function(view(nest.output_view(k)), total if total.dtype != dtype else view(total)), dtype))
+    return nest.stored(
+        k, as_type(function(view(nest.output_view(k)), total if total.dtype != dtype else view(total)), dtype)
+    )
 
 
 def _is_product(reduction: Reduction) -> bool:
@@ -229,7 +256,9 @@ def _folded(nest: Nest, reduction: Reduction, function: np.ufunc, view: Any) -> 
     (term,) = _run(nest, [reduction.term])
     term = view(term)
     if function not in (np.maximum, np.minimum, np.fmax, np.fmin, np.bitwise_and, np.bitwise_or):
-        term = np.broadcast_to(term, [nest.sizes[d] if d in nest.reductions else term.shape[d] for d in range(nest.rank)])
+        term = np.broadcast_to(
+            term, [nest.sizes[d] if d in nest.reductions else term.shape[d] for d in range(nest.rank)]
+        )
     wide = np.dtype(np.float32) if term.dtype.itemsize < 4 and term.dtype.kind not in "biu" else term.dtype
     if function in (np.add, np.multiply):
         return function.reduce(term, axis=tuple(nest.reductions), keepdims=True, dtype=wide).astype(term.dtype)
@@ -237,7 +266,8 @@ def _folded(nest: Nest, reduction: Reduction, function: np.ufunc, view: Any) -> 
 
 
 def _sequential(nest: Nest, which: Sequence[int]) -> dict[int, Array]:
-    """Outputs `which`, the reduction loops one step at a time, in order, for bodies that do not separate (an arg-max with two outputs)."""
+    """Outputs `which`, the reduction loops one step at a time, in order, for bodies that do not separate (an arg-max
+    with two outputs)."""
     extents = [1 if d in nest.reductions else size for d, size in enumerate(nest.sizes)]
     state: list[Array] = [np.broadcast_to(nest.output_view(k), extents) for k in which]
     yielded = [nest.yielded[k] for k in which]

@@ -1,4 +1,5 @@
-"""`tensor` ops: shapes, slices, pads. Arrays are never written in place; `tensor.empty` is poison that costs no memory."""
+"""`tensor` ops: shapes, slices, pads. Arrays are never written in place; `tensor.empty` is poison that costs no
+memory."""
 
 from __future__ import annotations
 
@@ -91,14 +92,18 @@ def reshape(op: Operation, scope: Scope) -> list[Array]:
     return [checked(op, source.reshape(shape), op.results[0].type)]
 
 
-def _slices(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, shape: Sequence[int], scope: Scope) -> tuple[tuple[slice, ...], list[int]]:
+def _slices(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp, shape: Sequence[int], scope: Scope
+) -> tuple[tuple[slice, ...], list[int]]:
     offsets = mixed_sizes(op.static_offsets, op.offsets, scope)
     sizes = mixed_sizes(op.static_sizes, op.sizes, scope)
     strides = mixed_sizes(op.static_strides, op.strides, scope)
     for axis, (offset, size, stride) in enumerate(zip(offsets, sizes, strides, strict=True)):
         ends = (offset, offset + (size - 1) * stride)
         if size < 0 or (size > 0 and (min(ends) < 0 or max(ends) >= shape[axis])):
-            raise failure(op, f"dimension {axis} of size {shape[axis]} is sliced at {offset}, {size} elements, stride {stride}")
+            raise failure(
+                op, f"dimension {axis} of size {shape[axis]} is sliced at {offset}, {size} elements, stride {stride}"
+            )
     return tuple(_slice(*part) for part in zip(offsets, sizes, strides, strict=True)), sizes
 
 
@@ -184,7 +189,8 @@ def splat(op: Operation, scope: Scope) -> list[Array]:
 
 @evaluates("tensor.extract")
 def extract(op: Operation, scope: Scope) -> list[Array]:
-    """One element, or inside a body one element per point of the loops; raises E0305 out of bounds. No point reads nothing, wherever it lies."""
+    """One element, or inside a body one element per point of the loops; raises E0305 out of bounds. No point reads
+    nothing, wherever it lies."""
     source, where = scope[op.operands[0]], [np.asarray(scope[value]) for value in op.operands[1:]]
     if any(not index.size for index in where):
         return [np.empty(np.broadcast_shapes(*(index.shape for index in where)), source.dtype)]
@@ -201,7 +207,11 @@ def _check_indices(op: Operation, source: Array, where: Sequence[Array]) -> None
 @evaluates("tensor.insert")
 def insert(op: Operation, scope: Scope) -> list[Array]:
     """A copy of the destination with one element replaced; raises E0305 out of bounds."""
-    scalar, out, where = scope[op.operands[0]], scope[op.operands[1]].copy(), [np.asarray(scope[value]) for value in op.operands[2:]]
+    scalar, out, where = (
+        scope[op.operands[0]],
+        scope[op.operands[1]].copy(),
+        [np.asarray(scope[value]) for value in op.operands[2:]],
+    )
     _check_indices(op, out, where)
     out[tuple(where)] = scalar
     return [out]

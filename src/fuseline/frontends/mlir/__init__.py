@@ -1,4 +1,5 @@
-"""MLIR text as a program. Read `program.py` first; the other files take apart what IREE's and MLIR's tools put around tensor programs."""
+"""MLIR text as a program. Read `program.py` first; the other files take apart what IREE's and MLIR's tools put around
+tensor programs."""
 
 from __future__ import annotations
 

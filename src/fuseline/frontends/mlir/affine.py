@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineSymExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
 
 from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter
@@ -16,7 +23,8 @@ from fuseline.ir.text import place_of
 
 
 def expand_affine(module: ModuleOp) -> None:
-    """Write each map out, in `arith` ops on index values. Raises FuselineError: E0302 for a division by a number that is not positive."""
+    """Write each map out, in `arith` ops on index values. Raises FuselineError: E0302 for a division by a number that
+    is not positive."""
     for op in list(module.walk()):
         if isinstance(op, affine.ApplyOp):
             _expand(op, op.map.data.results, op.mapOperands, op.map.data.num_dims, arith.AddiOp)
@@ -32,7 +40,12 @@ def _expand(
     combine: type[arith.AddiOp] | type[arith.MinSIOp],
 ) -> None:
     for part in (part for expression in results for part in expression.dfs()):
-        if isinstance(part, AffineBinaryOpExpr) and part.kind in _DIVIDING and isinstance(part.rhs, AffineConstantExpr) and part.rhs.value <= 0:
+        if (
+            isinstance(part, AffineBinaryOpExpr)
+            and part.kind in _DIVIDING
+            and isinstance(part.rhs, AffineConstantExpr)
+            and part.rhs.value <= 0
+        ):
             raise FuselineError("E0302", f"{op.name}: divides by {part.rhs.value}", node=place_of(op.location))
     emit = Emitter.before(op)
     values = [_value(emit, expression, operands, dims) for expression in results]

@@ -1,4 +1,5 @@
-"""Our own attributes in MLIR text: what the compiler wrote about feeds, results and sizes is as the compiler writes it, or refused."""
+"""Our own attributes in MLIR text: what the compiler wrote about feeds, results and sizes is as the compiler writes it,
+or refused."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _TEXTS = ("fuseline.name", "fuseline.dtype", "fuseline.type")
 
 
 def check_annotations(module: ModuleOp, path: str) -> None:
-    """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, for a name or type that is no text, and for
-    an operator of the host that is not in base64."""
+    """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, for a name or type
+    that is no text, and for an operator of the host that is not in base64."""
     for op in module.walk():
         if isinstance(op, FuncOp):
             _check_host_node(op, f"{path}: @{op.sym_name.data}")
@@ -64,7 +65,9 @@ def _check_sizes(names: Attribute, type_: Attribute, place: str) -> None:
     """One text per dimension of a tensor; one or none for what is none."""
     entries: Sequence[Any] = names.data if isinstance(names, ArrayAttr) else [None]
     ranks = (len(type_.get_shape()),) if isinstance(type_, TensorType) else range(9)
-    if len(entries) not in ranks or not all(isinstance(entry, StringAttr) and _is_size(entry.data) for entry in entries):
+    if len(entries) not in ranks or not all(
+        isinstance(entry, StringAttr) and _is_size(entry.data) for entry in entries
+    ):
         raise _wrong(DIMS_ATTRIBUTE, "the size of each dimension, as a text", place)
 
 
@@ -77,4 +80,6 @@ def _is_size(text: str) -> bool:
 
 
 def _wrong(key: str, expected: str, place: str) -> FuselineError:
-    return FuselineError("E0302", f"{key} must be {expected}", node=place, hint="leave the attribute out, or emit the text again")
+    return FuselineError(
+        "E0302", f"{key} must be {expected}", node=place, hint="leave the attribute out, or emit the text again"
+    )

@@ -55,9 +55,13 @@ class _Attention:
         self.written = self.places[len(op.inputs)]
         self.softmax = [loop for loop in value if loop not in self.written]
         summed = [loop for loop in query if loop not in value and loop not in self.written]
-        self.scores = [loop for loop in dict.fromkeys((*query, *key)) if loop not in summed and loop not in self.softmax] + self.softmax
+        self.scores = [
+            loop for loop in dict.fromkeys((*query, *key)) if loop not in summed and loop not in self.softmax
+        ] + self.softmax
         self.summed = summed
-        if any(loop not in self.scores for loop in (mask[0] if mask else ())) or any(loop not in (*self.scores, *value) for loop in self.written):
+        if any(loop not in self.scores for loop in (mask[0] if mask else ())) or any(
+            loop not in (*self.scores, *value) for loop in self.written
+        ):
             raise unsupported(op, "the maps of the mask or the result name a loop that the scores lack")
 
     def _loops(self, map_: AffineMap) -> list[int]:
@@ -71,7 +75,13 @@ class _Attention:
         shares = self._softmax(self._scored())
         out = self._sum([(shares, self.scores), (self.value, self.places[2])], self.written, self.softmax, _product)
         element = element_of(self.op.res[0])
-        return out if element == f32 else self._each([(out, self.written)], self.written, lambda b: b.op(arith.TruncFOp, b.args[0], element), element)
+        return (
+            out
+            if element == f32
+            else self._each(
+                [(out, self.written)], self.written, lambda b: b.op(arith.TruncFOp, b.args[0], element), element
+            )
+        )
 
     def continued(self) -> list[SSAValue]:
         """The sum of values, the largest score and the sum of powers, with those of before taken in."""
@@ -80,11 +90,17 @@ class _Attention:
         if set(rows) != kept or set(others) != kept or any(element_of(value) != f32 for value in self.op.outputs):
             raise unsupported(self.op, "the maximum and the sum are one f32 for each row of the scores")
         scores = (self._scored(), self.scores)
-        new = self._sum([scores], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), init=largest)
+        new = self._sum(
+            [scores], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), init=largest
+        )
         powers = (self._each([scores, (new, rows)], self.scores, _power), self.scores)
         shrunk = (self._each([(largest, rows), (new, rows)], rows, _power), rows)
-        old_sum, old = (self._each([(value, loops), shrunk], loops, _scale) for value, loops in ((total, others), (before, written)))
-        sums = self._sum([powers], others, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]), init=old_sum)
+        old_sum, old = (
+            self._each([(value, loops), shrunk], loops, _scale) for value, loops in ((total, others), (before, written))
+        )
+        sums = self._sum(
+            [powers], others, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]), init=old_sum
+        )
         return [self._sum([powers, (self.value, self.places[2])], written, self.softmax, _product, init=old), new, sums]
 
     def _scored(self) -> SSAValue:
@@ -114,12 +130,18 @@ class _Attention:
     def _softmax(self, scores: SSAValue) -> SSAValue:
         rows = [loop for loop in self.scores if loop not in self.softmax]
         whole = (scores, self.scores)
-        largest = self._sum([whole], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), float("-inf"))
+        largest = self._sum(
+            [whole], rows, self.softmax, lambda b: b.op(arith.MaximumfOp, b.args[1], b.args[0]), float("-inf")
+        )
         powers = self._each([whole, (largest, rows)], self.scores, _power)
-        total = self._sum([(powers, self.scores)], rows, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]))
-        return self._each([(powers, self.scores), (total, rows)], self.scores, lambda b: b.op(arith.DivfOp, b.args[0], b.args[1]))
+        total = self._sum(
+            [(powers, self.scores)], rows, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0])
+        )
+        return self._each(
+            [(powers, self.scores), (total, rows)], self.scores, lambda b: b.op(arith.DivfOp, b.args[0], b.args[1])
+        )
 
-    # structured ops over named loops ---------------------------------------------------------------------------------------------------
+    # structured ops over named loops ----------------------------------------------------------------------------------
 
     def _map(self, loops: Sequence[int], read: Sequence[int]) -> AffineMap:
         return AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(loop)) for loop in read))
@@ -129,15 +151,25 @@ class _Attention:
         shape: list[int] = []
         dynamic: list[SSAValue] = []
         for loop in loops:
-            value, axis = next((v, p.index(loop)) for v, p in zip(self.op.operands, self.places, strict=True) if loop in p)
+            value, axis = next(
+                (v, p.index(loop)) for v, p in zip(self.op.operands, self.places, strict=True) if loop in p
+            )
             shape.append(shape_of(value)[axis])
             dynamic += [self.emit.dim(value, axis)] if shape[-1] == DYNAMIC_INDEX else []
         return self.emit.add(create_empty(attributes.tensor_type(element, tuple(shape)), dynamic)).tensor
 
-    def _each(self, inputs: Sequence[tuple[SSAValue, Sequence[int]]], loops: Sequence[int], body: Fold, element: Attribute = f32) -> SSAValue:
+    def _each(
+        self,
+        inputs: Sequence[tuple[SSAValue, Sequence[int]]],
+        loops: Sequence[int],
+        body: Fold,
+        element: Attribute = f32,
+    ) -> SSAValue:
         maps = [*(self._map(loops, read) for _, read in inputs), AffineMap.identity(len(loops))]
         values = [value for value, _ in inputs]
-        return self.emit.generic(values, [self._empty(loops, element)], maps, [PARALLEL] * len(loops), lambda b: [body(b)]).results[0]
+        return self.emit.generic(
+            values, [self._empty(loops, element)], maps, [PARALLEL] * len(loops), lambda b: [body(b)]
+        ).results[0]
 
     def _sum(
         self,

@@ -20,8 +20,9 @@ _SLICES = (tensor.ExtractSliceOp, tensor.InsertSliceOp)
 
 
 def check_axes(main: FuncOp) -> None:
-    """Raises FuselineError: E0302 for a slice with more or fewer offsets, sizes or strides than dimensions, an element named by more or fewer
-    indices, and the size of a dimension that a tensor does not have; E0306 for the size of a dimension that only the run knows."""
+    """Raises FuselineError: E0302 for a slice with more or fewer offsets, sizes or strides than dimensions, an element
+    named by more or fewer indices, and the size of a dimension that a tensor does not have; E0306 for the size of a
+    dimension that only the run knows."""
     shapes = ShapeAnalysis({})
     for op in main.walk():
         if isinstance(op, _SLICES):

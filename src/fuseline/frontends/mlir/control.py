@@ -1,4 +1,5 @@
-"""Control flow that tensor programs need not have: blocks in a row, calls of functions with a body, branches of which either may be computed."""
+"""Control flow that tensor programs need not have: blocks in a row, calls of functions with a body, branches of which
+either may be computed."""
 
 from __future__ import annotations
 
@@ -19,11 +20,20 @@ from fuseline.ir.text import place_of
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
 
-_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+_DIVISIONS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
 
 
 def join_blocks(function: func.FuncOp) -> None:
-    """Blocks that lead to one another without a choice become one. Raises FuselineError (E0306) for a choice or a loop."""
+    """Blocks that lead to one another without a choice become one. Raises FuselineError (E0306) for a choice or a
+    loop."""
     for _ in rounds("joining blocks", most=len(function.body.blocks)):
         if len(function.body.blocks) == 1:
             return
@@ -55,7 +65,9 @@ def inline_calls(module: ModuleOp, main: func.FuncOp) -> None:
     """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration}
     count = 0
-    while calls := [op for op in main.walk() if isinstance(op, func.CallOp) and _inlinable(functions.get(op.callee.string_value()))]:
+    while calls := [
+        op for op in main.walk() if isinstance(op, func.CallOp) and _inlinable(functions.get(op.callee.string_value()))
+    ]:
         for call in calls:
             count += 1
             if count > MAX_INLINED_CALLS:
@@ -80,13 +92,21 @@ def erase_uncalled(module: ModuleOp, main: func.FuncOp) -> None:
 
 
 def _inlinable(callee: func.FuncOp | None) -> bool:
-    return callee is not None and len(callee.body.blocks) == 1 and not any(isinstance(op, scf.ForOp) for op in ops_inside(callee))
+    return (
+        callee is not None
+        and len(callee.body.blocks) == 1
+        and not any(isinstance(op, scf.ForOp) for op in ops_inside(callee))
+    )
 
 
 def _inline(call: func.CallOp, callee: func.FuncOp) -> None:
     types = callee.function_type
-    if [value.type for value in call.arguments] != list(types.inputs) or [value.type for value in call.res] != list(types.outputs):
-        raise FuselineError("E0302", f"func.call: @{callee.sym_name.data} has another type", node=place_of(call.location))
+    if [value.type for value in call.arguments] != list(types.inputs) or [value.type for value in call.res] != list(
+        types.outputs
+    ):
+        raise FuselineError(
+            "E0302", f"func.call: @{callee.sym_name.data} has another type", node=place_of(call.location)
+        )
     assert call.parent is not None
     values: dict[SSAValue, SSAValue] = dict(zip(callee.body.block.args, call.arguments, strict=True))
     for op in ops_of(callee.body.block):
@@ -99,7 +119,8 @@ def _inline(call: func.CallOp, callee: func.FuncOp) -> None:
 
 
 def flatten_branches(main: func.FuncOp) -> None:
-    """Both sides of an `scf.if` are computed and one is chosen, where neither has an effect nor can fail for values that it was not meant for.
+    """Both sides of an `scf.if` are computed and one is chosen, where neither has an effect nor can fail for values
+    that it was not meant for.
 
     Raises FuselineError: E0306 for any other.
     """
@@ -113,7 +134,9 @@ def _flatten(op: scf.IfOp) -> None:
     if not op.results:
         raise unsupported(op, "a branch without a result")
     yields = [side.last_op for side in sides]
-    if len(yields) != 2 or any(not isinstance(end, scf.YieldOp) or len(end.operands) != len(op.results) for end in yields):
+    if len(yields) != 2 or any(
+        not isinstance(end, scf.YieldOp) or len(end.operands) != len(op.results) for end in yields
+    ):
         raise unsupported(op, "both sides must yield its results")
     _check_speculatable(op)
     assert op.parent is not None
@@ -138,10 +161,19 @@ def _choice(condition: SSAValue, yes: SSAValue, no: SSAValue) -> Operation:
 def _check_speculatable(op: scf.IfOp) -> None:
     for inner in ops_inside(op):
         if isinstance(inner, _DIVISIONS) and not _divides_by_a_number(inner):
-            raise unsupported(op, f"{inner.name} must not be computed where it was not meant to be", "choose with arith.select")
-        if not (inner.has_trait(Pure) or inner.name.startswith(("linalg.", "tensor.", "scf.", "arith.", "math.", "affine."))):
+            raise unsupported(
+                op, f"{inner.name} must not be computed where it was not meant to be", "choose with arith.select"
+            )
+        if not (
+            inner.has_trait(Pure) or inner.name.startswith(("linalg.", "tensor.", "scf.", "arith.", "math.", "affine."))
+        ):
             raise unsupported(op, f"{inner.name} must not run where it was not meant to")
-        if isinstance(inner, tensor.ExtractOp) and inner.indices and isinstance(inner.tensor.type, TensorType) and not _constant_places(inner):
+        if (
+            isinstance(inner, tensor.ExtractOp)
+            and inner.indices
+            and isinstance(inner.tensor.type, TensorType)
+            and not _constant_places(inner)
+        ):
             raise unsupported(op, "an element at a computed place must not be read where it was not meant to be")
 
 
@@ -151,4 +183,7 @@ def _constant_places(op: tensor.ExtractOp) -> bool:
 
 def _divides_by_a_number(op: Operation) -> bool:
     divisor = op.operands[1].owner
-    return isinstance(divisor, arith.ConstantOp) and getattr(getattr(divisor.value, "value", None), "data", 0) not in (0, -1)
+    return isinstance(divisor, arith.ConstantOp) and getattr(getattr(divisor.value, "value", None), "data", 0) not in (
+        0,
+        -1,
+    )

@@ -42,15 +42,21 @@ def _bitcast(emit: Emitter, op: flow_tensor.BitCastOp) -> SSAValue:
     assert isinstance(type_, TensorType)
     source, element = element_of(value), type_.get_element_type()
     try:
-        same = source == element or (numpy_dtype(source).itemsize == numpy_dtype(element).itemsize and i1 not in (source, element))
+        same = source == element or (
+            numpy_dtype(source).itemsize == numpy_dtype(element).itemsize and i1 not in (source, element)
+        )
     except KeyError:
         same = False
     if not same:
-        raise unsupported(op, f"elements of type {source} are no elements of type {element}", "cast between types of one width")
+        raise unsupported(
+            op, f"elements of type {source} are no elements of type {element}", "cast between types of one width"
+        )
     shaped = _reshaped(emit, value, attributes.tensor_type(source, tuple(type_.get_shape())), op.result_dims)
     if source == element:
         return shaped
-    return emit.elementwise([shaped], emit.empty_like(shaped, element), lambda b: b.op(arith.BitcastOp, b.args[0], element))
+    return emit.elementwise(
+        [shaped], emit.empty_like(shaped, element), lambda b: b.op(arith.BitcastOp, b.args[0], element)
+    )
 
 
 def _reshaped(emit: Emitter, value: SSAValue, type_: Attribute, dims: Sequence[SSAValue]) -> SSAValue:
@@ -61,11 +67,21 @@ def _reshaped(emit: Emitter, value: SSAValue, type_: Attribute, dims: Sequence[S
     element, sizes, wanted = element_of(value), shape_of(value), tuple(type_.get_shape())
     count = _product(sizes) if DYNAMIC_INDEX not in sizes else _product(wanted)
     row_type = attributes.tensor_type(element, (_product(sizes),))
-    row = value if len(sizes) == 1 else _grouped(emit, tensor.CollapseShapeOp if sizes else tensor.ExpandShapeOp, value, row_type, len(sizes) or 0)
+    row = (
+        value
+        if len(sizes) == 1
+        else _grouped(emit, tensor.CollapseShapeOp if sizes else tensor.ExpandShapeOp, value, row_type, len(sizes) or 0)
+    )
     if row.type != attributes.tensor_type(element, (count,)):
-        row = emit.add(tensor.CastOp.create(operands=[row], result_types=[attributes.tensor_type(element, (count,))])).results[0]
+        row = emit.add(
+            tensor.CastOp.create(operands=[row], result_types=[attributes.tensor_type(element, (count,))])
+        ).results[0]
     if len(wanted) == 1:
-        return row if row.type == type_ else emit.add(tensor.CastOp.create(operands=[row], result_types=[type_])).results[0]
+        return (
+            row
+            if row.type == type_
+            else emit.add(tensor.CastOp.create(operands=[row], result_types=[type_])).results[0]
+        )
     kind = tensor.ExpandShapeOp if wanted else tensor.CollapseShapeOp
     return _grouped(emit, kind, row, type_, len(wanted), dims)
 
@@ -77,7 +93,9 @@ def _product(sizes: Sequence[int]) -> int:
     return total
 
 
-def _grouped(emit: Emitter, kind: Any, value: SSAValue, type_: TensorType[Attribute], rank: int, dims: Sequence[SSAValue] = ()) -> SSAValue:
+def _grouped(
+    emit: Emitter, kind: Any, value: SSAValue, type_: TensorType[Attribute], rank: int, dims: Sequence[SSAValue] = ()
+) -> SSAValue:
     """A reshape between a row and a tensor of `rank` dimensions (none: no groups)."""
     properties: dict[str, Attribute] = {"reassociation": attributes.reassociation([list(range(rank))] if rank else [])}
     if kind is tensor.ExpandShapeOp:
@@ -90,7 +108,9 @@ def _load(emit: Emitter, op: flow_tensor.LoadOp) -> SSAValue:
 
 
 def _store(emit: Emitter, op: flow_tensor.StoreOp) -> SSAValue:
-    return emit.add(tensor.InsertOp.create(operands=[*op.values, *op.indices], result_types=[op.res[0].type])).results[0]
+    return emit.add(tensor.InsertOp.create(operands=[*op.values, *op.indices], result_types=[op.res[0].type])).results[
+        0
+    ]
 
 
 def _empty(emit: Emitter, op: FlowTensorOp) -> SSAValue:
@@ -103,10 +123,16 @@ def _splat(emit: Emitter, op: flow_tensor.SplatOp) -> SSAValue:
     return emit.add(create_fill(op.values[0], _empty(emit, op))).results[0]
 
 
-def _box(offsets: Sequence[SSAValue], lengths: Sequence[SSAValue], sizes: Sequence[int]) -> tuple[list[SSAValue], dict[str, Attribute]]:
+def _box(
+    offsets: Sequence[SSAValue], lengths: Sequence[SSAValue], sizes: Sequence[int]
+) -> tuple[list[SSAValue], dict[str, Attribute]]:
     """Operands and properties of a slice whose result has `sizes`."""
     dynamic = [length for length, size in zip(lengths, sizes, strict=True) if size == DYNAMIC_INDEX]
-    segments = {"static_offsets": [DYNAMIC_INDEX] * len(sizes), "static_sizes": list(sizes), "static_strides": [1] * len(sizes)}
+    segments = {
+        "static_offsets": [DYNAMIC_INDEX] * len(sizes),
+        "static_sizes": list(sizes),
+        "static_strides": [1] * len(sizes),
+    }
     properties: dict[str, Attribute] = {name: attributes.dense(tuple(numbers)) for name, numbers in segments.items()}
     properties["operandSegmentSizes"] = attributes.segments((1, len(offsets), len(dynamic), 0))
     return [*offsets, *dynamic], properties
@@ -119,7 +145,11 @@ def _slice(emit: Emitter, op: flow_tensor.SliceOp) -> SSAValue:
         given = length.owner.value if isinstance(length.owner, arith.ConstantOp) else None
         if size != DYNAMIC_INDEX and given is not None and getattr(getattr(given, "value", None), "data", size) != size:
             raise unsupported(op, f"a length is not that of {op.res[0].type}")
-    return emit.add(tensor.ExtractSliceOp.create(operands=[op.values[0], *operands], result_types=[op.res[0].type], properties=properties)).results[0]
+    return emit.add(
+        tensor.ExtractSliceOp.create(
+            operands=[op.values[0], *operands], result_types=[op.res[0].type], properties=properties
+        )
+    ).results[0]
 
 
 def _update(emit: Emitter, op: flow_tensor.UpdateOp) -> SSAValue:
@@ -128,7 +158,11 @@ def _update(emit: Emitter, op: flow_tensor.UpdateOp) -> SSAValue:
     lengths = [emit.dim(update, axis) for axis in range(len(sizes))]
     operands, properties = _box(op.indices, lengths, sizes)
     properties["operandSegmentSizes"] = attributes.segments((1, 1, len(op.indices), len(operands) - len(op.indices), 0))
-    return emit.add(tensor.InsertSliceOp.create(operands=[update, target, *operands], result_types=[target.type], properties=properties)).results[0]
+    return emit.add(
+        tensor.InsertSliceOp.create(
+            operands=[update, target, *operands], result_types=[target.type], properties=properties
+        )
+    ).results[0]
 
 
 def _constant(emit: Emitter, op: Any) -> SSAValue:

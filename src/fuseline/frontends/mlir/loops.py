@@ -44,7 +44,9 @@ def _write_out_loops(main: func.FuncOp) -> None:
         count = max(0, -(-(counts.stop - counts.start) // counts.step))
         written += count * len(ops_inside(loop))
         if written > MOST_OPS:
-            raise unsupported(loop, f"{count} iterations are too many to write out", "write it as a reduction, a scan or a generic")
+            raise unsupported(
+                loop, f"{count} iterations are too many to write out", "write it as a reduction, a scan or a generic"
+            )
         _write_out(loop, counts)
 
 

@@ -19,12 +19,14 @@ from fuseline.ir.provenance import replace
 
 
 def separate_results(main: func.FuncOp) -> None:
-    """Take results that name reduction loops out of their ops. Raises FuselineError: E0306 for one that is a running total, or names some of the
-    loops."""
+    """Take results that name reduction loops out of their ops. Raises FuselineError: E0306 for one that is a running
+    total, or names some of the loops."""
     for op in list(main.walk()):
         if isinstance(op, linalg.ops.GenericOp) and op.results:
             view = StructuredOp(op)
-            named = [number for number, map_ in enumerate(view.output_maps) if set(used_dims(map_)) & set(view.reduction)]
+            named = [
+                number for number, map_ in enumerate(view.output_maps) if set(used_dims(map_)) & set(view.reduction)
+            ]
             if named:
                 _separate(op, view, named)
 
@@ -34,9 +36,13 @@ def _separate(op: linalg.ops.GenericOp, view: StructuredOp, named: Sequence[int]
     assert last is not None
     yielded, accumulators = list(last.operands), set(view.body.args[view.input_count :])
     for number in named:
-        reached = {operand for inner in needed_ops(view.body, [yielded[number]]) for operand in inner.operands} | {yielded[number]}
+        reached = {operand for inner in needed_ops(view.body, [yielded[number]]) for operand in inner.operands} | {
+            yielded[number]
+        }
         if reached & accumulators or not set(view.reduction) <= set(used_dims(view.output_maps[number])):
-            raise unsupported(op, "a result names a loop of the reduction", "write it as a reduction, a scan or ops of their own")
+            raise unsupported(
+                op, "a result names a loop of the reduction", "write it as a reduction, a scan or ops of their own"
+            )
     rest = [number for number in range(len(op.results)) if number not in named]
     found = _part(op, view, named, [PARALLEL] * view.rank) | (_part(op, view, rest, _kinds(view)) if rest else {})
     replace(op, [], [found[number] for number in range(len(op.results))])
@@ -46,7 +52,9 @@ def _kinds(view: StructuredOp) -> list[str]:
     return [REDUCTION if loop in view.reduction else PARALLEL for loop in range(view.rank)]
 
 
-def _part(op: linalg.ops.GenericOp, view: StructuredOp, which: Sequence[int], kinds: Sequence[str]) -> dict[int, SSAValue]:
+def _part(
+    op: linalg.ops.GenericOp, view: StructuredOp, which: Sequence[int], kinds: Sequence[str]
+) -> dict[int, SSAValue]:
     """Results `which` of `op`, by an op of their own."""
     inputs, outputs = view.operands[: view.input_count], view.operands[view.input_count :]
     block, last = view.body, view.body.last_op
@@ -60,5 +68,7 @@ def _part(op: linalg.ops.GenericOp, view: StructuredOp, which: Sequence[int], ki
             b.add(inner.clone(values))
         return [values.get(value, value) for value in wanted]
 
-    made = Emitter.before(op).generic(inputs, [outputs[number] for number in which], [view.maps[place] for place in kept], kinds, body)
+    made = Emitter.before(op).generic(
+        inputs, [outputs[number] for number in which], [view.maps[place] for place in kept], kinds, body
+    )
     return dict(zip(which, made.results, strict=True))

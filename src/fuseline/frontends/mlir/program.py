@@ -28,7 +28,8 @@ from fuseline.ir.text import parse_module
 
 
 def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
-    """The program in a file of MLIR text. Its arguments keep their names as feeds; unknown extents become symbols `<name>_<axis>`.
+    """The program in a file of MLIR text. Its arguments keep their names as feeds; unknown extents become symbols
+    `<name>_<axis>`.
 
     Raises FuselineError: E0101 unreadable, E0301 and E0302 not valid IR, E0305 no function that could be the program,
     E0306 what has no form as tensor ops.
@@ -44,7 +45,9 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     _take_apart(module, main)
     if main.arg_attrs is None:
         names = _names(main, ctx)
-        main.arg_attrs = ArrayAttr([_described(argument, name, ctx, names) for argument, name in zip(main.args, names, strict=True)])
+        main.arg_attrs = ArrayAttr(
+            [_described(argument, name, ctx, names) for argument, name in zip(main.args, names, strict=True)]
+        )
     return module
 
 
@@ -73,7 +76,12 @@ def _entry(module: ModuleOp, path: Path) -> FuncOp:
     found = [op for op in functions if op.sym_name.data == "main"] or public
     if len(found) != 1:
         names = ", ".join(op.sym_name.data for op in public) or "none"
-        raise FuselineError("E0305", f"which function is the program? public ones: {names}", node=str(path), hint="call one @main, or split the file")
+        raise FuselineError(
+            "E0305",
+            f"which function is the program? public ones: {names}",
+            node=str(path),
+            hint="call one @main, or split the file",
+        )
     return found[0]
 
 

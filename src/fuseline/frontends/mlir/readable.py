@@ -1,9 +1,10 @@
-"""Elements at places that data tells: a program must not read outside of its tensors whatever it is fed, so such places are moved to the nearest end.
+"""Elements at places that data tells: a program must not read outside of its tensors whatever it is fed, so such places
+are moved to the nearest end.
 
     tensor.extract %t[%in]        =>        tensor.extract %t[max(min(%in, size - 1), 0)]
 
-Places that the caller gives as an index stay as they are: from them `require-equal-sizes` tells what sizes must be. So do places in the bodies of
-structured ops (`clamp-unproven-places`).
+Places that the caller gives as an index stay as they are: from them `require-equal-sizes` tells what sizes must be. So
+do places in the bodies of structured ops (`clamp-unproven-places`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a program may hold: element types that memory and kernels have, ops that have a form here. Anything else is refused by name and line."""
+"""What a program may hold: element types that memory and kernels have, ops that have a form here. Anything else is
+refused by name and line."""
 
 from __future__ import annotations
 
@@ -30,23 +31,50 @@ from fuseline.ir.text import place_of
 
 _FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 _WIDTHS = (1, 8, 16, 32, 64)
-_STRUCTURE = (ModuleOp, func.FuncOp, func.ReturnOp, func.CallOp, DispatchRegionOp, DispatchOp, ExecutableOp, FlowReturnOp, GenerateOp)
-_INDEX_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+_STRUCTURE = (
+    ModuleOp,
+    func.FuncOp,
+    func.ReturnOp,
+    func.CallOp,
+    DispatchRegionOp,
+    DispatchOp,
+    ExecutableOp,
+    FlowReturnOp,
+    GenerateOp,
+)
+_INDEX_DIVISIONS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
 _ENDS = (linalg.ops.YieldOp, tensor.YieldOp)
 
 
 def check_supported(main: func.FuncOp) -> None:
     """Look at every op of the program.
 
-    Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op that leaves elements of its
-    result unwritten, a dispatch of an executable that the text has not, and a division of an index by zero.
+    Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op
+    that leaves elements of its result unwritten, a dispatch of an executable that the text has not, and a division of
+    an index by zero.
     """
     for argument in main.body.block.args:
         _check_type(main, argument.type)
     for op in main.walk():
-        for value in (*op.operands, *op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)):
+        for value in (
+            *op.operands,
+            *op.results,
+            *(argument for region in op.regions for block in region.blocks for argument in block.args),
+        ):
             _check_type(op, value.type)
-        if not isinstance(op, (*_STRUCTURE, *_ENDS)) and not op.name.startswith(("flow.", "scf.")) and not is_evaluable(op):
+        if (
+            not isinstance(op, (*_STRUCTURE, *_ENDS))
+            and not op.name.startswith(("flow.", "scf."))
+            and not is_evaluable(op)
+        ):
             raise unsupported(op, "there is no such operation here")
         if is_generic(op):
             _check_places(op)
@@ -58,14 +86,18 @@ def check_supported(main: func.FuncOp) -> None:
 
 def _number(value: SSAValue) -> int | None:
     maker = value.owner
-    return maker.value.value.data if isinstance(maker, arith.ConstantOp) and isinstance(maker.value, IntegerAttr) else None
+    return (
+        maker.value.value.data if isinstance(maker, arith.ConstantOp) and isinstance(maker.value, IntegerAttr) else None
+    )
 
 
 def _check_callee(op: DispatchOp) -> None:
     module = op.parent_op()
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
-    executables = [inner.sym_name.data for inner in module.ops if isinstance(inner, ExecutableOp)] if module is not None else []
+    executables = (
+        [inner.sym_name.data for inner in module.ops if isinstance(inner, ExecutableOp)] if module is not None else []
+    )
     if op.executable not in executables:
         raise FuselineError("E0302", f"{op.name}: no executable is called @{op.executable}", node=place_of(op.location))
 
@@ -80,21 +112,32 @@ def _check_type(op: Operation, type_: Attribute) -> None:
             return
     elif isinstance(type_, IndexType | HostType) or isinstance(type_, _FLOATS):
         return
-    raise unsupported(op, f"values of type {type_} are not supported", "integers of 1, 8, 16, 32 and 64 bits, f16, bf16, f32, f64 and index are")
+    raise unsupported(
+        op,
+        f"values of type {type_} are not supported",
+        "integers of 1, 8, 16, 32 and 64 bits, f16, bf16, f32, f64 and index are",
+    )
 
 
 def _check_places(op: linalg.ops.GenericOp) -> None:
-    """Each parallel loop says where in every result an iteration writes: else several would write one element. All of a result is written."""
+    """Each parallel loop says where in every result an iteration writes: else several would write one element. All of a
+    result is written."""
     view = StructuredOp(op)
     sizes = [value.type.get_shape() if isinstance(value.type, TensorType) else () for value in view.operands]
     extents = extents_of(view.maps, sizes, view.rank)
     for map_, shape in zip(view.output_maps, sizes[view.input_count :], strict=True):
         whole = all(type(place) is AffineDimExpr or size == 1 for place, size in zip(map_.results, shape, strict=True))
         if not whole or not is_projected_permutation(map_):
-            raise unsupported(op, f"a result is written at {map_}", "write whole results, and put them in place with tensor.insert_slice")
+            raise unsupported(
+                op,
+                f"a result is written at {map_}",
+                "write whole results, and put them in place with tensor.insert_slice",
+            )
     for map_ in view.output_maps:
         named = used_dims(map_)
         loose = [loop for loop in view.parallel if loop not in named and extents[loop] != 1]
         if loose:
             message = f"{op.name}: parallel loop d{loose[0]} does not say where a result is written"
-            raise FuselineError("E0302", message, node=place_of(op.location), hint="a loop that results do not name is a reduction")
+            raise FuselineError(
+                "E0302", message, node=place_of(op.location), hint="a loop that results do not name is a reduction"
+            )

@@ -1,4 +1,5 @@
-"""What stands around values and computes nothing: barriers, constants that are not to be folded, globals, regions that somebody else formed."""
+"""What stands around values and computes nothing: barriers, constants that are not to be folded, globals, regions that
+somebody else formed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def unsupported(op: Operation, why: str, hint: str | None = None) -> FuselineErr
 
 
 def unwrap(module: ModuleOp) -> None:
-    """Put values in place of what only names or guards them. Raises FuselineError: E0306 for a global that a run may change or nobody gives."""
+    """Put values in place of what only names or guards them. Raises FuselineError: E0306 for a global that a run may
+    change or nobody gives."""
     globals_ = {op.sym_name.data: op for op in module.ops if isinstance(op, util.GlobalOp)}
     for op in list(module.walk()):
         if isinstance(op, util.OptimizationBarrierOp | ComputeBarrierOp):
@@ -35,7 +37,9 @@ def unwrap(module: ModuleOp) -> None:
         elif isinstance(op, util.GlobalLoadIndirectOp):
             replace(op, [_loaded(op, _addressed(op.address), globals_)])
         elif isinstance(op, util.GlobalStoreOp):
-            raise unsupported(op, "a run may not change a global", "give the value as an argument and return the new one")
+            raise unsupported(
+                op, "a run may not change a global", "give the value as an argument and return the new one"
+            )
     _erase_unused(module)
 
 
@@ -59,19 +63,26 @@ def _loaded(op: Operation, name: str, globals_: dict[str, util.GlobalOp]) -> Ope
     if source.mutable is not None:
         raise unsupported(op, f"@{name} may change between runs", "give it as an argument")
     if source.value is None or op.results[0].type != source.type:
-        raise unsupported(op, f"@{name} has no value of type {op.results[0].type}", "give it as an argument, or its value in the text")
+        raise unsupported(
+            op, f"@{name} has no value of type {op.results[0].type}", "give it as an argument, or its value in the text"
+        )
     return constant_op(op, source.value, op.results[0].type)
 
 
 def constant_op(op: Operation, value: Attribute | None, type_: Attribute) -> Operation:
     """A constant in place of `op`. Raises FuselineError: E0306 for a value that is none."""
     if not isinstance(value, _CONSTANTS):
-        raise unsupported(op, f"{value.name if value is not None else 'nothing'} is no constant that is read", "write the value as dense<...>")
+        raise unsupported(
+            op,
+            f"{value.name if value is not None else 'nothing'} is no constant that is read",
+            "write the value as dense<...>",
+        )
     return create_constant(value, type_)
 
 
 def inline_foreign_regions(module: ModuleOp) -> None:
-    """Dispatch regions that another compiler formed go: fuseline forms its own. Those with `fuseline.members` are its own, and stay."""
+    """Dispatch regions that another compiler formed go: fuseline forms its own. Those with `fuseline.members` are its
+    own, and stay."""
     for op in list(module.walk()):
         if isinstance(op, flow.DispatchRegionOp) and MEMBERS_ATTRIBUTE not in op.attributes:
             _inline(op)

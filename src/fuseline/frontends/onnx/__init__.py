@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from fuseline.ir.context import CompilerContext
 
 
-def read_onnx(source: str | Path | bytes | onnx.ModelProto, ctx: CompilerContext, *, shapes: Mapping[str, ShapeOption] | None = None) -> ModuleOp:
+def read_onnx(
+    source: str | Path | bytes | onnx.ModelProto,
+    ctx: CompilerContext,
+    *,
+    shapes: Mapping[str, ShapeOption] | None = None,
+) -> ModuleOp:
     """The program of an ONNX model as a module with one public `func.func @main`.
 
     Args:
-        source: a path, the bytes of a model, or a loaded `onnx.ModelProto`.
-        ctx: receives the weights (`resources`), the symbols, and the source nodes, host ops and notes in `records`.
-        shapes: sizes that replace or bound those of the model: by input name all sizes (`(1, 3, 224, 224)`), by symbol name one
+        source: a path, the bytes of a model, or a loaded `onnx.ModelProto`. ctx: receives the weights (`resources`),
+        the symbols, and the source nodes, host ops and notes in `records`. shapes: sizes that replace or bound those of
+        the model: by input name all sizes (`(1, 3, 224, 224)`), by symbol name one
             (`128`) or bounds (`(1, 512)`).
 
     Raises:

@@ -1,9 +1,10 @@
 """Which way an `If` over sizes goes, where only one way makes sense of the rest of the model.
 
-    Shape(x)[-1] == 1 ? Squeeze(x) : x  ->  LSTM        an LSTM takes three dimensions: the size must be 1, and the program requires it
+    Shape(x)[-1] == 1 ? Squeeze(x) : x  ->  LSTM        an LSTM takes three dimensions: the size must be 1, and the
+                                                        program requires it
 
-Exporters write such an `If` for an optional squeeze, so that even the rank behind it hangs on a size that only the run knows. Both ways are tried:
-the model is read once with each assumed.
+Exporters write such an `If` for an optional squeeze, so that even the rank behind it hangs on a size that only the run
+knows. Both ways are tried: the model is read once with each assumed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from fuseline.frontends.onnx.size_tests import SizeTest, size_test
 
 @dataclass
 class Assumptions:
-    """Ways taken so far. `readable` answers whether the model can be read with more of them; None while that is being found out: one question
-    never leads to another, so that a model is read at most twice for each `If`."""
+    """Ways taken so far. `readable` answers whether the model can be read with more of them; None while that is being
+    found out: one question never leads to another, so that a model is read at most twice for each `If`."""
 
     ways: Mapping[ir.Node, bool]
     readable: Callable[[Mapping[ir.Node, bool]], bool] | None = None
@@ -38,7 +39,8 @@ class Assumptions:
             self._doubtful -= 1
 
     def way(self, source: ir.Node, scope: Mapping[str, Value], program: Program, label: str) -> bool | None:
-        """The only way that the `If` `source` can go; None where both may be, or where no requirement on sizes could say so.
+        """The only way that the `If` `source` can go; None where both may be, or where no requirement on sizes could
+        say so.
 
         The program requires then what the way asks of the sizes.
         """

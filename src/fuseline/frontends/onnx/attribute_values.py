@@ -33,12 +33,20 @@ VALUES: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def text_of(value: str | bytes, op_type: str, name: str, label: str) -> str:
-    """The value of a string attribute; raises FuselineError (E0105) for one that is no text, or none of those that the operator knows."""
+    """The value of a string attribute; raises FuselineError (E0105) for one that is no text, or none of those that the
+    operator knows."""
     try:
         text = value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError as error:
-        raise FuselineError("E0105", f"attribute {name} is not UTF-8: {value!r}", node=label, hint="export the model again") from error
+        raise FuselineError(
+            "E0105", f"attribute {name} is not UTF-8: {value!r}", node=label, hint="export the model again"
+        ) from error
     allowed = VALUES.get((op_type, name)) or VALUES.get(("*", name))
     if allowed is not None and text not in allowed:
-        raise FuselineError("E0105", f"{op_type} knows no {name} {text!r}", node=label, hint=f"one of {', '.join(filter(None, allowed))}")
+        raise FuselineError(
+            "E0105",
+            f"{op_type} knows no {name} {text!r}",
+            node=label,
+            hint=f"one of {', '.join(filter(None, allowed))}",
+        )
     return text

@@ -25,7 +25,8 @@ class Branches(NamedTuple):
 
 
 def branches_of(host_model: bytes) -> Branches | None:
-    """The branches behind a serialised host operator (a model of one node); None where it is no `If` or its condition is no operand."""
+    """The branches behind a serialised host operator (a model of one node); None where it is no `If` or its condition
+    is no operand."""
     model = onnx.load_model_from_string(host_model)
     node = model.graph.node[0]
     names = [value.name for value in model.graph.input]
@@ -37,17 +38,26 @@ def branches_of(host_model: bytes) -> Branches | None:
 
 
 def _branch(model: onnx.ModelProto, body: onnx.GraphProto, names: list[str]) -> BranchModel:
-    """A model that computes `body`. What it answers without computing it gets a name of its own: no input may be an output."""
+    """A model that computes `body`. What it answers without computing it gets a name of its own: no input may be an
+    output."""
     read = _names_read(body)
     used = [i for i, name in enumerate(names) if name in read]
     computed = {name for node in body.node for name in node.output}
     results = [value.name if value.name in computed else f"@r{i}" for i, value in enumerate(body.output)]
-    last = [helper.make_node("Identity", [value.name], [name]) for value, name in zip(body.output, results, strict=True) if value.name != name]
+    last = [
+        helper.make_node("Identity", [value.name], [name])
+        for value, name in zip(body.output, results, strict=True)
+        if value.name != name
+    ]
     outputs = [_renamed(value, name) for value, name in zip(body.output, results, strict=True)]
     constants = [*(tensor for tensor in model.graph.initializer if tensor.name in read), *body.initializer]
-    graph = helper.make_graph([*body.node, *last], body.name or "branch", [model.graph.input[i] for i in used], outputs, constants)
+    graph = helper.make_graph(
+        [*body.node, *last], body.name or "branch", [model.graph.input[i] for i in used], outputs, constants
+    )
     graph.value_info.extend(body.value_info)
-    proto = helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version)
+    proto = helper.make_model(
+        graph, opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version
+    )
     return BranchModel(proto, tuple(used))
 
 

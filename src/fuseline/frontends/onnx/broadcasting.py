@@ -11,8 +11,8 @@ from fuseline.ir.dim import Dim, evaluate, lower_bound, maximum, minimum, mul, s
 
 def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
     """The size that two sizes broadcast to. Symbolic ones that the model must mean to be equal count as such: the pass
-    `require-equal-sizes` makes the program check it. Of others either may be 1 when the program runs (`may_repeat`); the answer is the
-    larger one, or 0 where one is 0.
+    `require-equal-sizes` makes the program check it. Of others either may be 1 when the program runs (`may_repeat`);
+    the answer is the larger one, or 0 where one is 0.
 
     Raises:
         NoNativeLowering: a symbol against 0.
@@ -38,7 +38,8 @@ def may_repeat(size: Dim, out: Dim) -> bool:
 
 
 def equal_dim(lhs: Dim, rhs: Dim) -> Dim:
-    """One size for two that must be equal, as along the sum of a matrix product: numbers are compared here, the rest when it runs.
+    """One size for two that must be equal, as along the sum of a matrix product: numbers are compared here, the rest
+    when it runs.
 
     Raises:
         FuselineError: E0107, two different numbers.
@@ -53,7 +54,8 @@ def _plainer(lhs: Dim, rhs: Dim) -> Dim:
 
 
 def _must_be_equal(lhs: Dim, rhs: Dim) -> bool:
-    """Whether only equal sizes make sense: neither can be 1, or both are computed from the same symbols, of which some make them equal and not 1."""
+    """Whether only equal sizes make sense: neither can be 1, or both are computed from the same symbols, of which some
+    make them equal and not 1."""
     difference = sub(lhs, rhs)
     low, high = lower_bound(difference), upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
@@ -64,7 +66,8 @@ def _must_be_equal(lhs: Dim, rhs: Dim) -> bool:
 
 
 def _meet(lhs: Dim, rhs: Dim) -> bool:
-    """Whether sizes of the same symbols are equal and more than 1 somewhere, found by trying: with all symbols alike, in what their bounds allow."""
+    """Whether sizes of the same symbols are equal and more than 1 somewhere, found by trying: with all symbols alike,
+    in what their bounds allow."""
     names = symbols(lhs)
     for size in (*range(2, 130), *(1 << power for power in range(8, 15))):
         values = {item.name: max(item.lo, size if item.hi is None else min(size, item.hi)) for item in names}
@@ -86,7 +89,8 @@ def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
 
 
 def loops_of(dims: Sequence[Dim], out: Sequence[Dim]) -> list[int | None]:
-    """For each axis of an operand with `dims` the loop of the space `out` that it follows; None where its size 1 repeats.
+    """For each axis of an operand with `dims` the loop of the space `out` that it follows; None where its size 1
+    repeats.
 
     Raises NoNativeLowering where only the run tells which (`spread` makes such an operand follow).
 

@@ -1,4 +1,5 @@
-"""What a model must keep to before it is read: names that mean one value each, nodes as their schemas have them, functions that end.
+"""What a model must keep to before it is read: names that mean one value each, nodes as their schemas have them,
+functions that end.
 
 Operators that nobody knows are left to the importer, which lists them all at once.
 """
@@ -69,7 +70,9 @@ class _Check:
                 self.graph(graph, outer | inputs | set(made), f"{label}/{name}" if label else name)
             for output in filter(None, node.output):
                 if output in made or output in inputs:
-                    raise _bad(name, f"it defines {output!r}, which {made.get(output, 'an input or constant')} defines already")
+                    raise _bad(
+                        name, f"it defines {output!r}, which {made.get(output, 'an input or constant')} defines already"
+                    )
                 if output in outer:
                     raise _bad(name, f"it defines {output!r}, which a graph around it defines already")
                 made[output] = name
@@ -83,7 +86,9 @@ class _Check:
             checker.check_node(_plain(node, domain), self._context(domain, version))
         except checker.ValidationError as error:
             text = str(error).splitlines()[0]
-            raise FuselineError("E0105", text, node=label, hint="export the model again, or run onnx.checker on it") from error
+            raise FuselineError(
+                "E0105", text, node=label, hint="export the model again, or run onnx.checker on it"
+            ) from error
         _check_operands(node, defs.get_schema(node.op_type, version, domain), label)
         _check_values(node, domain, label)
 
@@ -96,9 +101,12 @@ class _Check:
 
 
 def _plain(node: onnx.NodeProto, domain: str) -> onnx.NodeProto:
-    """The node as the node checker can judge it: alone, the graphs inside it empty, its constants not looked for in files."""
+    """The node as the node checker can judge it: alone, the graphs inside it empty, its constants not looked for in
+    files."""
     attributes = node.attribute
-    special = any(a.type == AttributeProto.GRAPH or a.graphs or a.t.data_location == TensorProto.EXTERNAL for a in attributes)
+    special = any(
+        a.type == AttributeProto.GRAPH or a.graphs or a.t.data_location == TensorProto.EXTERNAL for a in attributes
+    )
     if not special and node.domain == domain:
         return node
     out = onnx.NodeProto()
@@ -118,7 +126,9 @@ def _check_operands(node: onnx.NodeProto, schema: defs.OpSchema, label: str) -> 
     """What the checker leaves out: of a list of operands, none may be missing."""
     listed = schema.inputs and schema.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
     if listed and "" in node.input[len(schema.inputs) - 1 :]:
-        raise _bad(label, f"one of its {schema.inputs[-1].name} is missing; an operator that takes a list takes no gaps")
+        raise _bad(
+            label, f"one of its {schema.inputs[-1].name} is missing; an operator that takes a list takes no gaps"
+        )
 
 
 def _check_values(node: onnx.NodeProto, domain: str, label: str) -> None:
@@ -165,7 +175,9 @@ def _check_functions(functions: Iterable[onnx.FunctionProto]) -> None:
         key = (standard_domain(function.domain), function.name, function.overload)
         if key in calls:
             raise _bad(function.name, f"two functions of domain {function.domain!r} have this name")
-        calls[key] = [(standard_domain(node.domain), node.op_type, node.overload) for node in nested_nodes(function.node)]
+        calls[key] = [
+            (standard_domain(node.domain), node.op_type, node.overload) for node in nested_nodes(function.node)
+        ]
     done: set[Function] = set()
     for key in calls:
         _check_ends(key, calls, done)

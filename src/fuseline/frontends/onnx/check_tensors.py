@@ -1,4 +1,5 @@
-"""Every constant of a model has exactly the content that its type and sizes ask for, in the model or in a file beside it."""
+"""Every constant of a model has exactly the content that its type and sizes ask for, in the model or in a file beside
+it."""
 
 from __future__ import annotations
 
@@ -28,10 +29,12 @@ _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 
 
 def check_tensors(proto: onnx.ModelProto, folder: Path | None, *, elsewhere: Container[int] = ()) -> None:
-    """Check all constants; the main graph's initializers number `elsewhere` have their content outside of `proto`, checked already.
+    """Check all constants; the main graph's initializers number `elsewhere` have their content outside of `proto`,
+    checked already.
 
     Raises:
-        FuselineError: E0105 content that does not fit type and sizes; E0104 and E0101 external data that lies outside the model's folder, is
+        FuselineError: E0105 content that does not fit type and sizes; E0104 and E0101 external data that lies outside
+        the model's folder, is
             missing, or is shorter or longer than the tensor.
     """
     for number, tensor in enumerate(proto.graph.initializer):
@@ -75,7 +78,9 @@ def _check_raw(tensor: TensorProto, label: str) -> None:
         raise _bad(label, "strings lie in raw_data, which ONNX does not allow")
     wanted, found = _bytes_of(tensor), len(tensor.raw_data)
     if wanted != found:
-        raise _bad(label, f"raw_data has {found} bytes, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted}")
+        raise _bad(
+            label, f"raw_data has {found} bytes, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted}"
+        )
 
 
 def _check_field(tensor: TensorProto, label: str) -> None:
@@ -84,7 +89,9 @@ def _check_field(tensor: TensorProto, label: str) -> None:
     count, found = math.prod(tensor.dims), len(getattr(tensor, field))
     wanted = 2 * count if tensor.data_type in _COMPLEX else _bytes_of(tensor) if _is_packed(tensor) else count
     if found != wanted:
-        raise _bad(label, f"{field} has {found} elements, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted}")
+        raise _bad(
+            label, f"{field} has {found} elements, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted}"
+        )
 
 
 def _check_external(tensor: TensorProto, label: str, folder: Path | None) -> None:
@@ -95,7 +102,9 @@ def _check_external(tensor: TensorProto, label: str, folder: Path | None) -> Non
     size, wanted = os.path.getsize(os.path.join(str(folder), entries["location"])), _bytes_of(tensor)
     offset, length = _number(entries, "offset", 0, label), _number(entries, "length", 0, label) or wanted
     if length != wanted:
-        message = f"external data has length {length}, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted} bytes"
+        message = (
+            f"external data has length {length}, sizes {list(tensor.dims)} of {_type_name(tensor)} take {wanted} bytes"
+        )
         raise FuselineError("E0101", message, node=label, hint="export the model again")
     if offset + length > size:
         message = f"external data ends at byte {offset + length} of a file of {size}"
@@ -103,7 +112,8 @@ def _check_external(tensor: TensorProto, label: str, folder: Path | None) -> Non
 
 
 def _entries(tensor: TensorProto, label: str) -> dict[str, str]:
-    """What is said of where the data lies. A key that nobody knows may change what is meant, so it is refused, as onnxruntime does."""
+    """What is said of where the data lies. A key that nobody knows may change what is meant, so it is refused, as
+    onnxruntime does."""
     entries: dict[str, str] = {}
     for entry in tensor.external_data:
         if entry.key not in _KEYS and not entry.key.startswith("prepacked"):
@@ -124,10 +134,22 @@ def _number(entries: dict[str, str], key: str, default: int, label: str) -> int:
 def _check_location(label: str, location: str, folder: Path | None) -> None:
     hint = "keep the weights beside the model file"
     if folder is None:
-        raise FuselineError("E0104", f"external data {location!r} without a model file to look beside", node=label, hint="pass the model's path")
+        raise FuselineError(
+            "E0104",
+            f"external data {location!r} without a model file to look beside",
+            node=label,
+            hint="pass the model's path",
+        )
     root = os.path.realpath(folder)
-    if not location or os.path.isabs(location) or "\0" in location or not _is_within(root, os.path.realpath(os.path.join(root, location))):
-        raise FuselineError("E0104", f"external data location {location!r} leaves the model's folder", node=label, hint=hint)
+    if (
+        not location
+        or os.path.isabs(location)
+        or "\0" in location
+        or not _is_within(root, os.path.realpath(os.path.join(root, location)))
+    ):
+        raise FuselineError(
+            "E0104", f"external data location {location!r} leaves the model's folder", node=label, hint=hint
+        )
     if not os.path.isfile(os.path.join(root, location)):
         raise FuselineError("E0101", f"external data file {location!r} is missing", node=label, hint=hint)
 

@@ -1,4 +1,5 @@
-"""Element types of a node's inputs and outputs against its schema and against what the model declares; sizes that cannot be."""
+"""Element types of a node's inputs and outputs against its schema and against what the model declares; sizes that
+cannot be."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _TEXTS = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class _Formal:
-    """One input of a schema: its type variable, the element types it may have, and whether several inputs that it stands for agree."""
+    """One input of a schema: its type variable, the element types it may have, and whether several inputs that it
+    stands for agree."""
 
     name: str
     variable: str
@@ -47,11 +49,17 @@ def check_inputs(op_type: str, domain: str, opsets: Mapping[str, int], inputs: S
             continue
         text = f"tensor({_TEXTS.get(value.dtype.name, value.dtype.name)})"
         if text not in formal.allowed:
-            raise FuselineError("E0105", f"input {number} ({formal.name}) is {value.dtype.name}, which {op_type} (version {version}) does not take")
+            raise FuselineError(
+                "E0105",
+                f"input {number} ({formal.name}) is {value.dtype.name}, which {op_type} (version {version}) does not "
+                f"take",
+            )
         if formal.alike and not mixed and bound.setdefault(formal.variable, value.dtype) != value.dtype:
             other = bound[formal.variable].name
             raise FuselineError(
-                "E0105", f"input {number} ({formal.name}) is {value.dtype.name}, another one {other}: {op_type} takes them of one type"
+                "E0105",
+                f"input {number} ({formal.name}) is {value.dtype.name}, another one {other}: {op_type} takes them of "
+                f"one type",
             )
 
 
@@ -62,11 +70,18 @@ def check_output(declared: ir.Value, value: Value) -> None:
         FuselineError: E0105, E0107 for a size below 0.
     """
     if any(isinstance(size, int) and size < 0 for size in value.dims or ()):
-        raise FuselineError("E0107", f"{declared.name!r} would have the shape {list(value.dims or ())}", hint="sizes are at least 0")
+        raise FuselineError(
+            "E0107", f"{declared.name!r} would have the shape {list(value.dims or ())}", hint="sizes are at least 0"
+        )
     if not isinstance(value, Tensor) or declared.dtype is None or not isinstance(declared.type, ir.TensorType):
         return
-    if declared.dtype != ir.DataType.UNDEFINED and (not holds(declared.dtype) or from_onnx(declared.dtype) != value.dtype):
-        raise FuselineError("E0105", f"{declared.name!r} is declared {declared.dtype.name.lower()}, but is computed in {value.dtype.name}")
+    if declared.dtype != ir.DataType.UNDEFINED and (
+        not holds(declared.dtype) or from_onnx(declared.dtype) != value.dtype
+    ):
+        raise FuselineError(
+            "E0105",
+            f"{declared.name!r} is declared {declared.dtype.name.lower()}, but is computed in {value.dtype.name}",
+        )
 
 
 @cache

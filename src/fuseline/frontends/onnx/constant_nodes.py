@@ -1,6 +1,8 @@
-"""Nodes whose inputs are all known: the ops that their lowering emitted are evaluated at once, and what they give takes their place.
+"""Nodes whose inputs are all known: the ops that their lowering emitted are evaluated at once, and what they give takes
+their place.
 
-Content that decides shapes further on (sizes, axes, scales) must be known while the model is read; large constants wait for `fold-constants`.
+Content that decides shapes further on (sizes, axes, scales) must be known while the model is read; large constants wait
+for `fold-constants`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ OUTPUT_LIMIT = 4096
 
 
 def settled(node: OnnxNode, outputs: Sequence[Value | None], mark: Mark) -> Sequence[Value | None]:
-    """`outputs`, or their content where all that the node reads is known and small; what was emitted since `mark` is taken back then."""
+    """`outputs`, or their content where all that the node reads is known and small; what was emitted since `mark` is
+    taken back then."""
     present = [value for value in outputs if value is not None]
     if all(isinstance(value, Tensor) and value.array is not None for value in present) or not _is_small(node):
         return outputs
@@ -48,8 +51,11 @@ def settled(node: OnnxNode, outputs: Sequence[Value | None], mark: Mark) -> Sequ
 
 
 def _is_small(node: OnnxNode) -> bool:
-    """Halves are left out: the compiled program computes with them in f32, which a later pass says and not these ops."""
-    return bool(node.inputs) and all(t is None or (t.is_constant and t.numbers().size <= INPUT_LIMIT and not is_half(t.dtype)) for t in node.inputs)
+    """Halves are left out: the compiled program computes with them in f32, which a later pass says and not these
+    ops."""
+    return bool(node.inputs) and all(
+        t is None or (t.is_constant and t.numbers().size <= INPUT_LIMIT and not is_half(t.dtype)) for t in node.inputs
+    )
 
 
 def _contents(node: OnnxNode, outputs: Sequence[Value], mark: Mark) -> list[Tensor] | None:

@@ -1,7 +1,8 @@
 """Operators of onnxruntime's own domain `com.microsoft`, spelled out in standard ones before the model is read.
 
-Quantisation tools write them (QLinearAdd, QGemm, ..), and saved graphs of onnxruntime's optimiser (Gelu, FusedConv, ..). Their definitions:
-onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, and is refused by name (E0103).
+Quantisation tools write them (QLinearAdd, QGemm, ..), and saved graphs of onnxruntime's optimiser (Gelu, FusedConv,
+..). Their definitions: onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, and is refused
+by name (E0103).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Spelling:
     def __init__(self, node: onnx.NodeProto, label: str, opset: int) -> None:
         self.node, self.label, self.opset = node, label, opset
         self.nodes: list[onnx.NodeProto] = []
-        self.attributes: dict[str, Any] = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        self.attributes: dict[str, Any] = {
+            attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
+        }
 
     def input(self, index: int) -> str:
         """The name of an input, empty where it is left out."""
@@ -90,7 +93,11 @@ def _quantized_concat(s: Spelling) -> str:
 def _quantized_gemm(s: Spelling) -> str:
     """The bias is in units of both scales; without a scale for the result it stays real."""
     columns = 0 if s.attributes.get("transB") else 1
-    bias = s.op("Mul", s.op("Mul", s.op("Cast", s.input(6), to=onnx.TensorProto.FLOAT), s.input(1)), s.input(4)) if s.input(6) else ""
+    bias = (
+        s.op("Mul", s.op("Mul", s.op("Cast", s.input(6), to=onnx.TensorProto.FLOAT), s.input(1)), s.input(4))
+        if s.input(6)
+        else ""
+    )
     product = s.op("Gemm", s.real(0), s.real(3, axis=columns), **s.kept("transA", "transB", "alpha"))
     if bias:
         product = s.op("Add", product, s.op("Mul", bias, s.constant(s.attributes.get("alpha", 1.0))))
@@ -131,7 +138,13 @@ def _quick_gelu(s: Spelling) -> str:
     return s.op("Mul", s.input(0), s.op("Sigmoid", scaled))
 
 
-_ACTIVATIONS: dict[str, tuple[str, ...]] = {"Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta")}
+_ACTIVATIONS: dict[str, tuple[str, ...]] = {
+    "Relu": (),
+    "Tanh": (),
+    "Sigmoid": (),
+    "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+}
 
 
 def _fused_conv(s: Spelling) -> str | None:
@@ -141,7 +154,9 @@ def _fused_conv(s: Spelling) -> str | None:
     window = s.kept("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
     out = s.op("Conv", s.input(0), s.input(1), s.input(2), **window)
     out = s.op("Add", out, s.input(3)) if s.input(3) else out
-    return s.op(activation, out, **dict(zip(_ACTIVATIONS[activation], s.attributes.get("activation_params", ()), strict=False)))
+    return s.op(
+        activation, out, **dict(zip(_ACTIVATIONS[activation], s.attributes.get("activation_params", ()), strict=False))
+    )
 
 
 _POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
@@ -168,8 +183,8 @@ _RULES: dict[str, Rule] = {
 
 
 def in_standard_operators(proto: onnx.ModelProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
-    """The model with the operators of the table spelled out; the same object where it has none of them, else a copy. The bodies of onnxruntime's
-    own operators (BeamSearch, ..) stay as they are: it runs them."""
+    """The model with the operators of the table spelled out; the same object where it has none of them, else a copy.
+    The bodies of onnxruntime's own operators (BeamSearch, ..) stay as they are: it runs them."""
     if not any(_rule(node) for node in nodes(proto)):
         return proto
     out = onnx.ModelProto()

@@ -59,7 +59,8 @@ def to_onnx(dtype: np.dtype[Any]) -> ir.DataType:
 
 @cache
 def mlir_element(dtype: np.dtype[Any]) -> Attribute:
-    """The element type in the IR: signless integers, i1 for bool; raises NoNativeLowering for one that tensors cannot hold."""
+    """The element type in the IR: signless integers, i1 for bool; raises NoNativeLowering for one that tensors cannot
+    hold."""
     try:
         return element_type(dtype)
     except KeyError:

@@ -36,7 +36,8 @@ def result(value: SSAValue, dims: Sequence[Dim], dtype: DType) -> Tensor:
 
 
 class _Operands:
-    """Inputs of a generic under collection: every distinct (value, map) once, constants with one element inside the body."""
+    """Inputs of a generic under collection: every distinct (value, map) once, constants with one element inside the
+    body."""
 
     def __init__(self, node: OnnxNode, rank: int) -> None:
         self.node, self.rank = node, rank
@@ -50,7 +51,11 @@ class _Operands:
             self._slots.append(self._scalar(t))
             return
         value, map_ = self.node.program.read(t, loops, self.rank, self.node.emit)
-        same = (i for i, (other, other_map) in enumerate(zip(self.values, self.maps, strict=True)) if other is value and other_map == map_)
+        same = (
+            i
+            for i, (other, other_map) in enumerate(zip(self.values, self.maps, strict=True))
+            if other is value and other_map == map_
+        )
         at = next(same, len(self.values))
         if at == len(self.values):
             self.values.append(value)
@@ -70,7 +75,9 @@ class _Operands:
         return [slot(b) for slot in self._slots]
 
 
-def elementwise(node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: ElementBody, dims: Sequence[Dim] | None = None) -> Tensor:
+def elementwise(
+    node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: ElementBody, dims: Sequence[Dim] | None = None
+) -> Tensor:
     """`body(b, *elements)` at every point of the space that the operands broadcast to (or of `dims`)."""
     out = tuple(dims) if dims is not None else broadcast_dims(*(t.dims for t in operands))
     collected = _Operands(node, len(out))
@@ -80,7 +87,13 @@ def elementwise(node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: 
     return _parallel(node, collected, out, dtype, body)
 
 
-def mapped(node: OnnxNode, operands: Sequence[tuple[Tensor, Sequence[int | None]]], dims: Sequence[Dim], dtype: DType, body: ElementBody) -> Tensor:
+def mapped(
+    node: OnnxNode,
+    operands: Sequence[tuple[Tensor, Sequence[int | None]]],
+    dims: Sequence[Dim],
+    dtype: DType,
+    body: ElementBody,
+) -> Tensor:
     """Like `elementwise`, with the loop that each axis of each operand follows given."""
     collected = _Operands(node, len(dims))
     for t, loops in operands:
@@ -109,8 +122,8 @@ def reduce(
     dtype: DType,
     keep: bool = False,
 ) -> Tensor:
-    """Reduce `axes` of the operands' common space: `body(b, *elements, accumulator)`, from `start` (a number, or a tensor of the result's sizes), in
-    `dtype`.
+    """Reduce `axes` of the operands' common space: `body(b, *elements, accumulator)`, from `start` (a number, or a
+    tensor of the result's sizes), in `dtype`.
 
     With `keep` the answer is a view with the reduced dimensions as ones.
     """
@@ -120,14 +133,18 @@ def reduce(
     collected = _Operands(node, len(dims))
     for t in operands:
         collected.add(t, loops_of(t.dims, dims))
-    if any(dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)):  # a repeated dimension is reduced: some operand must spell it
+    if any(
+        dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)
+    ):  # a repeated dimension is reduced: some operand must spell it
         solid = result(node.ssa(broadcast_to(operands[0], dims)), dims, operands[0].dtype)
         collected = _Operands(node, len(dims))
         for t in (solid, *operands[1:]):
             collected.add(t, loops_of(t.dims, dims))
     init = node.ssa(start) if isinstance(start, Tensor) else filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
-    loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]  # a unit axis that nothing follows is no loop
+    loops = [
+        axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)
+    ]  # a unit axis that nothing follows is no loop
     op = node.emit.generic(
         collected.values,
         [init],
@@ -192,13 +209,24 @@ def contract(
     sides = [program.read(*side, rank, emit) for side in (lhs, rhs)]
     for at, (t, axes) in enumerate((lhs, rhs)):
         if any(loop in axes for loop in _unfollowed([map_ for _, map_ in sides], summed)):
-            sides[at] = program.ssa(t, emit), dims_map(rank, list(axes))  # the tensor itself spells what its view or its base leaves out
+            sides[at] = (
+                program.ssa(t, emit),
+                dims_map(rank, list(axes)),
+            )  # the tensor itself spells what its view or its base leaves out
     dims = [loops[axis] for axis in out_loops]
     maps = [*(map_ for _, map_ in sides), dims_map(rank, list(out_loops))]
-    walked = [axis for axis in range(rank) if any(axis in _followed(map_) for map_ in maps)]  # a sum over one element is no loop
+    walked = [
+        axis for axis in range(rank) if any(axis in _followed(map_) for map_ in maps)
+    ]  # a sum over one element is no loop
     iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in walked]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
-    op = emit.generic([value for value, _ in sides], [filled(node, 0, dims, wide)], [_renumbered(map_, walked) for map_ in maps], iterators, body)
+    op = emit.generic(
+        [value for value, _ in sides],
+        [filled(node, 0, dims, wide)],
+        [_renumbered(map_, walked) for map_ in maps],
+        iterators,
+        body,
+    )
     return cast(node, result(op.results[0], dims, wide), dtype)
 
 
@@ -236,7 +264,9 @@ def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
     count, wanted = product(t.dims), product(dims)
     if isinstance(count, int) and isinstance(wanted, int) and count != wanted:
         found, asked = (", ".join(map(to_text, sizes)) for sizes in (t.dims, dims))
-        raise FuselineError("E0107", f"the sizes [{found}] hold {count} elements, [{asked}] take {wanted}", node=node.label)
+        raise FuselineError(
+            "E0107", f"the sizes [{found}] hold {count} elements, [{asked}] take {wanted}", node=node.label
+        )
     if t.array is not None and all(isinstance(size, int) for size in dims):
         sizes = [static_size(size) for size in dims]
         if min(sizes, default=0) < 0 or prod(sizes) != t.array.size:

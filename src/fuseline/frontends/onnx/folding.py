@@ -1,7 +1,9 @@
-"""Arithmetic on sizes, done while reading: what `Shape` and the integer operators after it compute becomes numbers or symbolic sizes.
+"""Arithmetic on sizes, done while reading: what `Shape` and the integer operators after it compute becomes numbers or
+symbolic sizes.
 
-Content is a NumPy array; where it depends on symbols, an object array of `Dim`s. Only small tensors are folded; the rest is left to the IR.
-Operators that sizes seldom meet are lowered like any other; `constant_nodes` evaluates what they emit.
+Content is a NumPy array; where it depends on symbols, an object array of `Dim`s. Only small tensors are folded; the
+rest is left to the IR. Operators that sizes seldom meet are lowered like any other; `constant_nodes` evaluates what
+they emit.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def _result_dtype(node: OnnxNode) -> np.dtype[Any]:
     return node[1 if node.op_type == "Where" else 0].dtype
 
 
-# -- what only needs sizes --------------------------------------------------------------------------------------------------------
+# -- what only needs sizes ---------------------------------------------------------------------------------------------
 
 
 def _shape(node: OnnxNode) -> Tensor | None:
@@ -94,7 +96,12 @@ def _size(node: OnnxNode) -> Tensor | None:
 
 def _constant_of_shape(node: OnnxNode) -> Tensor | None:
     t = node[0]
-    if not t.is_constant or t.array is None or not 0 <= prod(map(int, t.array.reshape(-1))) <= FOLD_LIMIT or (t.array < 0).any():
+    if (
+        not t.is_constant
+        or t.array is None
+        or not 0 <= prod(map(int, t.array.reshape(-1))) <= FOLD_LIMIT
+        or (t.array < 0).any()
+    ):
         return None
     value = np.asarray(fill_value(node))
     return known(np.full(t.array.reshape(-1).tolist(), value, value.dtype)) if dtypes.holds_dtype(value.dtype) else None
@@ -106,10 +113,14 @@ def fill_value(node: OnnxNode) -> Any:
     return np.float32(0) if attribute is None else attribute.as_tensor().numpy().reshape(-1)[0]
 
 
-_OF_SHAPES: dict[str, Callable[[OnnxNode], Tensor | None]] = {"Shape": _shape, "Size": _size, "ConstantOfShape": _constant_of_shape}
+_OF_SHAPES: dict[str, Callable[[OnnxNode], Tensor | None]] = {
+    "Shape": _shape,
+    "Size": _size,
+    "ConstantOfShape": _constant_of_shape,
+}
 
 
-# -- arithmetic -------------------------------------------------------------------------------------------------------------------
+# -- arithmetic --------------------------------------------------------------------------------------------------------
 
 
 def _objects(items: Sequence[Dim], shape: Sequence[int]) -> Array:
@@ -154,7 +165,11 @@ def _symbolic_div(x: Dim, y: Dim) -> Dim:
     low, least = d.lower_bound(x), d.lower_bound(y)
     if low is None or least is None or least < 0:
         raise _Unfoldable
-    return d.floor_div(x, y) if low >= 0 else d.add(d.maximum(d.floor_div(x, y), 0), d.minimum(d.floor_div(d.add(x, d.sub(y, 1)), y), 0))
+    return (
+        d.floor_div(x, y)
+        if low >= 0
+        else d.add(d.maximum(d.floor_div(x, y), 0), d.minimum(d.floor_div(d.add(x, d.sub(y, 1)), y), 0))
+    )
 
 
 def _div(node: OnnxNode, x: Array, y: Array) -> Array:
@@ -252,13 +267,15 @@ def _reduce_product(node: OnnxNode, x: Array, axes: Array | None = None) -> Arra
         raise _Unfoldable
     if (axes is None or not axes.size) and not node.has("axes") and node.integer("noop_with_empty_axes", 0):
         return x
-    items: list[Dim] = [item if isinstance(item, Expr) else int(item) for item in x.tolist()] if x.dtype.kind in "iuO" else []
+    items: list[Dim] = (
+        [item if isinstance(item, Expr) else int(item) for item in x.tolist()] if x.dtype.kind in "iuO" else []
+    )
     if len(items) != x.size:
         raise _Unfoldable
     return _objects([d.product(items)], (1,) if node.integer("keepdims", 1) else ())
 
 
-# -- movement ---------------------------------------------------------------------------------------------------------------------
+# -- movement ----------------------------------------------------------------------------------------------------------
 
 
 def _gather(node: OnnxNode, x: Array, indices: Array) -> Array:
@@ -331,11 +348,14 @@ def _identity(node: OnnxNode, x: Array) -> Array:
 
 
 def _mod(node: OnnxNode, x: Array, y: Array) -> Array:
-    """With the sign of the divisor; with `fmod` that of the dividend. Symbolic sizes are not negative: there both agree."""
+    """With the sign of the divisor; with `fmod` that of the dividend. Symbolic sizes are not negative: there both
+    agree."""
     return _binary(_symbolic_mod, np.fmod if node.integer("fmod", 0) else np.mod)(node, x, y)
 
 
-def _comparison(holds: Callable[[int | None, int | None], bool | None], numeric: Callable[[Any, Any], Any]) -> Callable[..., Array]:
+def _comparison(
+    holds: Callable[[int | None, int | None], bool | None], numeric: Callable[[Any, Any], Any]
+) -> Callable[..., Array]:
     folder = _binary(_ordered(holds), numeric)
 
     def compared(node: OnnxNode, x: Array, y: Array) -> Array:
@@ -382,6 +402,8 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
 }
 
 _EXACT_IN_FLOATS = frozenset(
-    "Add Sub Mul Div Neg Min Max Floor Ceil Cast Where Gather Slice Concat Unsqueeze Squeeze Reshape Transpose Identity".split()
+    "Add Sub Mul Div Neg Min Max Floor Ceil Cast Where Gather Slice Concat Unsqueeze Squeeze Reshape Transpose "
+    "Identity".split()
 )
-"""Operators that give whole numbers for whole numbers, where they are folded at all: sizes that a model counts in floats stay sizes."""
+"""Operators that give whole numbers for whole numbers, where they are folded at all: sizes that a model counts in
+floats stay sizes."""

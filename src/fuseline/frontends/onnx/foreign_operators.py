@@ -1,6 +1,7 @@
 """Operators that the standard lacks and onnxruntime has: whether a node is one, and what type its outputs have.
 
-They run on the host in onnxruntime, which is asked here while the model is read; onnx.shape_inference knows nothing of them.
+They run on the host in onnxruntime, which is asked here while the model is read; onnx.shape_inference knows nothing of
+them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ def check_foreign(domain: str, op_type: str, label: str) -> None:
         message = f"operator {name} has no native lowering and runs on the host in {PACKAGE}, which is not installed"
         raise FuselineError("E0503", message, node=label, hint=f"pip install {PACKAGE}")
     if (domain, op_type) not in known:
-        raise FuselineError("E0103", f"operator {name} is unknown, to {PACKAGE} too", node=label, hint="export with standard ONNX operators")
+        raise FuselineError(
+            "E0103",
+            f"operator {name} is unknown, to {PACKAGE} too",
+            node=label,
+            hint="export with standard ONNX operators",
+        )
 
 
 @cache
@@ -56,7 +62,8 @@ def known_operators() -> frozenset[tuple[str, str]] | None:
 
 
 def output_types(proto: onnx.ModelProto, label: str) -> list[TypeProto]:
-    """The types that onnxruntime infers for the outputs of a model of one node; one without dimensions may have any rank.
+    """The types that onnxruntime infers for the outputs of a model of one node; one without dimensions may have any
+    rank.
 
     Raises:
         FuselineError: E0103, onnxruntime has no CPU kernel for the node or refuses it; with its reason.

@@ -24,17 +24,19 @@ MASK = 3
 
 
 def as_its_body_takes_it(node: OnnxNode) -> OnnxNode:
-    """`node`, with inputs of types that its body computes right: a mask of integers, into which the body of Attention would put minus infinity,
-    is numbers of the queries' type."""
+    """`node`, with inputs of types that its body computes right: a mask of integers, into which the body of Attention
+    would put minus infinity, is numbers of the queries' type."""
     mask = node.get(MASK) if node.op_type == "Attention" else None
     if mask is None or mask.dtype.kind not in "iu":
         return node
-    return replace(node, inputs=[cast(node, mask, node[0].dtype) if i == MASK else t for i, t in enumerate(node.inputs)])
+    return replace(
+        node, inputs=[cast(node, mask, node[0].dtype) if i == MASK else t for i, t in enumerate(node.inputs)]
+    )
 
 
 def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Function, Mapping[str, int]] | None:
-    """The body for `node` with its operator sets, as the standard has it, or ours for an operator of onnxruntime's; None where there is none
-    that holds for this version.
+    """The body for `node` with its operator sets, as the standard has it, or ours for an operator of onnxruntime's;
+    None where there is none that holds for this version.
 
     Raises:
         NoNativeLowering: ours does not cover the call.
@@ -53,13 +55,16 @@ def function_body(node: OnnxNode, domain: str, version: int) -> tuple[ir.Functio
     _complete_outputs(proto)
     function = ir.from_proto(proto)
     for name, attribute in schema.attributes.items():
-        if attribute.default_value.name and (name not in function.attributes or function.attributes[name].value is None):
+        if attribute.default_value.name and (
+            name not in function.attributes or function.attributes[name].value is None
+        ):
             function.attributes[name] = ir.from_proto(attribute.default_value)
     return function, opsets
 
 
 def _complete_outputs(proto: onnx.FunctionProto) -> None:
-    """Bodies made for one call leave out what the call does not ask for, yet list it as an output: such outputs are dropped."""
+    """Bodies made for one call leave out what the call does not ask for, yet list it as an output: such outputs are
+    dropped."""
     made = {name for node in proto.node for name in node.output} | set(proto.input)
     kept = [name for name in proto.output if name in made]
     while proto.output and proto.output[-1] not in made:
@@ -81,7 +86,9 @@ def _for_context(schema: Any, node: OnnxNode, version: int) -> onnx.FunctionProt
     if not versions:
         return None
     types = [_type_of(t).SerializeToString() for t in node.inputs]
-    data = schema.get_context_dependent_function_with_opset_version(versions[-1], node_proto(node.source, node.attributes).SerializeToString(), types)
+    data = schema.get_context_dependent_function_with_opset_version(
+        versions[-1], node_proto(node.source, node.attributes).SerializeToString(), types
+    )
     return onnx.FunctionProto.FromString(data) if data else None
 
 

@@ -27,7 +27,8 @@ EMBEDDED_ELEMENTS = 1024
 
 
 SHAPE_KEEPING = frozenset({("ai.onnx.ml", "Imputer"), ("ai.onnx.ml", "Normalizer"), ("ai.onnx.ml", "Scaler")})
-"""Operators of which onnx.shape_inference does not know that they keep the shape of their input (and, but for Imputer, give float)."""
+"""Operators of which onnx.shape_inference does not know that they keep the shape of their input (and, but for Imputer,
+give float)."""
 
 _ALWAYS_SCALARS = frozenset({("", "Size"), ("", "SequenceLength"), ("", "OptionalHasElement")})
 """Operators whose result has no dimensions whatever they read."""
@@ -35,13 +36,23 @@ _ALWAYS_SCALARS = frozenset({("", "Size"), ("", "SequenceLength"), ("", "Optiona
 _OLD_NAMES = {("", "Scatter"): ("ScatterElements", 11), ("", "DynamicSlice"): ("Slice", 10)}
 """Old names that onnx.reference does not know: what they are called now, and since which version."""
 
-_FAILURES = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError)
+_FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What a reference implementation raises for what it cannot compute."""
 
 
 @dataclass(eq=False)
 class HostNode:
-    """A node that runs on the host. `inputs` are None where left out, `captured` are the values that its subgraphs read, by name."""
+    """A node that runs on the host. `inputs` are None where left out, `captured` are the values that its subgraphs
+    read, by name."""
 
     source: ir.Node
     label: str
@@ -65,8 +76,8 @@ class HostNode:
 
     @property
     def asked(self) -> list[int]:
-        """The places of the outputs that the call computes: all that the node lists, without those that have no name where only onnxruntime
-        knows the operator, whose kernels do other things when they are asked for more."""
+        """The places of the outputs that the call computes: all that the node lists, without those that have no name
+        where only onnxruntime knows the operator, whose kernels do other things when they are asked for more."""
         return [i for i, value in enumerate(self.source.outputs) if value.name or not is_foreign(self.domain)]
 
 
@@ -80,8 +91,8 @@ class HostModel:
 
 
 def host_model(node: HostNode) -> HostModel:
-    """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own names, outputs @o0, @o1, ..
-    as far as they are `asked` for."""
+    """`node` alone as a model: inputs @i0, @i1, .. (left-out ones stay empty), then captured values under their own
+    names, outputs @o0, @o1, .. as far as they are `asked` for."""
     proto = node_proto(node.source, node.attributes, node.outer)
     opsets = {**node.opsets, node.domain: node.version}
     if (node.domain, node.op_type) in _OLD_NAMES:
@@ -101,11 +112,14 @@ def host_model(node: HostNode) -> HostModel:
     )
     functions = [ir.to_proto(function) for function in node.functions] if has_subgraphs(node.attributes) else []
     imports = [helper.make_opsetid(domain, version) for domain, version in ({"": 18} | opsets).items()]
-    return HostModel(helper.make_model(graph, opset_imports=imports, functions=functions), list(operands.values()), sizes.by_name)
+    return HostModel(
+        helper.make_model(graph, opset_imports=imports, functions=functions), list(operands.values()), sizes.by_name
+    )
 
 
 def _output_info(node: HostNode, index: int) -> onnx.ValueInfoProto:
-    """An output, with the type that the model declares where nothing but onnxruntime knows the operator: it does not infer each of its own."""
+    """An output, with the type that the model declares where nothing but onnxruntime knows the operator: it does not
+    infer each of its own."""
     declared = _declared_type(node, index) if is_foreign(node.domain) else None
     return onnx.ValueInfoProto(name=f"@o{index}", type=None if declared is None else without_sizes(declared))
 
@@ -114,7 +128,9 @@ def embedded(value: Value) -> NDArray[Any] | None:
     """The content of a constant that stands in the model: small ones, and all that the IR has no element type for."""
     if isinstance(value, HostValue):
         return value.content
-    return value.array if value.is_constant and value.array is not None and value.array.size <= EMBEDDED_ELEMENTS else None
+    return (
+        value.array if value.is_constant and value.array is not None and value.array.size <= EMBEDDED_ELEMENTS else None
+    )
 
 
 def initializer(content: NDArray[Any], name: str) -> onnx.TensorProto:
@@ -136,7 +152,7 @@ class _Sizes:
         return found
 
 
-# -- outputs ----------------------------------------------------------------------------------------------------------------------
+# -- outputs -----------------------------------------------------------------------------------------------------------
 
 
 def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value]:
@@ -149,7 +165,8 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
 
 
 def _inferred_by_onnxruntime(node: HostNode, model: HostModel) -> list[TypeProto]:
-    """The types of a model's outputs; of sizes that it computes from unknown ones onnxruntime says 0, which is no number to rely on."""
+    """The types of a model's outputs; of sizes that it computes from unknown ones onnxruntime says 0, which is no
+    number to rely on."""
     types = output_types(model.proto, node.label)
     for dim in (dim for type_ in types for dim in type_.tensor_type.shape.dim):
         if model.sizes and dim.dim_value == 0:
@@ -189,7 +206,9 @@ def _declared_type(node: HostNode, index: int) -> TypeProto | None:
     return ir.serde.serialize_type(value.type) if value.type is not None else None
 
 
-def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program) -> tuple[Dim, ...] | None:
+def _dims(
+    node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, Dim], program: Program
+) -> tuple[Dim, ...] | None:
     found = _inferred_sizes(inferred, sizes)
     if found == [] and _is_guess(node):
         found = None
@@ -198,17 +217,21 @@ def _dims(node: HostNode, index: int, inferred: TypeProto, sizes: Mapping[str, D
     if (node.domain, node.op_type) == ("", "STFT") and found is not None and len(found) == 4:
         found = [*found[:2], None, found[3]]  # it forgets `onesided` where a window and the length of frames are given
     declared = _declared_sizes(node, index)
-    if found is None or (None in found and declared is not None and None not in declared and len(declared) == len(found)):
+    if found is None or (
+        None in found and declared is not None and None not in declared and len(declared) == len(found)
+    ):
         found = declared
     if found is None:
         return None
     stem = str(node.source.outputs[index].name) or node.label
-    return tuple(program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(found))
+    return tuple(
+        program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(found)
+    )
 
 
 def _is_guess(node: HostNode) -> bool:
-    """Whether a result without dimensions may be one of any rank: onnx.shape_inference gives operators such as Attention an empty shape where
-    it does not know the rank of what they read."""
+    """Whether a result without dimensions may be one of any rank: onnx.shape_inference gives operators such as
+    Attention an empty shape where it does not know the rank of what they read."""
     unknown = any(isinstance(value, HostValue) and value.dims is None for value in _given(node))
     return unknown and (node.domain, node.op_type) not in _ALWAYS_SCALARS
 
@@ -216,12 +239,15 @@ def _is_guess(node: HostNode) -> bool:
 def _inferred_sizes(type_: TypeProto, sizes: Mapping[str, Dim]) -> Sequence[Dim | None] | None:
     if not type_.tensor_type.HasField("shape"):
         return None
-    return [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else sizes.get(dim.dim_param) for dim in type_.tensor_type.shape.dim]
+    return [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else sizes.get(dim.dim_param)
+        for dim in type_.tensor_type.shape.dim
+    ]
 
 
 def _declared_sizes(node: HostNode, index: int) -> list[int | None] | None:
-    """The sizes that the model itself declares for an output; of one that no node reads only the rank counts, as runtimes let such a
-    declaration be wrong."""
+    """The sizes that the model itself declares for an output; of one that no node reads only the rank counts, as
+    runtimes let such a declaration be wrong."""
     value = node.source.outputs[index]
     shape = value.shape
     if shape is None:
@@ -247,18 +273,25 @@ def _declared_by_body(node: HostNode, index: int) -> list[int | None] | None:
     return sizes if index < len(node.inputs) - 2 else [None, *sizes]
 
 
-# -- evaluation while reading -----------------------------------------------------------------------------------------------------
+# -- evaluation while reading ------------------------------------------------------------------------------------------
 
 
 def evaluate(node: HostNode) -> list[Any] | None:
     """What the node computes, where all its inputs are known and it always computes the same; else None."""
-    contents = [value.content if isinstance(value, HostValue) else value.array if value.is_constant else None for value in _given(node)]
+    contents = [
+        value.content if isinstance(value, HostValue) else value.array if value.is_constant else None
+        for value in _given(node)
+    ]
     if any(content is None for content in contents) or not _is_repeatable(node):
         return None
     from fuseline.frontends.onnx.reference import evaluator
 
     model = host_model(node)
-    feeds = {info.name: value.numbers() for info, value in zip(model.proto.graph.input, model.operands, strict=True) if isinstance(value, Tensor)}
+    feeds = {
+        info.name: value.numbers()
+        for info, value in zip(model.proto.graph.input, model.operands, strict=True)
+        if isinstance(value, Tensor)
+    }
     try:
         with np.errstate(all="ignore"):
             return list(evaluator(model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
@@ -278,8 +311,8 @@ def _is_repeatable(node: HostNode) -> bool:
 
 
 def check_known(node: HostNode) -> None:
-    """Raise FuselineError (E0103) for an operator that neither the standard nor the model has, in a loop's body too: of the branches of an If
-    a run may take the other one."""
+    """Raise FuselineError (E0103) for an operator that neither the standard nor the model has, in a loop's body too: of
+    the branches of an If a run may take the other one."""
     _check_known(node.domain, node.op_type, node.version, node.label)
     local = {(function.domain, function.name) for function in node.functions}
     for inner in inner_nodes(node.attributes) if node.op_type != "If" else ():
@@ -294,4 +327,9 @@ def _check_known(domain: str, op_type: str, version: int, label: str) -> None:
     if is_foreign(domain):
         return check_foreign(domain, op_type, label)
     name = f"{domain}.{op_type}" if domain else op_type
-    raise FuselineError("E0103", f"operator {name} (version {version}) is unknown", node=label, hint="export with standard ONNX operators")
+    raise FuselineError(
+        "E0103",
+        f"operator {name} (version {version}) is unknown",
+        node=label,
+        hint="export with standard ONNX operators",
+    )

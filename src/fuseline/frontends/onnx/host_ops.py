@@ -2,7 +2,8 @@
 
     func.call @host.<OpType>.<n>(tensors and held values) -> tensors and held values
 
-A value that a tensor of the IR cannot be is held on the host: it passes from call to call as `!flow.host`, by reference.
+A value that a tensor of the IR cannot be is held on the host: it passes from call to call as `!flow.host`, by
+reference.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_element
 from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, host_model, initializer, outputs_of
-from fuseline.frontends.onnx.host_values import HostValue, Value, describe, dtype_text, known_value, sized_type, type_text
+from fuseline.frontends.onnx.host_values import (
+    HostValue,
+    Value,
+    describe,
+    dtype_text,
+    known_value,
+    sized_type,
+    type_text,
+)
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known
@@ -41,7 +50,8 @@ class HostOps:
         self.declarations: list[FuncOp] = []
 
     def run(self, node: HostNode, refusal: NoNativeLowering) -> list[Value | None]:
-        """The outputs of `node`, computed now where all inputs are known, else by a call; None for one that is not asked for."""
+        """The outputs of `node`, computed now where all inputs are known, else by a call; None for one that is not
+        asked for."""
         found = evaluate(node)
         values = None if found is None else _known_values(found)
         if values is None:
@@ -50,7 +60,8 @@ class HostOps:
         return [by_place.get(place) for place in range(len(node.source.outputs))]
 
     def loops_since(self, first: int) -> bool:
-        """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are better known."""
+        """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are
+        better known."""
         return any(declaration.sym_name.data.split(".")[1] in CONTROL_FLOW for declaration in self.declarations[first:])
 
     def ssa(self, value: Value, emit: Emitter) -> SSAValue:
@@ -72,7 +83,8 @@ class HostOps:
         return outputs
 
     def _results(self, refusal: NoNativeLowering) -> list[Value]:
-        """What a refusal knows of the outputs; none where it knows nothing, or sizes that are gone with what was taken back."""
+        """What a refusal knows of the outputs; none where it knows nothing, or sizes that are gone with what was taken
+        back."""
         results = refusal.results if isinstance(refusal, OneWay) else ()
         if not all(self.program.is_bound(dim) for t in results for dim in t.dims):
             return []
@@ -81,7 +93,10 @@ class HostOps:
     def _emit(self, op_type: str, model: HostModel, outputs: Sequence[Value], emit: Emitter) -> None:
         """A call that gives `outputs` their SSA values."""
         operands = [self.ssa(value, emit) for value in model.operands]
-        types = [HELD if isinstance(value, HostValue) else tensor_type(mlir_element(value.dtype), value.dims) for value in outputs]
+        types = [
+            HELD if isinstance(value, HostValue) else tensor_type(mlir_element(value.dtype), value.dims)
+            for value in outputs
+        ]
         declaration = _declaration(f"host.{op_type}.{len(self.declarations)}", op_type, model, operands, types, outputs)
         self.declarations.append(declaration)
         self.program.on_rollback(lambda: self.declarations.remove(declaration))
@@ -117,7 +132,10 @@ def held_inputs(node: HostNode) -> NoNativeLowering:
 
 def border_attributes(value: HostValue, name: str) -> dict[str, Attribute]:
     """What an argument or result of `@main` says of a held value."""
-    texts: dict[str, Attribute] = {key: StringAttr(text) for key, text in (("name", name), ("type", type_text(value)), ("dtype", dtype_text(value)))}
+    texts: dict[str, Attribute] = {
+        key: StringAttr(text)
+        for key, text in (("name", name), ("type", type_text(value)), ("dtype", dtype_text(value)))
+    }
     return {f"fuseline.{key}": text for key, text in {**texts, "dims": ArrayAttr(_sizes(value))}.items()}
 
 
@@ -138,10 +156,22 @@ def _known(array: Any) -> Value:
 
 
 def _declaration(
-    name: str, op_type: str, model: HostModel, operands: Sequence[SSAValue], types: Sequence[Attribute], outputs: Sequence[Value]
+    name: str,
+    op_type: str,
+    model: HostModel,
+    operands: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    outputs: Sequence[Value],
 ) -> FuncOp:
     arguments, results = (ArrayAttr([_dtype_attribute(value) for value in side]) for side in (model.operands, outputs))
-    function = FuncOp(name, ([value.type for value in operands], list(types)), Region(), "private", arg_attrs=arguments, res_attrs=results)
+    function = FuncOp(
+        name,
+        ([value.type for value in operands], list(types)),
+        Region(),
+        "private",
+        arg_attrs=arguments,
+        res_attrs=results,
+    )
     function.attributes["fuseline.host_op"] = StringAttr(op_type)
     function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(model.proto.SerializeToString()).decode())
     return function
@@ -149,4 +179,6 @@ def _declaration(
 
 def _dtype_attribute(value: Value) -> DictionaryAttr:
     unsigned = isinstance(value, Tensor) and is_unsigned(value.dtype) and value.dtype.kind != "b"
-    return DictionaryAttr({"fuseline.dtype": StringAttr(value.dtype.name)} if unsigned and isinstance(value, Tensor) else {})
+    return DictionaryAttr(
+        {"fuseline.dtype": StringAttr(value.dtype.name)} if unsigned and isinstance(value, Tensor) else {}
+    )

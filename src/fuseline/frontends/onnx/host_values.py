@@ -1,6 +1,8 @@
-"""Values that tensors of the IR cannot be: strings, 8-bit floats and smaller, sequences, optionals, maps, tensors of unknown rank.
+"""Values that tensors of the IR cannot be: strings, 8-bit floats and smaller, sequences, optionals, maps, tensors of
+unknown rank.
 
-Only host operators make and take them. In the IR they have the type `!flow.host`; what is known of them while reading stands here.
+Only host operators make and take them. In the IR they have the type `!flow.host`; what is known of them while reading
+stands here.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ DimText: TypeAlias = Callable[[Dim], str]
 class HostValue:
     """One value of the model that stays on the host.
 
-    `type` is its ONNX type without sizes, `dims` the sizes of a tensor of known rank. `content` is the tensor where it is known; `value` is
-    the emitted SSA value, None while nothing needed it.
+    `type` is its ONNX type without sizes, `dims` the sizes of a tensor of known rank. `content` is the tensor where it
+    is known; `value` is the emitted SSA value, None while nothing needed it.
     """
 
     type: TypeProto
@@ -68,7 +70,9 @@ def without_sizes(type_: TypeProto) -> TypeProto:
 
 def type_of(value: Value) -> TypeProto:
     """The ONNX type without sizes."""
-    return value.type if isinstance(value, HostValue) else helper.make_tensor_type_proto(int(to_onnx(value.dtype)), None)
+    return (
+        value.type if isinstance(value, HostValue) else helper.make_tensor_type_proto(int(to_onnx(value.dtype)), None)
+    )
 
 
 def sized_type(value: Value, text: DimText) -> TypeProto:
@@ -126,4 +130,6 @@ def dtype_text(value: HostValue) -> str:
 
 def describe(values: Sequence[Value | None]) -> str:
     """Which of a node's inputs are held on the host, in words."""
-    return ", ".join(f"input {i} is {type_text(value)}" for i, value in enumerate(values) if isinstance(value, HostValue))
+    return ", ".join(
+        f"input {i} is {type_text(value)}" for i, value in enumerate(values) if isinstance(value, HostValue)
+    )

@@ -58,7 +58,8 @@ def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str,
 
 
 class Importer:
-    """One import. `problems` collects everything unsupported, so that it is reported at once; `functions` are those of loops."""
+    """One import. `problems` collects everything unsupported, so that it is reported at once; `functions` are those of
+    loops."""
 
     def __init__(self, loaded: LoadedModel, ctx: CompilerContext, assumptions: Assumptions) -> None:
         self.loaded, self.ctx, self.assumptions = loaded, ctx, assumptions
@@ -82,7 +83,7 @@ class Importer:
         self._raise_problems()
         return self._module(graph, scope)
 
-    # -- borders ---------------------------------------------------------------------------------------------------------------
+    # -- borders -------------------------------------------------------------------------------------------------------
 
     def _add_initializers(self, graph: ir.Graph, scope: Scope) -> None:
         for name, value in graph.initializers.items():
@@ -91,7 +92,11 @@ class Importer:
 
     def _constant(self, tensor: ir.TensorProtocol, name: str) -> Value:
         try:
-            return known(np.asarray(tensor.numpy()), name=name) if holds(tensor.dtype) else known_value(content_of(tensor), name)
+            return (
+                known(np.asarray(tensor.numpy()), name=name)
+                if holds(tensor.dtype)
+                else known_value(content_of(tensor), name)
+            )
         except (ValueError, TypeError, OSError) as error:
             raise FuselineError("E0105", f"the constant cannot be read: {error}", node=name) from error
 
@@ -118,11 +123,13 @@ class Importer:
             if node not in present:
                 self.ctx.records.eliminated.setdefault(node, "read-onnx")
 
-    # -- nodes -----------------------------------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _node(self, node: ir.Node, frame: Frame, label: str) -> None:
         inputs = [None if value is None else frame.scope.get(str(value.name)) for value in node.inputs]
-        missing = [str(v.name) for v, t in zip(node.inputs, inputs, strict=True) if v is not None and v.name and t is None]
+        missing = [
+            str(v.name) for v, t in zip(node.inputs, inputs, strict=True) if v is not None and v.name and t is None
+        ]
         if missing:
             if not self.problems:  # after a problem, later nodes miss its outputs
                 raise FuselineError("E0105", f"nothing defines {missing[0]!r}", node=label)
@@ -136,7 +143,9 @@ class Importer:
         except NoNativeLowering:  # inside a function or subgraph: the node around it may still run on the host
             raise
         except FuselineError as error:
-            self.problems.append(error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint))
+            self.problems.append(
+                error if error.node else FuselineError(error.code, error.message, node=label, hint=error.hint)
+            )
             return
         except Exception as error:  # noqa: BLE001 - a lowering may meet anything in a model; here we still know the node
             attributes = _resolved(node, frame.attributes)
@@ -176,7 +185,9 @@ class Importer:
                 refusal = error
         return self._fallback(node, domain, version, frame, refusal)
 
-    def _fallback(self, node: OnnxNode, domain: str, version: int, frame: Frame, refusal: NoNativeLowering) -> Sequence[Value | None]:
+    def _fallback(
+        self, node: OnnxNode, domain: str, version: int, frame: Frame, refusal: NoNativeLowering
+    ) -> Sequence[Value | None]:
         alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
         if not is_foreign(domain):  # of those that are, onnxruntime is asked last
             check_known(alone)
@@ -209,12 +220,16 @@ class Importer:
         check_known(alone)
         return self.host.run(alone, held_inputs(alone))
 
-    def _host_node(self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame) -> HostNode:
+    def _host_node(
+        self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame
+    ) -> HostNode:
         captured = {name: frame.scope[name] for name in captured_names(attributes) if name in frame.scope}
         domain, functions = _domain(node), list(self.loaded.model.functions.values())
         return HostNode(node, label, inputs, attributes, domain, frame.opsets, captured, frame.attributes, functions)
 
-    def _call_local(self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str) -> Sequence[Value | None]:
+    def _call_local(
+        self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str
+    ) -> Sequence[Value | None]:
         """The outputs of a function of the model; none after a problem inside."""
         try:
             return self._call(function, inputs, given, label, dict(function.opset_imports))
@@ -224,11 +239,20 @@ class Importer:
             raise FuselineError("E0105", f"function {function.name}: {error.detail}", node=label) from error
 
     def _call(
-        self, function: ir.Function, inputs: Sequence[Value | None], given: Mapping[str, ir.Attr], label: str, opsets: Mapping[str, int]
+        self,
+        function: ir.Function,
+        inputs: Sequence[Value | None],
+        given: Mapping[str, ir.Attr],
+        label: str,
+        opsets: Mapping[str, int],
     ) -> Sequence[Value | None]:
         """The outputs of a function body with a node's inputs and attributes."""
         if len(inputs) > len(function.inputs):
-            raise FuselineError("E0105", f"{len(inputs)} inputs for function {function.name}, which has {len(function.inputs)}", node=label)
+            raise FuselineError(
+                "E0105",
+                f"{len(inputs)} inputs for function {function.name}, which has {len(function.inputs)}",
+                node=label,
+            )
         scope: Scope = {str(v.name): t for v, t in zip(function.inputs, inputs, strict=False) if t is not None}
         attributes = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
         frame = Frame(scope, opsets, {**attributes, **given}, label)
@@ -281,7 +305,8 @@ def _result_attributes(name: str, value: Value) -> dict[str, Attribute]:
 
 
 def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:
-    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave none."""
+    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave
+    none."""
     out: dict[str, ir.Attr] = {}
     for name, attribute in node.attributes.items():
         if attribute.is_ref():

@@ -1,7 +1,9 @@
-"""Counted loops of a model as loops of the program: a function for one iteration, and a function that calls it again and again.
+"""Counted loops of a model as loops of the program: a function for one iteration, and a function that calls it again
+and again.
 
-    func @step.<Op>.<n>(rows, wholes, states, sizes) -> (results)              what one iteration computes; passes see it like @main
-    func @loop.<Op>.<n>(tensors with all rows, wholes, initial states, sizes)  scf.for: cuts rows, calls the step, stacks results
+    func @step.<Op>.<n>(rows, wholes, states, sizes) -> (results)
+            what one iteration computes; passes see it like @main
+    func @loop.<Op>.<n>(tensors with all rows, wholes, initial states, sizes)  scf.for: cuts rows, calls it, stacks all
     %stacks, %states = func.call @loop.<Op>.<n>(..)                            in @main
 
 `fuseline.passes.schedule.read_loops` reads that form back.
@@ -50,7 +52,8 @@ class Stack:
 
 @dataclass(frozen=True)
 class StackRow:
-    """Where a result goes: into the row of its iteration (counted from the end with `backwards`) of stack `stack`, at `at` of the first axes."""
+    """Where a result goes: into the row of its iteration (counted from the end with `backwards`) of stack `stack`, at
+    `at` of the first axes."""
 
     stack: int
     at: tuple[int, ...] = ()
@@ -68,7 +71,8 @@ class StepResult:
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What an iteration works on: a row of each of the loop's `Rows`, tensors it reads as a whole, and the states so far."""
+    """What an iteration works on: a row of each of the loop's `Rows`, tensors it reads as a whole, and the states so
+    far."""
 
     rows: Sequence[Tensor]
     wholes: Sequence[Tensor]
@@ -80,7 +84,8 @@ StepBody = Callable[[OnnxNode, StepInputs], Sequence[StepResult]]
 
 @dataclass(frozen=True)
 class CountedLoop:
-    """A loop of `trips` iterations over `rows` and `wholes`, from `states` on. Constants among `wholes` are constants in the step, too."""
+    """A loop of `trips` iterations over `rows` and `wholes`, from `states` on. Constants among `wholes` are constants
+    in the step, too."""
 
     trips: Dim
     rows: Sequence[Rows]
@@ -91,11 +96,13 @@ class CountedLoop:
     def emit(self, node: OnnxNode, body: StepBody) -> tuple[list[Tensor], list[Tensor]]:
         """The stacks, and the states after the last iteration.
 
-        Sizes too small for an iteration are refused when they are fed. Raises NoNativeLowering where the caller asked for sizes that make no
-        iteration, a state changes its shape, or something inside runs on the host.
+        Sizes too small for an iteration are refused when they are fed. Raises NoNativeLowering where the caller asked
+        for sizes that make no iteration, a state changes its shape, or something inside runs on the host.
         """
         assumed = node.program.assumed
-        if (lower_bound(self.trips) or 0) < 1 and all(item.lo < 1 and item.name not in assumed for item in symbols(self.trips)):
+        if (lower_bound(self.trips) or 0) < 1 and all(
+            item.lo < 1 and item.name not in assumed for item in symbols(self.trips)
+        ):
             raise NoNativeLowering("empty-loop", f"{self.trips} iterations may be none")
         return _Writer(self, node).write(body)
 
@@ -110,7 +117,11 @@ class _Writer:
 
     def _sizes(self) -> list[Symbol]:
         """Every symbol that sizes in the loop depend on."""
-        dims = [dim for t in self.outer for dim in t.dims] + [dim for stack in self.loop.stacks for dim in stack.inner] + [self.loop.trips]
+        dims = (
+            [dim for t in self.outer for dim in t.dims]
+            + [dim for stack in self.loop.stacks for dim in stack.inner]
+            + [self.loop.trips]
+        )
         return sorted({item for dim in dims for item in symbols(dim)}, key=lambda item: item.name)
 
     def write(self, body: StepBody) -> tuple[list[Tensor], list[Tensor]]:
@@ -124,10 +135,14 @@ class _Writer:
 
     def _call(self, function: FuncOp) -> tuple[list[Tensor], list[Tensor]]:
         loop, node = self.loop, self.node
-        answers = [((loop.trips, *stack.inner), stack.dtype) for stack in loop.stacks] + [(state.dims, state.dtype) for state in loop.states]
+        answers = [((loop.trips, *stack.inner), stack.dtype) for stack in loop.stacks] + [
+            (state.dims, state.dtype) for state in loop.states
+        ]
         operands = [*(node.ssa(t) for t in self.outer), *(node.index(_size(item)) for item in self.sizes)]
         call = node.emit.add(CallOp(function.sym_name.data, operands, list(function.function_type.outputs)))
-        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(dim)) for dim in dims]) for dims, _ in answers])
+        call.attributes["fuseline.dims"] = ArrayAttr(
+            [ArrayAttr([StringAttr(to_name(dim)) for dim in dims]) for dims, _ in answers]
+        )
         tensors = [result(value, dims, dtype) for value, (dims, dtype) in zip(call.res, answers, strict=True)]
         return tensors[: len(loop.stacks)], tensors[len(loop.stacks) :]
 
@@ -140,7 +155,9 @@ class _Writer:
         inner = [next(cut) for _ in rows], [_inside(t, cut) for t in loop.wholes], list(cut)
         results = body(replace(self.node, program=frame.program, inputs=[]), StepInputs(*inner))
         self._check(results, calls)
-        return frame.finish(f"step.{self.name}", [frame.program.ssa(made.tensor, frame.emit) for made in results]), results
+        return frame.finish(
+            f"step.{self.name}", [frame.program.ssa(made.tensor, frame.emit) for made in results]
+        ), results
 
     def _check(self, results: Sequence[StepResult], calls: int) -> None:
         if len(self.node.importer.host.declarations) > calls:
@@ -159,16 +176,27 @@ class _Writer:
         carried = [*empties, *(frame.value(t) for t in frame.tensors[len(frame.tensors) - len(loop.states) :])]
         last = emit.add(arith.SubiOp(bounds[1], bounds[2])).result
         block = Block(arg_types=[attributes.INDEX, *(value.type for value in carried)])
-        self._iteration(_Iteration(Emitter.at_end(block, self.node.provenance), frame, block.args[0], last), step, results, list(block.args[1:]))
+        self._iteration(
+            _Iteration(Emitter.at_end(block, self.node.provenance), frame, block.args[0], last),
+            step,
+            results,
+            list(block.args[1:]),
+        )
         made = emit.add(scf.ForOp(*bounds, carried, Region(block)))
         return frame.finish(f"loop.{self.name}", list(made.results))
 
-    def _iteration(self, turn: _Iteration, step: FuncOp, results: Sequence[StepResult], carried: list[SSAValue]) -> None:
+    def _iteration(
+        self, turn: _Iteration, step: FuncOp, results: Sequence[StepResult], carried: list[SSAValue]
+    ) -> None:
         """The body of the loop: rows, the call, stacks, the states of the next iteration."""
         loop, frame, stacks = self.loop, turn.frame, len(self.loop.stacks)
         rows = [turn.row(t, rows.backwards) for t, rows in zip(frame.tensors, loop.rows, strict=False)]
         wholes = [frame.value(t) for t in frame.tensors[len(rows) : len(rows) + len(self.passed)]]
-        call = turn.emit.add(CallOp(step.sym_name.data, [*rows, *wholes, *carried[stacks:], *frame.sizes], list(step.function_type.outputs)))
+        call = turn.emit.add(
+            CallOp(
+                step.sym_name.data, [*rows, *wholes, *carried[stacks:], *frame.sizes], list(step.function_type.outputs)
+            )
+        )
         for made, value in zip(results, call.res, strict=True):
             if made.row is not None:
                 carried[made.row.stack] = turn.stacked(value, made, carried[made.row.stack])
@@ -189,7 +217,9 @@ class _Frame:
             argument = block.insert_arg(tensor_type(mlir_element(t.dtype), t.dims), len(block.args))
             self.tensors.append(Tensor(t.dtype, t.dims, value=argument))
             names = ArrayAttr([StringAttr(to_name(dim)) for dim in t.dims])
-            self._attributes.append(DictionaryAttr({"fuseline.dims": names} if any(not isinstance(dim, int) for dim in t.dims) else {}))
+            self._attributes.append(
+                DictionaryAttr({"fuseline.dims": names} if any(not isinstance(dim, int) for dim in t.dims) else {})
+            )
         self.sizes: list[SSAValue] = []
         for item in sizes:
             self.sizes.append(block.insert_arg(attributes.INDEX, len(block.args)))
@@ -226,23 +256,33 @@ class _Iteration:
         """The row of `t` that this iteration reads."""
         operands, properties = self._box(backwards, (), t.dims[1:])
         kind = tensor_type(mlir_element(t.dtype), t.dims[1:])
-        op = tensor.ExtractSliceOp.build(operands=[self.frame.value(t), *operands], result_types=[kind], properties=properties)
+        op = tensor.ExtractSliceOp.build(
+            operands=[self.frame.value(t), *operands], result_types=[kind], properties=properties
+        )
         return self.emit.add(op).result
 
     def stacked(self, value: SSAValue, made: StepResult, into: SSAValue) -> SSAValue:
         """`into` with a result of the step in its place."""
         assert made.row is not None
         operands, properties = self._box(made.row.backwards, made.row.at, made.tensor.dims)
-        return self.emit.add(tensor.InsertSliceOp.build(operands=[value, into, *operands], result_types=[into.type], properties=properties)).result
+        return self.emit.add(
+            tensor.InsertSliceOp.build(
+                operands=[value, into, *operands], result_types=[into.type], properties=properties
+            )
+        ).result
 
-    def _box(self, backwards: bool, at: Sequence[int], dims: Sequence[Dim]) -> tuple[list[list[SSAValue]], dict[str, Attribute]]:
+    def _box(
+        self, backwards: bool, at: Sequence[int], dims: Sequence[Dim]
+    ) -> tuple[list[list[SSAValue]], dict[str, Attribute]]:
         """Operands and properties of the slice at this iteration's row, then `at`, then all of `dims`."""
         sizes: list[Dim] = [1, *(1 for _ in at), *dims]
         known = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         offsets = [DYNAMIC_INDEX, *at, *(0 for _ in dims)]
         dynamic = [self.frame.program.index(size, self.frame.emit) for size in sizes if not isinstance(size, int)]
         numbers = {"static_offsets": offsets, "static_sizes": known, "static_strides": [1] * len(sizes)}
-        properties: dict[str, Attribute] = {name: DenseArrayBase.from_list(i64, values) for name, values in numbers.items()}
+        properties: dict[str, Attribute] = {
+            name: DenseArrayBase.from_list(i64, values) for name, values in numbers.items()
+        }
         return [[self._number(backwards)], dynamic, []], properties
 
 

@@ -1,4 +1,5 @@
-"""The arguments of `@main`: the inputs of a model's graph, tensors or what only host operators hold, with their names and sizes as attributes."""
+"""The arguments of `@main`: the inputs of a model's graph, tensors or what only host operators hold, with their names
+and sizes as attributes."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ class MainArguments:
         if type_ is None:
             raise FuselineError("E0105", "the input has no type", node=name, hint="export the model again")
         if isinstance(value.type, ir.TensorType) and holds(value.dtype):
-            self.ctx.records.notes.append(f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape")
+            self.ctx.records.notes.append(
+                f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape"
+            )
         argument = self.program.block.insert_arg(HELD, len(self.program.block.args))
         held = HostValue(without_sizes(type_), dims, value=argument, name=name)
         self.attributes.append(border_attributes(held, name))
@@ -75,4 +78,8 @@ class MainArguments:
 
 def with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:
     """`attributes`, with the dtype where its MLIR type does not tell that it is unsigned."""
-    return {**attributes, "fuseline.dtype": StringAttr(dtype.name)} if is_unsigned(dtype) and dtype.kind != "b" else attributes
+    return (
+        {**attributes, "fuseline.dtype": StringAttr(dtype.name)}
+        if is_unsigned(dtype) and dtype.kind != "b"
+        else attributes
+    )

@@ -27,8 +27,8 @@ _ORT_FORMAT = b"ORTM"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A checked model: `opsets` maps domains to versions; `name` is the file's (or the graph's) name; `types` those of inputs that
-    onnx-ir cannot say."""
+    """A checked model: `opsets` maps domains to versions; `name` is the file's (or the graph's) name; `types` those of
+    inputs that onnx-ir cannot say."""
 
     model: ir.Model
     opsets: dict[str, int]
@@ -40,7 +40,8 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> LoadedModel:
     """The model at a path, in bytes or as a proto.
 
     Raises:
-        FuselineError: E0101 unreadable or truncated, E0102 not ONNX, E0104 external data outside the folder, E0105 a node is malformed.
+        FuselineError: E0101 unreadable or truncated, E0102 not ONNX, E0104 external data outside the folder, E0105 a
+        node is malformed.
     """
     if isinstance(source, onnx.ModelProto):
         return _checked(SplitModel(source), None, source.graph.name or "model")
@@ -65,17 +66,25 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     except DecodeError as error:
         if data[4:8] == _ORT_FORMAT:
             hint = "give the ONNX model that it was made from"
-            raise FuselineError("E0102", "the model is in onnxruntime's own format (.ort)", node=where, hint=hint) from error
-        raise FuselineError("E0101", "the file is truncated or is no ONNX model", node=where, hint="export or download it again") from error
+            raise FuselineError(
+                "E0102", "the model is in onnxruntime's own format (.ort)", node=where, hint=hint
+            ) from error
+        raise FuselineError(
+            "E0101", "the file is truncated or is no ONNX model", node=where, hint="export or download it again"
+        ) from error
     return proto
 
 
 def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     proto = split.proto
     if not proto.HasField("ir_version") or not proto.opset_import or not proto.HasField("graph"):
-        raise FuselineError("E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX")
+        raise FuselineError(
+            "E0102", "no ONNX graph, IR version or operator set in it", node=name, hint="give a model exported to ONNX"
+        )
     if proto.ir_version > onnx.IR_VERSION:
-        message = f"IR version {proto.ir_version} is newer than the installed onnx package, which knows {onnx.IR_VERSION}"
+        message = (
+            f"IR version {proto.ir_version} is newer than the installed onnx package, which knows {onnx.IR_VERSION}"
+        )
         raise FuselineError("E0105", message, node=name, hint="install a newer onnx package")
     _check_texts(proto)
     opsets = operator_sets(proto, name)
@@ -95,7 +104,8 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
 
 
 def _declare_inputs(graph: ir.Graph, declared: Iterable[onnx.ValueInfoProto]) -> None:
-    """Inputs that are outputs too are what they were declared as inputs; onnx-ir keeps the output's declaration, which may say less."""
+    """Inputs that are outputs too are what they were declared as inputs; onnx-ir keeps the output's declaration, which
+    may say less."""
     outputs = set(graph.outputs)
     for value, info in zip(graph.inputs, declared, strict=True):
         if value in outputs:
@@ -136,7 +146,8 @@ def _look_beside(model: ir.Model, folder: Path) -> None:
 
 
 def _put_in_order(graph: ir.Graph) -> None:
-    """Sort nodes that stand before what they read: the standard forbids it, but converters append nodes at the end, and other runtimes take it.
+    """Sort nodes that stand before what they read: the standard forbids it, but converters append nodes at the end, and
+    other runtimes take it.
 
     Raises ValueError for a cycle.
     """

@@ -22,8 +22,9 @@ from fuseline.ir.dim import Dim
 
 @dataclass(eq=False)
 class OnnxNode:
-    """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope` holds
-    the values that subgraphs may read by name, `opsets` and `outer` what operator sets and function attributes hold inside them."""
+    """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope`
+    holds the values that subgraphs may read by name, `opsets` and `outer` what operator sets and function attributes
+    hold inside them."""
 
     importer: NodeImporter
     program: Program
@@ -69,7 +70,7 @@ class OnnxNode:
         """The only way that the node, an `If` over sizes, can go (`assumptions.py`); None where both may be."""
         return self.importer.assumptions.way(self.source, self.scope, self.program, self.label)
 
-    # -- inputs ----------------------------------------------------------------------------------------------------------------
+    # -- inputs --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: int) -> Tensor:
         """Input `index`, which must be there."""
@@ -94,7 +95,7 @@ class OnnxNode:
         """A size as an index value."""
         return self.program.index(dim, self.emit)
 
-    # -- attributes ------------------------------------------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------------------------------
 
     def has(self, name: str) -> bool:
         """Whether the attribute is given."""
@@ -109,12 +110,15 @@ class OnnxNode:
         return int(self._value(name, default))
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A float attribute, as the f32 that the file holds; the default rounded to one too, as it is in ONNX's schemas."""
+        """A float attribute, as the f32 that the file holds; the default rounded to one too, as it is in ONNX's
+        schemas."""
         return float(np.float32(self._value(name, default)))
 
     def text(self, name: str, default: str = "") -> str:
         """A string attribute; raises FuselineError (E0105) for one that the operator does not know."""
-        return text_of(self._value(name, default), self.op_type, name, self.label) if name in self.attributes else default
+        return (
+            text_of(self._value(name, default), self.op_type, name, self.label) if name in self.attributes else default
+        )
 
     def integers(self, name: str, default: Sequence[int] = ()) -> list[int]:
         """A list of integers."""
@@ -133,7 +137,8 @@ class OnnxNode:
         return normal_axis(self.integer(name, default), rank)
 
     def ints_or_input(self, name: str, index: int) -> list[int] | None:
-        """Integers that older operator sets have as an attribute and newer ones as an input; None where neither is given.
+        """Integers that older operator sets have as an attribute and newer ones as an input; None where neither is
+        given.
 
         Raises:
             NoNativeLowering: the input is computed at run time.

@@ -1,6 +1,8 @@
-"""Which version of an operator a node means: that of its domain's set, or what other runtimes take where the model does not say.
+"""Which version of an operator a node means: that of its domain's set, or what other runtimes take where the model does
+not say.
 
-The models that runtimes ship their tests with import only the domain they extend, or use an operator before the standard had it.
+The models that runtimes ship their tests with import only the domain they extend, or use an operator before the
+standard had it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ NEWEST: Mapping[str, int] = {"": defs.onnx_opset_version(), "ai.onnx.ml": _ML}
 """The newest sets of the standard that are known here."""
 
 _EARLIER: Mapping[str, int] = {"LayerNormalization": 17, "CastLike": 15}
-"""Operators that models have before the standard does: onnxruntime registers LayerNormalization since operator set 1 as version 17 defines it
-(its scale may have another type than its input, and the result has that type). CastLike comes from what we spell out ourselves."""
+"""Operators that models have before the standard does: onnxruntime registers LayerNormalization since operator set 1 as
+version 17 defines it (its scale may have another type than its input, and the result has that type). CastLike comes
+from what we spell out ourselves."""
 
 
 def operator_sets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
-    """Domain to version; standard domains that the model does not import come in their newest version, as onnxruntime takes them.
+    """Domain to version; standard domains that the model does not import come in their newest version, as onnxruntime
+    takes them.
 
     Raises:
         FuselineError: E0105 for a version that does not exist yet, or that no set has.
@@ -34,7 +38,9 @@ def operator_sets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
         if newest is not None and not 1 <= version <= newest:
             which = domain or "ai.onnx"
             hint = f"export for operator set {newest} or an earlier one"
-            raise FuselineError("E0105", f"operator set {version} of {which}: known are 1 to {newest}", node=name, hint=hint)
+            raise FuselineError(
+                "E0105", f"operator set {version} of {which}: known are 1 to {newest}", node=name, hint=hint
+            )
     return {**NEWEST, **found}
 
 

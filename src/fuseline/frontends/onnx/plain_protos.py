@@ -19,7 +19,8 @@ from fuseline.frontends.onnx.protos import graphs, nodes
 
 
 def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, TypeProto]]:
-    """A model that onnx-ir can read (`proto` itself where nothing has to change) and the types of inputs that it cannot."""
+    """A model that onnx-ir can read (`proto` itself where nothing has to change) and the types of inputs that it
+    cannot."""
     if not _is_special(proto):
         return proto, {}
     out = onnx.ModelProto()
@@ -39,7 +40,10 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
 
 
 def _is_special(proto: onnx.ModelProto) -> bool:
-    if any(next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) or _idle(graph) for graph in graphs(proto)):
+    if any(
+        next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) or _idle(graph)
+        for graph in graphs(proto)
+    ):
         return True
     if any(graph.sparse_initializer or any(_holds_map(info.type) for info in _infos(graph)) for graph in graphs(proto)):
         return True

@@ -50,7 +50,7 @@ class Program:
         self._names: dict[str, int] = {}
         self._undo: list[Callable[[], object]] = []
 
-    # -- sizes -----------------------------------------------------------------------------------------------------------------
+    # -- sizes ---------------------------------------------------------------------------------------------------------
 
     def bind_symbols(self, value: SSAValue, dims: Sequence[Dim]) -> None:
         """Let symbols that appear alone in `dims` be read off `value`; the first place counts."""
@@ -76,7 +76,8 @@ class Program:
         return out
 
     def limit(self, dim: Dim, most: int) -> bool:
-        """Whether `dim` never exceeds `most`; the size of an input is bounded to make it so, and larger inputs are refused at run time."""
+        """Whether `dim` never exceeds `most`; the size of an input is bounded to make it so, and larger inputs are
+        refused at run time."""
         high = upper_bound(dim)
         if high is not None and high <= most:
             return True
@@ -103,7 +104,8 @@ class Program:
             self.require(SizeRequirement(dim, least, node, at_least=True))
 
     def require_equal(self, left: Dim, right: Dim, node: str) -> None:
-        """Let the program refuse sizes that make two differ that `node` takes to be equal; raises FuselineError (E0107) for different numbers."""
+        """Let the program refuse sizes that make two differ that `node` takes to be equal; raises FuselineError (E0107)
+        for different numbers."""
         if isinstance(left, int) and isinstance(right, int) and left != right:
             raise FuselineError("E0107", f"sizes {left} and {right} must be equal", node=node)
         if left != right:
@@ -147,7 +149,7 @@ class Program:
         dynamic = [self.index(dim, emit) for dim in dims if not isinstance(dim, int)]
         return result_of(emit.add(create_empty(tensor_type(mlir_element(dtype), dims), dynamic)))
 
-    # -- tensors ---------------------------------------------------------------------------------------------------------------
+    # -- tensors -------------------------------------------------------------------------------------------------------
 
     def ssa(self, t: Tensor, emit: Emitter) -> SSAValue:
         """`t` as an SSA value, emitted here if nothing emitted it before."""
@@ -179,18 +181,22 @@ class Program:
         return value
 
     def _symbolic(self, t: Tensor, emit: Emitter) -> SSAValue:
-        """The known sizes in `t` as a tensor; those that a model counts in another type than i64 are converted where they run."""
+        """The known sizes in `t` as a tensor; those that a model counts in another type than i64 are converted where
+        they run."""
         assert t.array is not None
         if t.dtype != INDEX_DTYPE:
             whole = self._symbolic(Tensor(INDEX_DTYPE, t.dims, array=t.array), emit)
             maps, loops = [identity_map(t.rank)] * 2, [PARALLEL] * t.rank
             out = self.empty(t.dims, t.dtype, emit)
-            return emit.generic([whole], [out], maps, loops, lambda b: [convert(b, b.args[0], INDEX_DTYPE, t.dtype)]).results[0]
+            return emit.generic(
+                [whole], [out], maps, loops, lambda b: [convert(b, b.args[0], INDEX_DTYPE, t.dtype)]
+            ).results[0]
         elements = [self.integer(dim, i64, emit) for dim in t.sizes()]
         return emit.add(tensor.FromElementsOp(*elements, result_type=tensor_type(i64, t.dims))).result
 
     def read(self, t: Tensor, loops: Sequence[int | None], rank: int, emit: Emitter) -> tuple[SSAValue, AffineMap]:
-        """The tensor behind `t` and the map from `rank` loops to its coordinates, when axis k of `t` follows `loops[k]` (None: stays at 0).
+        """The tensor behind `t` and the map from `rank` loops to its coordinates, when axis k of `t` follows `loops[k]`
+        (None: stays at 0).
 
         Views are looked through, and constants lose the unit dimensions that stay at 0.
         """
@@ -211,11 +217,13 @@ class Program:
         if small is None:
             assert t.array is not None
             dims = tuple(t.dims[axis] for axis in keep)
-            small = self._squeezed[key] = Tensor(t.dtype, dims, array=t.array.reshape([static_size(d) for d in dims]), name=t.name)
+            small = self._squeezed[key] = Tensor(
+                t.dtype, dims, array=t.array.reshape([static_size(d) for d in dims]), name=t.name
+            )
             self._squeezed[(id(small), ())] = t  # keeps `t` alive, so that its id stays its own
         return small, [loops[axis] for axis in keep]
 
-    # -- taking back -----------------------------------------------------------------------------------------------------------
+    # -- taking back ---------------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
         """The present state, for `rollback`."""

@@ -1,4 +1,5 @@
-"""The table of ONNX operators that have a native lowering: one function per operator, found in `ops/` by its decorator."""
+"""The table of ONNX operators that have a native lowering: one function per operator, found in `ops/` by its
+decorator."""
 
 from __future__ import annotations
 
@@ -21,11 +22,15 @@ LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Value | Sequence[Va
 _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
 
 
-def onnx_op(op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = ()) -> Callable[[LoweringT], LoweringT]:
-    """Register a function as the lowering of an operator from operator-set version `since` on (until a later registration).
+def onnx_op(
+    op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = ()
+) -> Callable[[LoweringT], LoweringT]:
+    """Register a function as the lowering of an operator from operator-set version `since` on (until a later
+    registration).
 
     Args:
-        ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with such inputs.
+        ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with
+        such inputs.
 
     Raises:
         KeyError: the operator has a lowering for this version already.
@@ -46,7 +51,11 @@ def _with_ranks(function: Lowering, ranks: Sequence[int]) -> Lowering:
     def checked(node: OnnxNode) -> Value | Sequence[Value | None]:
         for index, (t, rank) in enumerate(zip(node.inputs, ranks, strict=False)):
             if t is not None and t.rank != rank:
-                raise FuselineError("E0107", f"input {index} of {node.op_type} has {t.rank} dimensions, must have {rank}", node=node.label)
+                raise FuselineError(
+                    "E0107",
+                    f"input {index} of {node.op_type} has {t.rank} dimensions, must have {rank}",
+                    node=node.label,
+                )
         return function(node)
 
     return checked

@@ -37,7 +37,8 @@ def _takes_source(a: Dim, b: Dim) -> bool | None:
 
 
 def groups_of(source: Sequence[Dim], target: Sequence[Dim]) -> list[Group] | None:
-    """Axes of both shapes in the finest groups of provably equal products; None where only the totals are known to agree.
+    """Axes of both shapes in the finest groups of provably equal products; None where only the totals are known to
+    agree.
 
     >>> groups_of((2, 3, 4), (6, 2, 2))
     [([0, 1], [0]), ([2], [1, 2])]
@@ -63,7 +64,9 @@ def groups_of(source: Sequence[Dim], target: Sequence[Dim]) -> list[Group] | Non
     return _with_tails(groups, source, target, i, j)
 
 
-def _with_tails(groups: list[Group], source: Sequence[Dim], target: Sequence[Dim], i: int, j: int) -> list[Group] | None:
+def _with_tails(
+    groups: list[Group], source: Sequence[Dim], target: Sequence[Dim], i: int, j: int
+) -> list[Group] | None:
     """The groups with what remains of either shape (sizes of 1) in the last one."""
     tails = [*source[i:], *target[j:]]
     if any(size != 1 for size in tails):
@@ -76,14 +79,29 @@ def _with_tails(groups: list[Group], source: Sequence[Dim], target: Sequence[Dim
 
 def _collapse(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim]) -> SSAValue:
     type_ = tensor_type(element_of(value), dims)
-    return result_of(emit.add(create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": attributes.reassociation(groups)})))
+    return result_of(
+        emit.add(
+            create_op(tensor.CollapseShapeOp, [value], [type_], {"reassociation": attributes.reassociation(groups)})
+        )
+    )
 
 
-def _expand(emit: Emitter, value: SSAValue, groups: Sequence[Sequence[int]], dims: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
+def _expand(
+    emit: Emitter,
+    value: SSAValue,
+    groups: Sequence[Sequence[int]],
+    dims: Sequence[Dim],
+    size: Callable[[Dim], SSAValue],
+) -> SSAValue:
     dynamic = [size(dim) for dim in dims if not isinstance(dim, int)]
     static = attributes.dense(tuple([dim if isinstance(dim, int) else DYNAMIC_INDEX for dim in dims]))
-    properties: dict[str, Attribute] = {"reassociation": attributes.reassociation(groups), "static_output_shape": static}
-    return result_of(emit.add(create_op(tensor.ExpandShapeOp, [value, *dynamic], [tensor_type(element_of(value), dims)], properties)))
+    properties: dict[str, Attribute] = {
+        "reassociation": attributes.reassociation(groups),
+        "static_output_shape": static,
+    }
+    return result_of(
+        emit.add(create_op(tensor.ExpandShapeOp, [value, *dynamic], [tensor_type(element_of(value), dims)], properties))
+    )
 
 
 def _cast(emit: Emitter, value: SSAValue, source: Sequence[Dim], wanted: Sequence[Dim]) -> SSAValue:
@@ -93,7 +111,9 @@ def _cast(emit: Emitter, value: SSAValue, source: Sequence[Dim], wanted: Sequenc
     return emit.add(tensor.CastOp(value, tensor_type(element_of(value), wanted))).dest
 
 
-def reshape_value(emit: Emitter, value: SSAValue, source: Sequence[Dim], target: Sequence[Dim], size: Callable[[Dim], SSAValue]) -> SSAValue:
+def reshape_value(
+    emit: Emitter, value: SSAValue, source: Sequence[Dim], target: Sequence[Dim], size: Callable[[Dim], SSAValue]
+) -> SSAValue:
     """`value` of sizes `source` seen with sizes `target` (equal element counts); `size` supplies index values."""
     if tuple(source) == tuple(target):
         return value

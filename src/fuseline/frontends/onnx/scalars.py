@@ -40,7 +40,8 @@ def mul(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def div(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
-    """`x / y`; integers truncate, and a zero divisor is read as one (ONNX leaves it undefined, the machine would trap)."""
+    """`x / y`; integers truncate, and a zero divisor is read as one (ONNX leaves it undefined, the machine would
+    trap)."""
     if not is_float(dtype):
         y = _nonzero(b, dtype, y)
     return _pick(b, dtype, x, y, arith.DivfOp, arith.DivSIOp, arith.DivUIOp)
@@ -92,7 +93,8 @@ def select(b: Body, condition: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
 def convert(b: Body, x: SSAValue, source: DType, target: DType, *, asked: bool = False) -> SSAValue:
     """A value of `source` as `target`: floats to integers truncate, to bool compare with zero, integers wrap.
 
-    `asked`: the model asks for it, so that a narrowing to 16-bit floats is one of its steps and not only how the value is stored.
+    `asked`: the model asks for it, so that a narrowing to 16-bit floats is one of its steps and not only how the value
+    is stored.
     """
     if source == target:
         return x

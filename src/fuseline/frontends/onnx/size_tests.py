@@ -1,6 +1,7 @@
 """Conditions that only compare sizes: which sizes an `If` over them asks for, either way.
 
-Shape(x) -> Gather(-1) -> Equal(1) -> If        true: x.dims[-1] must be 1        false: nothing that a requirement could say
+Shape(x) -> Gather(-1) -> Equal(1) -> If        true: x.dims[-1] must be 1
+        false: nothing that a requirement could say
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _COMPARISONS: dict[str, Callable[[Dim, Dim, str], SizeTest]] = {
 
 
 def size_test(condition: ir.Value | None, scope: Mapping[str, Value], label: str) -> SizeTest | None:
-    """The test that `condition` is; None where it is no comparison of two single sizes. `label` is whom its requirements name."""
+    """The test that `condition` is; None where it is no comparison of two single sizes. `label` is whom its
+    requirements name."""
     maker = condition.producer() if condition is not None else None
     if maker is None or maker.domain not in ("", "ai.onnx"):
         return None

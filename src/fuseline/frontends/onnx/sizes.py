@@ -39,7 +39,8 @@ class InputSizes:
     """Answers the sizes of each input under the caller's `shapes`, and keeps the symbols that remain.
 
     Raises:
-        FuselineError: E0108 for an option that names nothing, has the wrong rank, contradicts the model or has empty bounds.
+        FuselineError: E0108 for an option that names nothing, has the wrong rank, contradicts the model or has empty
+        bounds.
     """
 
     def __init__(self, inputs: Sequence[ir.Value], shapes: Mapping[str, ShapeOption]) -> None:
@@ -47,7 +48,9 @@ class InputSizes:
         self._shapes = dict(shapes)
         self._values: dict[str, int] = {}
         names = {str(value.name) for value in inputs}
-        declared = {size for value in inputs if value.shape is not None for size in _declared(value) if isinstance(size, str)}
+        declared = {
+            size for value in inputs if value.shape is not None for size in _declared(value) if isinstance(size, str)
+        }
         self._check_names(names, declared)
         for value in inputs:
             self._bind_whole(value)
@@ -58,7 +61,9 @@ class InputSizes:
                 continue
             if key not in symbols:
                 known = ", ".join(sorted(inputs | symbols)) or "none"
-                raise FuselineError("E0108", f"{key!r} is no input and no symbolic size of this model", node=key, hint=f"known: {known}")
+                raise FuselineError(
+                    "E0108", f"{key!r} is no input and no symbolic size of this model", node=key, hint=f"known: {known}"
+                )
             _check_symbol_option(key, option)
 
     def _bind_whole(self, value: ir.Value) -> None:
@@ -68,14 +73,24 @@ class InputSizes:
             return
         declared = _declared(value) if value.shape is not None else [f"{name}_{axis}" for axis in range(len(option))]
         if len(option) != len(declared):
-            raise FuselineError("E0108", f"{len(option)} sizes given, the model has {len(declared)}", node=name, hint=f"declared: {declared}")
+            raise FuselineError(
+                "E0108",
+                f"{len(option)} sizes given, the model has {len(declared)}",
+                node=name,
+                hint=f"declared: {declared}",
+            )
         for size, known in zip(option, declared, strict=True):
             self._bind(name, size, known)
 
     def _bind(self, name: str, size: int, known: int | str) -> None:
         previous = known if isinstance(known, int) else self._values.setdefault(known, size)
         if previous != size or size < 0:
-            raise FuselineError("E0108", f"size {size} contradicts {previous} ({known})", node=name, hint="give equal symbols equal sizes")
+            raise FuselineError(
+                "E0108",
+                f"size {size} contradicts {previous} ({known})",
+                node=name,
+                hint="give equal symbols equal sizes",
+            )
 
     def of(self, value: ir.Value) -> tuple[Dim, ...] | None:
         """The sizes of one input; None where neither the model nor the caller tells its rank."""
@@ -105,4 +120,6 @@ def _check_symbol_option(key: str, option: ShapeOption) -> None:
         if option < 0:
             raise FuselineError("E0108", f"size {option} is negative", node=key)
     elif len(option) != 2 or option[0] > option[1] or option[0] < 0:
-        raise FuselineError("E0108", f"bounds {tuple(option)} are not (low, high)", node=key, hint="for example (1, 512)")
+        raise FuselineError(
+            "E0108", f"bounds {tuple(option)} are not (low, high)", node=key, hint="for example (1, 512)"
+        )

@@ -49,8 +49,11 @@ def _collect(graph: ir.Graph, outer: set[str], names: dict[str, None]) -> None:
     names.update({str(v.name): None for v in graph.outputs if str(v.name) not in local})
 
 
-def node_proto(source: ir.Node, attributes: Mapping[str, ir.Attr], outer: Mapping[str, ir.Attr] | None = None) -> onnx.NodeProto:
-    """A node with its resolved `attributes`; references inside its subgraphs to attributes of the function around it become those of `outer`."""
+def node_proto(
+    source: ir.Node, attributes: Mapping[str, ir.Attr], outer: Mapping[str, ir.Attr] | None = None
+) -> onnx.NodeProto:
+    """A node with its resolved `attributes`; references inside its subgraphs to attributes of the function around it
+    become those of `outer`."""
     proto = ir.serde.serialize_node(source)
     del proto.attribute[:]
     proto.attribute.extend(_attribute(name, attribute) for name, attribute in attributes.items())

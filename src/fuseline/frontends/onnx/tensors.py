@@ -1,4 +1,5 @@
-"""Values of a model while it is read: what is known of them, and views that cost nothing until something needs them as a tensor."""
+"""Values of a model while it is read: what is known of them, and views that cost nothing until something needs them as
+a tensor."""
 
 from __future__ import annotations
 
@@ -45,10 +46,10 @@ class OneWay(NoNativeLowering):
 class Tensor:
     """One value of the model.
 
-    `array` is its content where known: numbers, or `Dim`s in an object array for arithmetic on symbolic sizes. A view has a `base` and, for
-    every axis of the base, the axis of the view that it follows (None: the base has size 1 there); axes of the view that no base axis follows
-    repeat. `value` is the emitted SSA value, None while nothing needed it. `reshaped`
-    is what this is the same elements of, in other dimensions.
+    `array` is its content where known: numbers, or `Dim`s in an object array for arithmetic on symbolic sizes. A view
+    has a `base` and, for every axis of the base, the axis of the view that it follows (None: the base has size 1
+    there); axes of the view that no base axis follows repeat. `value` is the emitted SSA value, None while nothing
+    needed it. `reshaped` is what this is the same elements of, in other dimensions.
     """
 
     dtype: np.dtype[Any]

@@ -1,4 +1,5 @@
-"""What to say of a node that a lowering cannot make sense of: what ONNX's own shape inference finds wrong with it, else that the fault is ours."""
+"""What to say of a node that a lowering cannot make sense of: what ONNX's own shape inference finds wrong with it, else
+that the fault is ours."""
 
 from __future__ import annotations
 
@@ -9,15 +10,25 @@ from fuseline.border import coded
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.host_models import HostNode, host_model
 
-_FAILURES = (onnx.checker.ValidationError, shape_inference.InferenceError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_FAILURES = (
+    onnx.checker.ValidationError,
+    shape_inference.InferenceError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 def unreadable(node: HostNode, problem: Exception) -> FuselineError:
-    """The coded error for an accident: E0107 where the node does not fit its inputs, what `border.coded` says where the standard has nothing
-    against it."""
+    """The coded error for an accident: E0107 where the node does not fit its inputs, what `border.coded` says where the
+    standard has nothing against it."""
     objection = _objection(node)
     if objection:
-        error = FuselineError("E0107", objection, node=node.label, hint="run onnx.checker with full_check=True on the model")
+        error = FuselineError(
+            "E0107", objection, node=node.label, hint="run onnx.checker with full_check=True on the model"
+        )
     else:
         error = coded(problem, "read", node=node.label)
     error.__cause__ = problem

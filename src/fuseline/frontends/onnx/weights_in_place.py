@@ -3,9 +3,11 @@
     ModelProto { graph (7) { initializer (5) { dims, data_type, name, raw_data (9) <400 MB> } .. } .. }
         =>   the same message without that `raw_data`, and where in the file it lies
 
-The parser would copy every weight twice and a compile reads most of them once; a model of 0.4 GB is read in 20 ms instead of 1.1 s.
+The parser would copy every weight twice and a compile reads most of them once; a model of 0.4 GB is read in 20 ms
+instead of 1.1 s.
 
-Source: the protocol buffers encoding (https://protobuf.dev/programming-guides/encoding) and onnx.proto3's field numbers.
+Source: the protocol buffers encoding (https://protobuf.dev/programming-guides/encoding) and onnx.proto3's field
+numbers.
 """
 
 from __future__ import annotations
@@ -51,11 +53,14 @@ class SplitModel:
             tensor = self.proto.graph.initializer[number]
             value = model.graph.initializers[tensor.name]
             array: Any = np.frombuffer(self.data, _dtype(tensor), (end - start) // _dtype(tensor).itemsize, start)
-            value.const_value = ir.Tensor(array.reshape(tuple(tensor.dims)), ir.DataType(tensor.data_type), name=tensor.name)
+            value.const_value = ir.Tensor(
+                array.reshape(tuple(tensor.dims)), ir.DataType(tensor.data_type), name=tensor.name
+            )
 
 
 def split_model(path: Path) -> SplitModel | None:
-    """The model at `path`, its large weights left in the file; None where that cannot be done, and the file has to be parsed as a whole.
+    """The model at `path`, its large weights left in the file; None where that cannot be done, and the file has to be
+    parsed as a whole.
 
     Raises OSError for a file that cannot be read.
     """
@@ -72,7 +77,9 @@ def split_model(path: Path) -> SplitModel | None:
     except (DecodeError, _UnknownEncoding, IndexError):
         return None
     names = Counter(tensor.name for tensor in proto.graph.initializer)
-    whole = all(_is_whole(proto.graph.initializer[number], end - start, names) for number, (start, end) in where.items())
+    whole = all(
+        _is_whole(proto.graph.initializer[number], end - start, names) for number, (start, end) in where.items()
+    )
     return SplitModel(proto, data, where) if whole else None
 
 
@@ -132,7 +139,8 @@ def _raw_data(data: Buffer, begin: int, stop: int) -> tuple[int, int, int] | Non
 
 
 def _fields(data: Buffer, at: int, stop: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """The fields of a message: number, wire type, where the tag, the value and the next field begin. Raises _UnknownEncoding."""
+    """The fields of a message: number, wire type, where the tag, the value and the next field begin. Raises
+    _UnknownEncoding."""
     while at < stop:
         start = at
         tag, at = _varint(data, at)

@@ -1,7 +1,7 @@
 """Attributes made once: asked for again, an equal attribute is the same object.
 
-xDSL checks every attribute that it constructs against its definition (10 us); a compile asks for the same few hundred a hundred thousand
-times. The tables are bounded, so that a process that compiles for ever keeps a bounded number of them.
+xDSL checks every attribute that it constructs against its definition (10 us); a compile asks for the same few hundred a
+hundred thousand times. The tables are bounded, so that a process that compiles for ever keeps a bounded number of them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def values(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_SOME)
 def text(attribute: Attribute) -> str:
-    """`attribute` as MLIR prints it; for attributes that many ops have (types, maps, segment sizes), not for large constants."""
+    """`attribute` as MLIR prints it; for attributes that many ops have (types, maps, segment sizes), not for large
+    constants."""
     return str(attribute)
 
 

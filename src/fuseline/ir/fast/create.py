@@ -1,7 +1,8 @@
 """Ops made straight from their parts, for what a compile makes by the thousand.
 
-xDSL's constructors match their arguments with the op's definition and make every attribute anew (a `linalg.generic` 64 us, a `linalg.fill`
-143 us); here the caller answers for the parts (14 and 27 us). The IR is the same: `verify` holds as for any other op.
+xDSL's constructors match their arguments with the op's definition and make every attribute anew (a `linalg.generic` 64
+us, a `linalg.fill` 143 us); here the caller answers for the parts (14 and 27 us). The IR is the same: `verify` holds as
+for any other op.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def create_fill(scalar: SSAValue, into: SSAValue, location: LocationAttr = UNKNO
     return create_op(linalg.ops.FillOp, [scalar, into], [type_], properties, [region_with(block)], location)
 
 
-def create_empty(type_: TensorType[Any], sizes: Sequence[SSAValue] = (), location: LocationAttr = UNKNOWN_LOC) -> tensor.EmptyOp:
+def create_empty(
+    type_: TensorType[Any], sizes: Sequence[SSAValue] = (), location: LocationAttr = UNKNOWN_LOC
+) -> tensor.EmptyOp:
     """`tensor.empty`; `sizes` are the index values of the sizes of `type_` that are no numbers."""
     return create_op(tensor.EmptyOp, sizes, [type_], {}, (), location)
 
@@ -71,7 +74,9 @@ def create_constant(value: Attribute, type_: Attribute, location: LocationAttr =
     return create_op(arith.ConstantOp, (), [type_], {"value": value}, (), location)
 
 
-def create_concat(pieces: Sequence[SSAValue], axis: int, type_: TensorType[Any], location: LocationAttr = UNKNOWN_LOC) -> tensor.ConcatOp:
+def create_concat(
+    pieces: Sequence[SSAValue], axis: int, type_: TensorType[Any], location: LocationAttr = UNKNOWN_LOC
+) -> tensor.ConcatOp:
     """`tensor.concat` of `pieces` along `axis`."""
     return create_op(tensor.ConcatOp, pieces, [type_], {"dim": attributes.integer64(axis)}, (), location)
 
@@ -106,16 +111,19 @@ def _numbers(items: Sequence[int | SSAValue]) -> Attribute:
 
 
 class ScalarOps:
-    """Scalar ops of bodies, each kind constructed once: what its properties and result types are depends on nothing but the kind, the types
-    of its operands and its other arguments, and both are read off the first one."""
+    """Scalar ops of bodies, each kind constructed once: what its properties and result types are depends on nothing but
+    the kind, the types of its operands and its other arguments, and both are read off the first one."""
 
     def __init__(self, most: int = 4096) -> None:
         self._known: dict[Hashable, _Pattern | None] = {}
-        # By the identity of the operand types, which are kept alive, where the operands are all that there is: most ops.
+        # By the identity of the operand types, which are kept alive, where the operands are all that there is: most
+        # ops.
         self._plain: dict[tuple[Any, ...], tuple[list[Attribute], _Pattern]] = {}
         self._most = most
 
-    def make(self, kind: Callable[..., Operation], operands: Sequence[Any], options: dict[str, Any], location: LocationAttr) -> Operation:
+    def make(
+        self, kind: Callable[..., Operation], operands: Sequence[Any], options: dict[str, Any], location: LocationAttr
+    ) -> Operation:
         """What `kind(*operands, **options)` makes, at `location`."""
         values = [operand for operand in operands if type(operand) is OpResult or type(operand) is BlockArgument]
         if options or len(values) < len(operands):
@@ -130,7 +138,12 @@ class ScalarOps:
         return op
 
     def _made(
-        self, kind: Callable[..., Operation], operands: Sequence[Any], options: dict[str, Any], location: LocationAttr, values: Sequence[SSAValue]
+        self,
+        kind: Callable[..., Operation],
+        operands: Sequence[Any],
+        options: dict[str, Any],
+        location: LocationAttr,
+        values: Sequence[SSAValue],
     ) -> tuple[Operation, _Pattern | None]:
         key = _key(kind, operands, options)
         found = self._known.get(key) if key is not None else None
@@ -149,7 +162,12 @@ def _key(kind: Any, operands: Sequence[Any], options: dict[str, Any]) -> Hashabl
     parts = [operand.type if isinstance(operand, SSAValue) else operand for operand in (*operands, *options.values())]
     if any(not isinstance(part, Attribute | int | str) for part in parts):
         return None
-    return (kind, *options, *((type(part), part) for part in parts), tuple(isinstance(operand, SSAValue) for operand in operands))
+    return (
+        kind,
+        *options,
+        *((type(part), part) for part in parts),
+        tuple(isinstance(operand, SSAValue) for operand in operands),
+    )
 
 
 def _pattern(kind: Any, op: Operation, values: Sequence[SSAValue]) -> _Pattern | None:

@@ -1,4 +1,5 @@
-"""Ops of the flow dialect made straight from their parts, as `create.py` makes others: a program has one of each for every dispatch."""
+"""Ops of the flow dialect made straight from their parts, as `create.py` makes others: a program has one of each for
+every dispatch."""
 
 from __future__ import annotations
 
@@ -19,13 +20,19 @@ _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
 def create_executable(name: str, entry: FuncOp, location: LocationAttr) -> ExecutableOp:
     """A private executable whose public entry point is `entry`; both are called `name`."""
     symbol = StringAttr(name)
-    export: dict[str, Attribute] = {"sym_name": symbol, "function_ref": SymbolRefAttr(symbol), "sym_visibility": _PUBLIC}
+    export: dict[str, Attribute] = {
+        "sym_name": symbol,
+        "function_ref": SymbolRefAttr(symbol),
+        "sym_visibility": _PUBLIC,
+    }
     inner, outer = block_with(()), block_with(())
     append(entry, inner)
     append(create_op(ExecutableExportOp, (), (), export), outer)
     append(create_op(ModuleOp, (), (), {}, [region_with(inner)]), outer)
     append(create_op(ExecutableEndOp, (), (), {}), outer)
-    return create_op(ExecutableOp, (), (), {"sym_name": symbol, "sym_visibility": _PRIVATE}, [region_with(outer)], location)
+    return create_op(
+        ExecutableOp, (), (), {"sym_name": symbol, "sym_visibility": _PRIVATE}, [region_with(outer)], location
+    )
 
 
 def create_dispatch(
@@ -36,7 +43,8 @@ def create_dispatch(
     argument_dims: Sequence[SSAValue],
     result_dims: Sequence[SSAValue],
 ) -> DispatchOp:
-    """A launch of `entry` in `executable` with `arguments`; `*_dims` are the unknown sizes of the arguments and of the results, in order."""
+    """A launch of `entry` in `executable` with `arguments`; `*_dims` are the unknown sizes of the arguments and of the
+    results, in order."""
     properties: dict[str, Attribute] = {
         "entry_points": entry_points(executable, entry),
         "operandSegmentSizes": attributes.segments((0, len(arguments), len(argument_dims), len(result_dims))),

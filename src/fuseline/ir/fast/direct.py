@@ -1,9 +1,10 @@
 """xDSL's IR read and changed without the views it makes and the checks it runs at each access.
 
-`op.operands`, `block.ops` and `value.uses` are objects made anew whenever they are asked for, `list(block.ops)` walks the block twice, and
-inserting or erasing an op asks its ancestors and its results. A compile does each a hundred thousand times. What stands here does the same to the
-same fields, in the same order (uses too: passes walk them), at a third of the time. Nothing but this file and `parts.py`, which makes ops, touches
-the private fields of xDSL 0.74, to which the project is pinned.
+`op.operands`, `block.ops` and `value.uses` are objects made anew whenever they are asked for, `list(block.ops)` walks
+the block twice, and inserting or erasing an op asks its ancestors and its results. A compile does each a hundred
+thousand times. What stands here does the same to the same fields, in the same order (uses too: passes walk them), at a
+third of the time. Nothing but this file and `parts.py`, which makes ops, touches the private fields of xDSL 0.74, to
+which the project is pinned.
 """
 
 # pyright: reportPrivateUsage=false
@@ -40,7 +41,8 @@ def ops_of(block: Block) -> list[Operation]:
 
 
 def collect_inside(op: Operation, found: list[Operation], blocks: set[int] | None) -> None:
-    """Append every op in the regions of `op`, at any depth, in order; the identities of their blocks are added to `blocks`."""
+    """Append every op in the regions of `op`, at any depth, in order; the identities of their blocks are added to
+    `blocks`."""
     for region in op.regions:
         block = region._first_block
         while block is not None:
@@ -173,7 +175,8 @@ def replace_uses(old: SSAValue, new: SSAValue) -> None:
 
 
 def replace_uses_if(old: SSAValue, new: SSAValue, wanted: Callable[[Operation], bool]) -> None:
-    """Let the ops of which `wanted` is true read `new` in place of `old`; it takes over the name of `old` if it has none."""
+    """Let the ops of which `wanted` is true read `new` in place of `old`; it takes over the name of `old` if it has
+    none."""
     use = old.first_use
     while use is not None:
         after = use._next_use
@@ -226,7 +229,8 @@ def detach(op: Operation) -> None:
 
 
 def erase(op: Operation) -> None:
-    """Take `op` out of its block, and it and all inside it off what they read. Raises ValueError where a result is used."""
+    """Take `op` out of its block, and it and all inside it off what they read. Raises ValueError where a result is
+    used."""
     for result in op.results:
         if result.first_use is not None:
             raise ValueError(f"a result of {op.name} is used")

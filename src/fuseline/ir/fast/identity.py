@@ -1,7 +1,8 @@
 """Answers about immutable parts of the IR (attributes, affine maps), remembered by the identity of the part.
 
-Hashing an attribute or a map walks all of it, and equal ones are mostly one object (`attributes.py`): a look-up by identity takes a tenth of the
-time. What is asked about is kept alive, so that its identity is not given to another part; the tables are bounded.
+Hashing an attribute or a map walks all of it, and equal ones are mostly one object (`attributes.py`): a look-up by
+identity takes a tenth of the time. What is asked about is kept alive, so that its identity is not given to another
+part; the tables are bounded.
 """
 
 from __future__ import annotations

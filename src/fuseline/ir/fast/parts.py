@@ -1,4 +1,5 @@
-"""Ops, blocks and regions made from their parts, without xDSL's constructors, which ask an op's definition about each (see `direct.py`)."""
+"""Ops, blocks and regions made from their parts, without xDSL's constructors, which ask an op's definition about each
+(see `direct.py`)."""
 
 # pyright: reportPrivateUsage=false
 
@@ -54,7 +55,9 @@ def create_op(
     """`kind.create(...)`: an op from its parts, for which the caller answers."""
     plain, defaults, attributes = _defaults(kind)
     if not plain:
-        return kind.create(operands=operands, result_types=types, properties=properties, regions=regions, location=location)
+        return kind.create(
+            operands=operands, result_types=types, properties=properties, regions=regions, location=location
+        )
     op = kind.__new__(kind)
     link_operands(op, operands)
     op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(types)])
@@ -70,12 +73,17 @@ def create_op(
 
 @lru_cache(maxsize=1024)
 def _defaults(kind: type[Operation]) -> tuple[bool, dict[str, Attribute], dict[str, Attribute]]:
-    """Whether nothing but filling in defaults follows the construction of a `kind`; its default properties and attributes."""
+    """Whether nothing but filling in defaults follows the construction of a `kind`; its default properties and
+    attributes."""
     if not issubclass(kind, IRDLOperation) or kind.__post_init__ is not IRDLOperation.__post_init__:
         return False, {}, {}
     definition = kind.get_irdl_definition()
     found = [
-        {name: part.default_value for name, part in parts.items() if not isinstance(part, OptionalDef) and part.default_value is not None}
+        {
+            name: part.default_value
+            for name, part in parts.items()
+            if not isinstance(part, OptionalDef) and part.default_value is not None
+        }
         for parts in (definition.properties, definition.attributes)
     ]
     return True, found[0], found[1]

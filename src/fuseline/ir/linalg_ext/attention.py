@@ -6,7 +6,15 @@ from abc import ABC
 from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, prop_def, region_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -29,7 +37,10 @@ class _AttentionOp(IRDLOperation, ABC):
     def verify_(self) -> None:
         maps = [part.data for part in self.indexing_maps.data]
         if len(self.inputs) not in (4, 5) or len(self.outputs) != self.OUTPUTS or len(maps) != len(self.operands):
-            raise VerifyException(f"expected query, key, value, scale and perhaps a mask, {self.OUTPUTS} outputs, and a map for each of them")
+            raise VerifyException(
+                f"expected query, key, value, scale and perhaps a mask, {self.OUTPUTS} outputs, and a map for each of "
+                f"them"
+            )
         if [value.type for value in self.outputs] != list(self.res.types):
             raise VerifyException("a result has another type than its output")
         if len(self.body.block.args) != 1 or not isinstance(self.body.block.last_op, ExtYieldOp):
@@ -48,7 +59,9 @@ class _AttentionOp(IRDLOperation, ABC):
         inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")
         body = parser.parse_region()
         types = parse_types(parser)
-        op = cls.build(operands=[inputs, outputs], result_types=[types], properties={"indexing_maps": maps}, regions=[body])
+        op = cls.build(
+            operands=[inputs, outputs], result_types=[types], properties={"indexing_maps": maps}, regions=[body]
+        )
         op.attributes |= attributes
         return op
 
@@ -65,10 +78,11 @@ class _AttentionOp(IRDLOperation, ABC):
 
 @irdl_op_definition
 class AttentionOp(_AttentionOp):
-    """`softmax(body(query * key * scale) [+ mask]) * value`; the inputs are query, key, value, scale and, where there is one, the mask.
+    """`softmax(body(query * key * scale) [+ mask]) * value`; the inputs are query, key, value, scale and, where there
+    is one, the mask.
 
-    A loop that neither the value nor the result names is summed in the scores, one that the value names and the result does not is that of the
-    softmax. The body sees a score as f32.
+    A loop that neither the value nor the result names is summed in the scores, one that the value names and the result
+    does not is that of the softmax. The body sees a score as f32.
     """
 
     name = "iree_linalg_ext.attention"
@@ -76,8 +90,8 @@ class AttentionOp(_AttentionOp):
 
 @irdl_op_definition
 class OnlineAttentionOp(_AttentionOp):
-    """Attention over some of the keys, which takes what others gave: the outputs are the sum of values so far, the largest score, and the sum of
-    powers. The result is not divided by the sum of powers.
+    """Attention over some of the keys, which takes what others gave: the outputs are the sum of values so far, the
+    largest score, and the sum of powers. The result is not divided by the sum of powers.
     """
 
     name = "iree_linalg_ext.online_attention"

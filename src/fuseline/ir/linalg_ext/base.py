@@ -1,4 +1,5 @@
-"""What ops of IREE's `iree_linalg_ext` have in common: words with a value, `ins`, `outs`, a body, the types of the results.
+"""What ops of IREE's `iree_linalg_ext` have in common: words with a value, `ins`, `outs`, a body, the types of the
+results.
 
     iree_linalg_ext.scan dimension(1) inclusive(true) ins(%a : type) outs(%b, %acc : type, type) { .. } -> type, type
 
@@ -13,7 +14,15 @@ from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_region_def, var_result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    traits_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
@@ -37,7 +46,8 @@ class ExtYieldOp(IRDLOperation):
 
 
 class ExtOp(IRDLOperation, ABC):
-    """Words, inputs, outputs, a body over elements. `WORDS` says how each word is written, `COUNTS` how many inputs and outputs there may be."""
+    """Words, inputs, outputs, a body over elements. `WORDS` says how each word is written, `COUNTS` how many inputs and
+    outputs there may be."""
 
     inputs = var_operand_def()
     outputs = var_operand_def(TensorType)
@@ -72,13 +82,19 @@ class ExtOp(IRDLOperation, ABC):
         return [element for value in self.outputs for element in [element_type(value)] * 2]
 
     def verify_(self) -> None:
-        for (least, most), values, word in zip(self.COUNTS, (self.inputs, self.outputs), ("inputs", "outputs"), strict=True):
+        for (least, most), values, word in zip(
+            self.COUNTS, (self.inputs, self.outputs), ("inputs", "outputs"), strict=True
+        ):
             if not least <= len(values) <= most:
-                raise VerifyException(f"{len(values)} {word}, expected {least}" + (f" to {most}" if most > least else ""))
+                raise VerifyException(
+                    f"{len(values)} {word}, expected {least}" + (f" to {most}" if most > least else "")
+                )
         if [value.type for value in self.outputs] != list(self.res.types):
             raise VerifyException("a result has another type than its output")
         for word, kind in self.WORDS.items():
-            if kind is not FLAG and not isinstance(self.attributes.get(word), DenseArrayBase if kind is NUMBERS else IntegerAttr):
+            if kind is not FLAG and not isinstance(
+                self.attributes.get(word), DenseArrayBase if kind is NUMBERS else IntegerAttr
+            ):
                 raise VerifyException(f"expected {word}")
         if len(self.regions_) != self.HAS_BODY:
             raise VerifyException("expected a body" if self.HAS_BODY else "expected no body")
@@ -111,14 +127,19 @@ class ExtOp(IRDLOperation, ABC):
     def parse(cls, parser: Parser) -> Self:
         attributes = dict(parser.parse_optional_attr_dict())
         for _ in cls.WORDS:
-            word = next((word for word in cls.WORDS if word not in attributes and parser.parse_optional_keyword(word)), None)
+            word = next(
+                (word for word in cls.WORDS if word not in attributes and parser.parse_optional_keyword(word)), None
+            )
             if word is not None:
                 attributes[word] = _parse_word(parser, cls.WORDS[word])
         inputs, outputs, base = (parse_operands(parser, keyword) for keyword in ("ins", "outs", "index_base"))
         region = parser.parse_optional_region()
         types = parse_types(parser)
         return cls.build(
-            operands=[inputs, outputs, base], result_types=[types], attributes=attributes, regions=[[region] if region is not None else []]
+            operands=[inputs, outputs, base],
+            result_types=[types],
+            attributes=attributes,
+            regions=[[region] if region is not None else []],
         )
 
     def print(self, printer: Printer) -> None:
@@ -153,9 +174,15 @@ def _parse_word(parser: Parser, kind: str) -> Attribute:
         return UnitAttr()
     if kind is NUMBERS:
         parser.parse_punctuation("=")
-        return DenseArrayBase.from_list(i64, parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_integer))
+        return DenseArrayBase.from_list(
+            i64, parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_integer)
+        )
     with parser.in_parens():
-        return BoolAttr.from_bool(parser.parse_boolean()) if kind is BOOLEAN else IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+        return (
+            BoolAttr.from_bool(parser.parse_boolean())
+            if kind is BOOLEAN
+            else IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+        )
 
 
 def parse_types(parser: Parser) -> list[Attribute]:

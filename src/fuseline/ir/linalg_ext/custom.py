@@ -59,10 +59,18 @@ class CustomOp(IRDLOperation):
 
     def verify_(self) -> None:
         last, arguments = self.body.block.last_op, [argument.type for argument in self.body.block.args]
-        if not isinstance(last, ExtYieldOp) or len(arguments) != len(self.operands) or [value.type for value in self.outputs] != list(self.res.types):
-            raise VerifyException("the body takes a tile of each operand and yields one of each output, whose types the results have")
+        if (
+            not isinstance(last, ExtYieldOp)
+            or len(arguments) != len(self.operands)
+            or [value.type for value in self.outputs] != list(self.res.types)
+        ):
+            raise VerifyException(
+                "the body takes a tile of each operand and yields one of each output, whose types the results have"
+            )
         yielded = [value.type for value in last.values]
-        if len(yielded) != len(self.res) or not all(map(_is_tile, (*arguments, *yielded), (*self.operand_types, *self.res.types))):
+        if len(yielded) != len(self.res) or not all(
+            map(_is_tile, (*arguments, *yielded), (*self.operand_types, *self.res.types))
+        ):
             raise VerifyException("a tile has another element type or rank than its operand or result")
 
     @classmethod

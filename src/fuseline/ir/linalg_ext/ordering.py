@@ -15,7 +15,8 @@ from fuseline.ir.linalg_ext.base import BOOLEAN, FLAG, NUMBER, ExtOp, check_size
 
 @irdl_op_definition
 class SortOp(ExtOp):
-    """The outputs, sorted together along a dimension; the body sees each of them twice and says whether the first comes before the second."""
+    """The outputs, sorted together along a dimension; the body sees each of them twice and says whether the first comes
+    before the second."""
 
     name = "iree_linalg_ext.sort"
     WORDS: ClassVar[dict[str, str]] = {"dimension": NUMBER}
@@ -38,8 +39,14 @@ class _SelectionOp(ExtOp, ABC):
         sizes = shape(self.inputs[0])
         axis = self.dimension(len(sizes))
         for value in (*self.inputs[1:], *self.outputs):
-            check_sizes(without(sizes, axis), without(shape(value), axis) if len(shape(value)) == len(sizes) else (), "beside the dimension")
-        if element_type(self.outputs[0]) != element_type(self.inputs[0]) or (len(self.inputs) == 2 and len(self.outputs) != 2):
+            check_sizes(
+                without(sizes, axis),
+                without(shape(value), axis) if len(shape(value)) == len(sizes) else (),
+                "beside the dimension",
+            )
+        if element_type(self.outputs[0]) != element_type(self.inputs[0]) or (
+            len(self.inputs) == 2 and len(self.outputs) != 2
+        ):
             raise VerifyException("expected values of one type, and a result for the indices where there are some")
 
 
@@ -60,7 +67,8 @@ class TopkV2Op(_SelectionOp):
 
 @irdl_op_definition
 class ScanOp(ExtOp):
-    """What the body makes of all elements up to each along a dimension (or, not `inclusive`, before it), and of all of them."""
+    """What the body makes of all elements up to each along a dimension (or, not `inclusive`, before it), and of all of
+    them."""
 
     name = "iree_linalg_ext.scan"
     WORDS: ClassVar[dict[str, str]] = {"dimension": NUMBER, "inclusive": BOOLEAN}
@@ -83,7 +91,8 @@ class ScanOp(ExtOp):
 
 @irdl_op_definition
 class ArgCompareOp(ExtOp):
-    """The element along a dimension that comes before all others by the comparison in the body, and its index (from `index_base` on, or given)."""
+    """The element along a dimension that comes before all others by the comparison in the body, and its index (from
+    `index_base` on, or given)."""
 
     name = "iree_linalg_ext.arg_compare"
     WORDS: ClassVar[dict[str, str]] = {"dimension": NUMBER}
@@ -107,7 +116,8 @@ class ArgCompareOp(ExtOp):
 
 @irdl_op_definition
 class FftOp(ExtOp):
-    """One stage of a Fourier transform of the last dimension, real and imaginary parts; the inputs are the stage and perhaps its coefficients."""
+    """One stage of a Fourier transform of the last dimension, real and imaginary parts; the inputs are the stage and
+    perhaps its coefficients."""
 
     name = "iree_linalg_ext.fft"
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 3), (2, 2))
@@ -115,5 +125,9 @@ class FftOp(ExtOp):
 
     def verify_form(self) -> None:
         check_sizes(shape(self.outputs[0]), shape(self.outputs[1]), "real and imaginary parts")
-        if len(self.inputs) == 2 or any(len(shape(value)) != 1 for value in self.inputs[1:]) or not shape(self.outputs[0]):
+        if (
+            len(self.inputs) == 2
+            or any(len(shape(value)) != 1 for value in self.inputs[1:])
+            or not shape(self.outputs[0])
+        ):
             raise VerifyException("expected a stage and two vectors of coefficients, or none")

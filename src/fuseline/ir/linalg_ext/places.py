@@ -13,11 +13,21 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from fuseline.ir.linalg_ext.base import BOOLEAN, NUMBERS, ExtOp, ExtYieldOp, check_sizes, element_type, parse_types, shape
+from fuseline.ir.linalg_ext.base import (
+    BOOLEAN,
+    NUMBERS,
+    ExtOp,
+    ExtYieldOp,
+    check_sizes,
+    element_type,
+    parse_types,
+    shape,
+)
 
 
 class _PlacesOp(ExtOp, ABC):
-    """Slices of a tensor at places: `dimension_map` names the dimensions that an index has, the last dimension of the indices (none for one)."""
+    """Slices of a tensor at places: `dimension_map` names the dimensions that an index has, the last dimension of the
+    indices (none for one)."""
 
     @property
     def whole(self) -> SSAValue:
@@ -41,7 +51,11 @@ class _PlacesOp(ExtOp, ABC):
 
     def verify_form(self) -> None:
         whole, indices, slices = shape(self.whole), shape(self.inputs[1]), shape(self.slices)
-        if sorted(self.numbers("dimension_map")) != list(range(self.depth)) or not 0 < self.depth <= len(whole) or self.batch < 0:
+        if (
+            sorted(self.numbers("dimension_map")) != list(range(self.depth))
+            or not 0 < self.depth <= len(whole)
+            or self.batch < 0
+        ):
             raise VerifyException("dimension_map names the leading dimensions, each once")
         check_sizes(slices[self.batch :], whole[self.depth :], "slices")
         single = self.depth == 1 and len(indices) == self.batch
@@ -54,7 +68,8 @@ class _PlacesOp(ExtOp, ABC):
 
 @irdl_op_definition
 class ScatterOp(_PlacesOp):
-    """The output with slices at computed places combined by the body, which sees an update and what is there, one after the other."""
+    """The output with slices at computed places combined by the body, which sees an update and what is there, one after
+    the other."""
 
     name = "iree_linalg_ext.scatter"
     WORDS: ClassVar[dict[str, str]] = {"dimension_map": NUMBERS, "unique_indices": BOOLEAN}
@@ -94,7 +109,8 @@ class GatherOp(_PlacesOp):
 
 
 class MappedOp(IRDLOperation, ABC):
-    """Elements moved between two tensors, as a body says of their indices: `%a into %b { .. } : type into type -> type`."""
+    """Elements moved between two tensors, as a body says of their indices: `%a into %b { .. } : type into type ->
+    type`."""
 
     source = operand_def(TensorType)
     dest = operand_def(TensorType)
@@ -130,7 +146,9 @@ class MappedOp(IRDLOperation, ABC):
         value = parser.resolve_operand(source, parser.parse_type())
         parser.parse_keyword("into")
         into = parser.resolve_operand(dest, parser.parse_type())
-        return cls.build(operands=[value, into], result_types=[parse_types(parser)], regions=[body], attributes=attributes)
+        return cls.build(
+            operands=[value, into], result_types=[parse_types(parser)], regions=[body], attributes=attributes
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)

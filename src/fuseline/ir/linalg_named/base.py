@@ -2,8 +2,8 @@
 
     n oh ow c / kh kw : n oh+kh ow+kw c, kh kw c -> n oh ow c
 
-Left of `/` the parallel loops, then the reduction loops; each operand lists its dimensions. `oh+kh` is `oh * stride + kh * dilation` of the
-window dimension in question. Loop order and bodies follow MLIR's LinalgNamedStructuredOps.yaml.
+Left of `/` the parallel loops, then the reduction loops; each operand lists its dimensions. `oh+kh` is `oh * stride +
+kh * dilation` of the window dimension in question. Loop order and bodies follow MLIR's LinalgNamedStructuredOps.yaml.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from typing import ClassVar, NamedTuple, Self, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, DenseIntElementsAttr, IndexType, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    DenseIntElementsAttr,
+    IndexType,
+    IntegerType,
+    TensorType,
+    i64,
+)
 from xdsl.dialects.linalg.abstract_ops import NamedOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import YieldOp
@@ -52,7 +61,8 @@ class TypeFnAttr(EnumAttribute[TypeFn]):
 
 
 class Loops(NamedTuple):
-    """A specification, read: loop names, how many are parallel, and each operand's dimensions as `(loop, window loop or None)`."""
+    """A specification, read: loop names, how many are parallel, and each operand's dimensions as `(loop, window loop or
+    None)`."""
 
     names: tuple[str, ...]
     parallel: int
@@ -67,7 +77,9 @@ class Loops(NamedTuple):
         return [IteratorType.PARALLEL if d < self.parallel else IteratorType.REDUCTION for d in range(len(self.names))]
 
 
-def _expressions(dims: Sequence[tuple[int, int | None]], strides: Sequence[int], dilations: Sequence[int]) -> list[AffineExpr]:
+def _expressions(
+    dims: Sequence[tuple[int, int | None]], strides: Sequence[int], dilations: Sequence[int]
+) -> list[AffineExpr]:
     out: list[AffineExpr] = []
     window = 0
     for loop, tap in dims:
@@ -101,7 +113,8 @@ def read_loops(text: str) -> Loops:
 
 
 def cast_to(value: SSAValue, type_: Attribute, unsigned: bool = False) -> SSAValue:
-    """`value` as `type_`, by the conversion that linalg's `cast_signed` (or `cast_unsigned`) names; emits at the implicit builder."""
+    """`value` as `type_`, by the conversion that linalg's `cast_signed` (or `cast_unsigned`) names; emits at the
+    implicit builder."""
     source = value.type
     if source == type_:
         return value
@@ -126,13 +139,17 @@ def _cast_float(value: SSAValue, source: AnyFloat, type_: Attribute, unsigned: b
 
 def add(lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """A sum in the operands' type; booleans are or-ed."""
-    kind = arith.AddfOp if isinstance(lhs.type, AnyFloat) else arith.OrIOp if lhs.type == IntegerType(1) else arith.AddiOp
+    kind = (
+        arith.AddfOp if isinstance(lhs.type, AnyFloat) else arith.OrIOp if lhs.type == IntegerType(1) else arith.AddiOp
+    )
     return kind(lhs, rhs).result
 
 
 def multiply(lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """A product in the operands' type; booleans are and-ed."""
-    kind = arith.MulfOp if isinstance(lhs.type, AnyFloat) else arith.AndIOp if lhs.type == IntegerType(1) else arith.MuliOp
+    kind = (
+        arith.MulfOp if isinstance(lhs.type, AnyFloat) else arith.AndIOp if lhs.type == IntegerType(1) else arith.MuliOp
+    )
     return kind(lhs, rhs).result
 
 
@@ -151,7 +168,9 @@ class DeclaredOp(NamedOperation, ABC):
         raise TypeError(f"{cls.name} declares no body")
 
     @classmethod
-    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], unsigned: bool = False) -> Region:
+    def get_hidden_region(
+        cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], unsigned: bool = False
+    ) -> Region:
         @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
         def region(args: tuple[BlockArgument, ...]) -> None:
             YieldOp(cls.scalar(args, unsigned))
@@ -191,7 +210,8 @@ def parse_results(parser: Parser) -> list[Attribute]:
 
 
 def parse_named(cls: type[DeclaredT], parser: Parser, properties: dict[str, Attribute]) -> DeclaredT:
-    """The common syntax `{attributes} ins(..) outs(..) -> types` of an op whose leading properties were parsed already."""
+    """The common syntax `{attributes} ins(..) outs(..) -> types` of an op whose leading properties were parsed
+    already."""
     attributes = {**properties, **parser.parse_optional_attr_dict()}
     inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")
     results = parse_results(parser)
@@ -200,7 +220,9 @@ def parse_named(cls: type[DeclaredT], parser: Parser, properties: dict[str, Attr
     rest = {name: value for name, value in attributes.items() if name not in known}
     unsigned = attributes.get("cast") == TypeFnAttr(TypeFn.CAST_UNSIGNED)
     region = cls.get_hidden_region(inputs, outputs, unsigned)
-    return cls.build(operands=[inputs, outputs], result_types=[results], properties=own, attributes=rest, regions=[region])
+    return cls.build(
+        operands=[inputs, outputs], result_types=[results], properties=own, attributes=rest, regions=[region]
+    )
 
 
 class WindowOp(DeclaredOp, ABC):

@@ -27,7 +27,9 @@ def multiply_add(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
 def quantized_multiply_add(args: Sequence[SSAValue]) -> SSAValue:
     """`out + (a - a_zero) * (b - b_zero)` in the output's type."""
     a, b, a_zero, b_zero, out = args
-    left, right = (arith.SubiOp(cast_to(x, out.type), cast_to(zero, out.type)).result for x, zero in ((a, a_zero), (b, b_zero)))
+    left, right = (
+        arith.SubiOp(cast_to(x, out.type), cast_to(zero, out.type)).result for x, zero in ((a, a_zero), (b, b_zero))
+    )
     return add(out, multiply(left, right))
 
 

@@ -22,7 +22,8 @@ Function = Callable[..., SSAValue]
 
 
 def _float_or(
-    float_op: Callable[..., arith.FloatingPointLikeBinaryOperation], integer_op: Callable[..., arith.SignlessIntegerBinaryOperation]
+    float_op: Callable[..., arith.FloatingPointLikeBinaryOperation],
+    integer_op: Callable[..., arith.SignlessIntegerBinaryOperation],
 ) -> Function:
     return lambda a, b: (float_op if isinstance(a.type, AnyFloat) else integer_op)(a, b).result
 

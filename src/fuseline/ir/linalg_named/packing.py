@@ -95,7 +95,11 @@ def _verify_tiling(op: PackOp | UnPackOp, rank: int, packed: int) -> None:
     if sorted(_permutation(op, rank)) != list(range(rank)):
         raise VerifyException(f"outer_dims_perm {list(_permutation(op, rank))} is no permutation of {rank} dimensions")
     positions = op.inner_dims_pos.get_values()
-    if len(set(positions)) != len(positions) or any(p < 0 or p >= rank for p in positions) or len(op.static_inner_tiles) != len(positions):
+    if (
+        len(set(positions)) != len(positions)
+        or any(p < 0 or p >= rank for p in positions)
+        or len(op.static_inner_tiles) != len(positions)
+    ):
         raise VerifyException(f"inner_dims_pos {list(positions)} and inner_tiles do not describe tiles of rank {rank}")
     if packed != rank + len(positions):
         raise VerifyException(f"the packed rank is {packed}, expected {rank + len(positions)}")
@@ -135,7 +139,9 @@ class PackOp(IRDLOperation):
                 padding.append(parser.resolve_operand(name, parser.parse_type()))
         properties, tiles = _parse_tiling(parser)
         ends, types, attributes = _parse_ends(parser, source)
-        return cls.build(operands=[*ends, padding, tiles], result_types=[types], properties=properties, attributes=attributes)
+        return cls.build(
+            operands=[*ends, padding, tiles], result_types=[types], properties=properties, attributes=attributes
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -149,7 +155,9 @@ class PackOp(IRDLOperation):
         _print_tiling(printer, self)
 
 
-def _parse_ends(parser: Parser, source: UnresolvedOperand) -> tuple[list[SSAValue], list[Attribute], dict[str, Attribute]]:
+def _parse_ends(
+    parser: Parser, source: UnresolvedOperand
+) -> tuple[list[SSAValue], list[Attribute], dict[str, Attribute]]:
     """`into %dest {attributes} : source type -> dest type`."""
     parser.parse_keyword("into")
     dest = parser.parse_unresolved_operand()
@@ -219,7 +227,12 @@ class SoftmaxOp(IRDLOperation):
             dimension = parser.parse_integer()
         inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")
         properties = {"dimension": IntegerAttr(dimension, i64)}
-        return cls.build(operands=[inputs[0], outputs[0]], result_types=[parse_results(parser)], properties=properties, attributes=attributes)
+        return cls.build(
+            operands=[inputs[0], outputs[0]],
+            result_types=[parse_results(parser)],
+            properties=properties,
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)

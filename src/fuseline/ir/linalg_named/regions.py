@@ -9,7 +9,16 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import YieldOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.irdl import IRDLOperation, SameVariadicOperandSize, irdl_op_definition, operand_def, prop_def, region_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -37,7 +46,9 @@ def _parse_shorthand(parser: Parser) -> tuple[str, dict[str, Attribute]] | None:
     return name, dict(attributes)
 
 
-def _payload(parser: Parser, shorthand: tuple[str, dict[str, Attribute]], args: Sequence[Attribute], operands: Sequence[int]) -> Region:
+def _payload(
+    parser: Parser, shorthand: tuple[str, dict[str, Attribute]], args: Sequence[Attribute], operands: Sequence[int]
+) -> Region:
     """The body that applies one op to the block arguments `operands` and yields its result."""
     name, attributes = shorthand
     definition = parser.ctx.get_optional_op(name)
@@ -113,7 +124,8 @@ class MapOp(IRDLOperation):
 
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
-    """A body folded over `dimensions`, for any number of inputs; takes the place of xDSL's, which knows one input and no shorthand."""
+    """A body folded over `dimensions`, for any number of inputs; takes the place of xDSL's, which knows one input and
+    no shorthand."""
 
     name = "linalg.reduce"
     inputs = var_operand_def()
@@ -163,7 +175,13 @@ class ReduceOp(IRDLOperation):
             region = _parse_body(parser)
         types = [value.type for value in inits if isinstance(value.type, TensorType)]
         properties = {"dimensions": DenseArrayBase.from_list(i64, dimensions)}
-        return cls.build(operands=[inputs, inits], result_types=[types], regions=[region], properties=properties, attributes=attributes)
+        return cls.build(
+            operands=[inputs, inits],
+            result_types=[types],
+            regions=[region],
+            properties=properties,
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, "ins", self.inputs)

@@ -1,7 +1,8 @@
 """Bring IR into the one form that other passes expect: what does nothing goes, what can be said shorter is.
 
-Identity transposes, reshapes, slices, pads and casts; pairs of reshapes; sizes that are known; generic operands and results that nothing
-uses; splat inputs as scalars; scalar arithmetic. Every fold is a function with its own drawing in `folds/`.
+Identity transposes, reshapes, slices, pads and casts; pairs of reshapes; sizes that are known; generic operands and
+results that nothing uses; splat inputs as scalars; scalar arithmetic. Every fold is a function with its own drawing in
+`folds/`.
 """
 
 from __future__ import annotations

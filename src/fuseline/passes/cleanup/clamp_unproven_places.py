@@ -1,8 +1,10 @@
-"""Pass `clamp-unproven-places`: a place that is read is the nearest one that there is, where nothing says that it is inside.
+"""Pass `clamp-unproven-places`: a place that is read is the nearest one that there is, where nothing says that it is
+inside.
 
-What a `tensor.extract` in a body reads may depend on data, and no size tells where that lies. Such a place is brought inside, so that nothing is read
-beside a tensor whatever the program is fed. Places that sizes keep inside stay as they are, and so do those that are met at both ends of what is
-known of them: they are required to be inside (`require-readable-places`), as a program that leaves its tensor is wrong.
+What a `tensor.extract` in a body reads may depend on data, and no size tells where that lies. Such a place is brought
+inside, so that nothing is read beside a tensor whatever the program is fed. Places that sizes keep inside stay as they
+are, and so do those that are met at both ends of what is known of them: they are required to be inside
+(`require-readable-places`), as a program that leaves its tensor is wrong.
 
     x[p]    for data p              =>    x[max(min(p, n - 1), 0)]
     x[q]    for q that is never < 0 =>    x[min(q, n - 1)]
@@ -42,7 +44,9 @@ class ClampUnprovenPlacesPass(ModulePass):
             return
         for function in op.body.block.ops:
             for inner in list(function.walk()) if isinstance(function, FuncOp) else ():
-                if isinstance(inner, tensor.ExtractOp) and isinstance(generic := inner.parent_op(), linalg.ops.GenericOp):
+                if isinstance(inner, tensor.ExtractOp) and isinstance(
+                    generic := inner.parent_op(), linalg.ops.GenericOp
+                ):
                     _clamp(ctx, generic, inner)
 
 
@@ -63,7 +67,9 @@ def _open_ends(ends: tuple[Dim | None, Dim | None], met: bool, size: Dim) -> tup
     return below, high is None or not (met or never_less(size, d.add(high, 1)))
 
 
-def _clamped(generic: linalg.ops.GenericOp, read: tensor.ExtractOp, axis: int, *, below: bool, behind: bool) -> SSAValue:
+def _clamped(
+    generic: linalg.ops.GenericOp, read: tensor.ExtractOp, axis: int, *, below: bool, behind: bool
+) -> SSAValue:
     """The place along `axis`, brought inside at the ends that are open."""
     emit, place = Emitter.before(read), read.indices[axis]
     if behind:

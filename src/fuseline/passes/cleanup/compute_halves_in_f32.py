@@ -1,11 +1,13 @@
-"""Compute in f32 what a program computes with 16-bit floats, which are then only how tensors at its border and constants are stored.
+"""Compute in f32 what a program computes with 16-bit floats, which are then only how tensors at its border and
+constants are stored.
 
     %s = addf %a, %b : f16                  =>   %x = extf %a    %y = extf %b    %s = addf %x, %y : f32
     linalg.generic ins(%t : tensor<..f16>)  =>   ins(%w : tensor<..f32>), %w = %t widened
 
-Arguments, results, constants and what host operators exchange keep their types: a widening follows, or a narrowing precedes, and `fold-constants`
-widens weights. A `truncf` to 16 bits, or a conversion of an integer, that the model itself asks for rounds as before. Elements gathered from a
-stored table are widened behind the gather, so that a table never grows. Under `--numerics strict` nothing changes: every op rounds its result.
+Arguments, results, constants and what host operators exchange keep their types: a widening follows, or a narrowing
+precedes, and `fold-constants` widens weights. A `truncf` to 16 bits, or a conversion of an integer, that the model
+itself asks for rounds as before. Elements gathered from a stored table are widened behind the gather, so that a table
+never grows. Under `--numerics strict` nothing changes: every op rounds its result.
 """
 
 from __future__ import annotations
@@ -25,7 +27,17 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.structured import input_count
 from fuseline.ir.build import Emitter, element_of, scalar_attribute
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.fast.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_type
+from fuseline.ir.fast.direct import (
+    body_of,
+    erase,
+    operand_of,
+    operands_of,
+    ops_of,
+    replace_uses,
+    result_of,
+    set_operand,
+    set_type,
+)
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.halves import is_half, is_storage, widened
 from fuseline.ir.provenance import provenance
@@ -45,7 +57,11 @@ class ComputeHalvesInF32Pass(ModulePass):
         functions = {function.sym_name.data: function for function in op.ops if isinstance(function, FuncOp)}
         if strict or not any(_has_halves(function) for function in functions.values()):
             return
-        declared = {name: tuple(function.function_type.inputs) for name, function in functions.items() if function.is_declaration}
+        declared = {
+            name: tuple(function.function_type.inputs)
+            for name, function in functions.items()
+            if function.is_declaration
+        }
         for function in functions.values():
             if not function.is_declaration:
                 _Widening(function, declared).run()
@@ -55,7 +71,9 @@ def _has_halves(function: FuncOp) -> bool:
     """Whether some tensor of `function` has 16-bit floats; what a body computes with in between does not count."""
     if any(is_half(type_) for type_ in (*function.function_type.inputs, *function.function_type.outputs)):
         return True
-    return not function.is_declaration and any(is_half(result.type) for op in ops_of(body_of(function)) for result in op.results)
+    return not function.is_declaration and any(
+        is_half(result.type) for op in ops_of(body_of(function)) for result in op.results
+    )
 
 
 class _Widening:
@@ -64,7 +82,11 @@ class _Widening:
     def __init__(self, function: FuncOp, declared: dict[str, Types]) -> None:
         self.function, self.declared = function, declared
         self.kept = set[Operation]()
-        self.bits = {op: operand_of(op, 0).type for op in ops_inside(function) if isinstance(op, arith.BitcastOp) and is_half(operand_of(op, 0).type)}
+        self.bits = {
+            op: operand_of(op, 0).type
+            for op in ops_inside(function)
+            if isinstance(op, arith.BitcastOp) and is_half(operand_of(op, 0).type)
+        }
         self.is_border = function.sym_visibility is None or function.sym_visibility.data == "public"
 
     def run(self) -> None:
@@ -97,7 +119,7 @@ class _Widening:
                 _widen_arguments(op, block)
                 self._widen_ops(block)
 
-    # what stays narrow ---------------------------------------------------------------------------------------------------------------
+    # what stays narrow ------------------------------------------------------------------------------------------------
 
     def _keep_narrow(self, value: SSAValue) -> None:
         """Let what computes with `value` read it widened."""
@@ -116,7 +138,9 @@ class _Widening:
             return op.callee.root_reference.data in self.declared
         if isinstance(op, linalg.ops.GenericOp):
             return use.index == 0 and _only_converts(op, arith.ExtFOp)
-        return isinstance(op, arith.ExtFOp | arith.BitcastOp | tensor.DimOp) or (isinstance(op, tensor.ExtractOp) and use.index == 0)
+        return isinstance(op, arith.ExtFOp | arith.BitcastOp | tensor.DimOp) or (
+            isinstance(op, tensor.ExtractOp) and use.index == 0
+        )
 
     def _leaves_narrow(self, op: linalg.ops.GenericOp) -> bool:
         """Whether `op` narrows for the border, and for nobody else."""
@@ -130,7 +154,7 @@ class _Widening:
             if is_half(type_) and value.type != type_:
                 set_operand(op, index, _truncated(value, type_, op))
 
-    # ops -----------------------------------------------------------------------------------------------------------------------------
+    # ops --------------------------------------------------------------------------------------------------------------
 
     def visit_return(self, op: ReturnOp) -> None:
         if isinstance(op.parent_op(), FuncOp) and self.is_border:
@@ -229,9 +253,16 @@ def _widen_arguments(op: Operation, block: Block) -> None:
 def _only_converts(op: linalg.ops.GenericOp, kind: type[Operation]) -> bool:
     """Whether `op` does nothing but convert the elements of its one input."""
     converted = body_of(op).first_op
-    if not isinstance(converted, kind) or converted.next_op is not body_of(op).last_op or input_count(op) != 1 or len(op.results) != 1:
+    if (
+        not isinstance(converted, kind)
+        or converted.next_op is not body_of(op).last_op
+        or input_count(op) != 1
+        or len(op.results) != 1
+    ):
         return False
-    return operand_of(converted, 0) is body_of(op).args[0] and operand_of(cast(Operation, converted.next_op), 0) is result_of(converted)
+    return operand_of(converted, 0) is body_of(op).args[0] and operand_of(
+        cast(Operation, converted.next_op), 0
+    ) is result_of(converted)
 
 
 def _is_init(use: Use) -> bool:
@@ -272,7 +303,9 @@ def _truncated(value: SSAValue, type_: Attribute, place: Operation) -> SSAValue:
     emit = Emitter.before(place)
     emit.location = value.op.location if isinstance(value, OpResult) else place.location
     element = cast("TensorType[Attribute]", type_).get_element_type()
-    return emit.elementwise([value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element))
+    return emit.elementwise(
+        [value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element)
+    )
 
 
 EXPORT = ComputeHalvesInF32Pass

@@ -1,11 +1,12 @@
-"""Common subexpression elimination: of equal ops, the first stays and takes over the uses and the provenance of the others.
+"""Common subexpression elimination: of equal ops, the first stays and takes over the uses and the provenance of the
+others.
 
     %a = math.exp %x          %a = math.exp %x      (from both source nodes)
     %b = math.exp %x    =>
     use(%a, %b)               use(%a, %a)
 
-Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops which were cloned into a region on
-purpose stay there.
+Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops which were cloned
+into a region on purpose stay there.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
 
 
 class _Known:
-    """The ops met so far. Bodies are compared only where two ops are alike from outside: most differ in what they read."""
+    """The ops met so far. Bodies are compared only where two ops are alike from outside: most differ in what they
+    read."""
 
     def __init__(self, numbering: ValueNumbering) -> None:
         self._numbering = numbering

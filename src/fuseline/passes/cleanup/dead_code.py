@@ -22,7 +22,8 @@ from fuseline.passes.cleanup.elimination import is_dead, record_eliminated
 
 
 def remove_dead(op: Operation, gone: set[str]) -> int:
-    """Remove every dead op inside `op`, users before producers; adds their source nodes to `gone` and answers how many went."""
+    """Remove every dead op inside `op`, users before producers; adds their source nodes to `gone` and answers how many
+    went."""
     pending = ops_inside(op)
     removed = 0
     while pending:
@@ -38,15 +39,23 @@ def remove_dead(op: Operation, gone: set[str]) -> int:
 
 
 def _producers(op: Operation) -> list[Operation]:
-    return [value.op for inner in (op, *ops_inside(op)) for value in operands_of(inner) if type(value) is OpResult and value.op is not op]
+    return [
+        value.op
+        for inner in (op, *ops_inside(op))
+        for value in operands_of(inner)
+        if type(value) is OpResult and value.op is not op
+    ]
 
 
 def _remove_uncalled(module: ModuleOp, gone: set[str]) -> None:
-    """Remove private functions and executables that nothing public calls, directly or through others; source nodes in them go to `gone`."""
+    """Remove private functions and executables that nothing public calls, directly or through others; source nodes in
+    them go to `gone`."""
     symbols = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp | ExecutableOp)}
     if not any(_is_private(op) for op in symbols.values()):
         return
-    pending: list[Operation] = [op for op in module.ops if not (isinstance(op, FuncOp | ExecutableOp) and _is_private(op))]
+    pending: list[Operation] = [
+        op for op in module.ops if not (isinstance(op, FuncOp | ExecutableOp) and _is_private(op))
+    ]
     called = set(pending)
     while pending:
         for callee in _callees(pending.pop()):

@@ -39,7 +39,8 @@ def _is_symbol(kind: type[Operation]) -> bool:
 
 
 def is_removable(op: Operation) -> bool:
-    """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, host ops (ONNX operators), and loops of such."""
+    """Whether `op` may go when nothing uses its results: pure ops, dispatches of pure code, host ops (ONNX operators),
+    and loops of such."""
     if is_pure(op) or type(op) is DispatchRegionOp or type(op) is DispatchOp:
         return True
     return type(op) is CallOp and is_pure_call(op)
@@ -57,7 +58,8 @@ def is_dead(op: Operation) -> bool:
 
 
 def record_eliminated(ctx: Context, module: ModuleOp, nodes: Iterable[str], pass_name: str) -> None:
-    """Note each of `nodes` that no op of `module` carries any more as eliminated by the pass; an empty tensor computes nothing of a node."""
+    """Note each of `nodes` that no op of `module` carries any more as eliminated by the pass; an empty tensor computes
+    nothing of a node."""
     gone = set(nodes)
     if not gone or not isinstance(ctx, CompilerContext):
         return

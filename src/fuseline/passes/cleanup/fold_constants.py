@@ -3,11 +3,12 @@
     %w = arith.constant dense_resource<w>     =>   %t = arith.constant dense_resource<w_folded>
     %t = transpose %w
 
-A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing that is worked with takes
-more than 64 MiB or what the model's own weights take. All constants together may take 16 Mi elements more than the model's, or twice as many
-(`folds/budget.py`), so that they never blow up. Splats are one number from end to end. A weight that is
-stored narrow and computed with wide (dequantised) is widened here and not in every run. A transposed or sliced weight becomes a view of the old
-array and moves no data; a result with one value everywhere becomes a splat.
+A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing
+that is worked with takes more than 64 MiB or what the model's own weights take. All constants together may take 16 Mi
+elements more than the model's, or twice as many (`folds/budget.py`), so that they never blow up. Splats are one number
+from end to end. A weight that is stored narrow and computed with wide (dequantised) is widened here and not in every
+run. A transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere
+becomes a splat.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ MOST_BYTES = 64 * 1024 * 1024
 """What an evaluation may take in memory, where the model's own weights are not larger."""
 
 # Not worth a constant by themselves: they say a shape or one value, and consumers read them for free.
-_MOVES = frozenset((linalg.ops.TransposeOp, linalg.ops.BroadcastOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp))
+_MOVES = frozenset(
+    (linalg.ops.TransposeOp, linalg.ops.BroadcastOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+)
 _SHAPES_AND_SPLATS = frozenset((tensor.EmptyOp, tensor.SplatOp, linalg.ops.FillOp))
 
 
@@ -110,8 +113,13 @@ class ConstantFolder:
             return  # an access out of bounds: the op stays and fails where the program runs
         emit = Emitter.before(op)
         stem = next((name for name in map(_resource_of, _inputs(op)) if name), "constant")
-        values = [constant_of(emit, array, result.type, self.ctx, folded_name(stem)) for array, result in zip(results, op.results, strict=True)]
-        carry((op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values])
+        values = [
+            constant_of(emit, array, result.type, self.ctx, folded_name(stem))
+            for array, result in zip(results, op.results, strict=True)
+        ]
+        carry(
+            (op, *(value.op for value in _inputs(op) if type(value) is OpResult)), [_owner(value) for value in values]
+        )
         for result, value in zip(op.results, values, strict=True):
             replace_uses(result, value)
         sources = [value.op for value in dict.fromkeys(_inputs(op)) if type(value) is OpResult]
@@ -176,7 +184,8 @@ def _bytes(type_: Attribute) -> int:
 
 
 def _stays_splat(op: Operation) -> bool:
-    """Whether the results are one number everywhere, which is computed once: splats through what does the same to every element."""
+    """Whether the results are one number everywhere, which is computed once: splats through what does the same to every
+    element."""
     if any(splat_value(value) is None for value in _inputs(op) if type(producer_of(value)) is not tensor.EmptyOp):
         return False
     if not is_generic(op):
@@ -195,11 +204,16 @@ def _is_stored(value: SSAValue) -> bool:
 
 def _resource_of(value: SSAValue) -> str | None:
     op = value.op if type(value) is OpResult else None
-    return op.value.resource_handle.data if type(op) is arith.ConstantOp and isinstance(op.value, DenseResourceAttr) else None
+    return (
+        op.value.resource_handle.data
+        if type(op) is arith.ConstantOp and isinstance(op.value, DenseResourceAttr)
+        else None
+    )
 
 
 def constant_of(emit: Emitter, array: Array, type_: Attribute, ctx: CompilerContext, stem: str) -> SSAValue:
-    """`array` as a constant of `type_`: a splat where all elements are equal, else a resource that shares the array's memory."""
+    """`array` as a constant of `type_`: a splat where all elements are equal, else a resource that shares the array's
+    memory."""
     assert isinstance(type_, TensorType)
     single = single_value(array)
     if single is not None and array.dtype.kind in "biuf":

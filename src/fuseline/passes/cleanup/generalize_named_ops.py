@@ -2,8 +2,8 @@
 
     linalg.matmul ins(%a, %b) outs(%c)   =>   linalg.generic {maps, iterators} ins(%a, %b) outs(%c) { mulf; addf }
 
-Poolings keep their window operand, of which only the shape is read. Fills stay: they are what reductions start from. Softmax becomes
-its four steps; pack and unpack become pad, reshape and transpose.
+Poolings keep their window operand, of which only the shape is read. Fills stay: they are what reductions start from.
+Softmax becomes its four steps; pack and unpack become pad, reshape and transpose.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def generalized(op: Operation) -> linalg.ops.GenericOp | None:
 @cache
 def _is_named(kind: type[Operation]) -> bool:
     plain = issubclass(kind, linalg.ops.FillOp | linalg.ops.GenericOp)
-    return not plain and issubclass(kind, NamedOperation | linalg.ops.TransposeOp | MapOp | ReduceOp | linalg.ops.BroadcastOp)
+    return not plain and issubclass(
+        kind, NamedOperation | linalg.ops.TransposeOp | MapOp | ReduceOp | linalg.ops.BroadcastOp
+    )
 
 
 def _generic(
@@ -57,7 +59,9 @@ def _generic(
         if not provenance(inner):
             inner.location = op.location
     maps_ = [AffineMapAttr(map_) for map_ in maps]
-    return linalg.ops.GenericOp(inputs, outputs, body, maps_, [IteratorTypeAttr(kind) for kind in kinds], [result.type for result in op.results])
+    return linalg.ops.GenericOp(
+        inputs, outputs, body, maps_, [IteratorTypeAttr(kind) for kind in kinds], [result.type for result in op.results]
+    )
 
 
 def _broadcast(op: linalg.ops.BroadcastOp) -> linalg.ops.GenericOp:

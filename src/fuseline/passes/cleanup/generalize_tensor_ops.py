@@ -4,8 +4,9 @@
     tensor.generate { .. %i .. }           =>   linalg.generic { linalg.index 0 .. }
     tensor.insert %s into %t[%i]           =>   linalg.generic ins(%t) { select (index == %i), %s, %in }
 
-What is a structured op everything else knows how to fuse. Pads with a constant, slices of all dimensions and reshapes stay; a slice that drops
-dimensions becomes one that does not, and a reshape; one that is put in with gaps a choice per element.
+What is a structured op everything else knows how to fuse. Pads with a constant, slices of all dimensions and reshapes
+stay; a slice that drops dimensions becomes one that does not, and a reshape; one that is put in with gaps a choice per
+element.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from xdsl.passes import ModulePass
 
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.tensor_ops import GenerateOp
-from fuseline.passes.cleanup.tensor_ops.elements import expand_from_elements, expand_generate, expand_insert, expand_splat
+from fuseline.passes.cleanup.tensor_ops.elements import (
+    expand_from_elements,
+    expand_generate,
+    expand_insert,
+    expand_splat,
+)
 from fuseline.passes.cleanup.tensor_ops.elementwise import expand_elementwise, is_elementwise
 from fuseline.passes.cleanup.tensor_ops.pads import expand_pad
 from fuseline.passes.cleanup.tensor_ops.slices import expand_extract_slice, expand_insert_slice

@@ -1,4 +1,5 @@
-"""What must hold for places to lie inside of a tensor: proved from the symbols, noted as a requirement, or refused where it never holds."""
+"""What must hold for places to lie inside of a tensor: proved from the symbols, noted as a requirement, or refused
+where it never holds."""
 
 from __future__ import annotations
 
@@ -23,18 +24,32 @@ def operations(module: ModuleOp) -> Iterator[Operation]:
 
 
 def require_inside(
-    ctx: CompilerContext, reader: Operation, ends: tuple[Dim | None, Dim | None], size: Dim, loops: Sequence[Dim], *, does: str = "reads"
+    ctx: CompilerContext,
+    reader: Operation,
+    ends: tuple[Dim | None, Dim | None],
+    size: Dim,
+    loops: Sequence[Dim],
+    *,
+    does: str = "reads",
 ) -> None:
-    """Note what must hold for the places from `ends[0]` to `ends[1]` (None: nothing is asked of that end) to lie in `0..size - 1` wherever `loops`
-    run at all. Raises FuselineError (E0107) for what never holds."""
+    """Note what must hold for the places from `ends[0]` to `ends[1]` (None: nothing is asked of that end) to lie in
+    `0..size - 1` wherever `loops` run at all. Raises FuselineError (E0107) for what never holds."""
     least, most = ends
     if least is not None:
         _require(ctx, reader, loops, (least, 0), lambda: f"it {does} element {d.to_text(least)}")
     if most is not None:
-        _require(ctx, reader, loops, (size, d.add(most, 1)), lambda: f"it {does} element {d.to_text(most)} of {d.to_text(size)}")
+        _require(
+            ctx,
+            reader,
+            loops,
+            (size, d.add(most, 1)),
+            lambda: f"it {does} element {d.to_text(most)} of {d.to_text(size)}",
+        )
 
 
-def _require(ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: Callable[[], str]) -> None:
+def _require(
+    ctx: CompilerContext, reader: Operation, loops: Sequence[Dim], sizes: tuple[Dim, Dim], what: Callable[[], str]
+) -> None:
     """Note that the first of `sizes` must be no smaller than the second one."""
     if never_less(*sizes):
         return
@@ -62,8 +77,8 @@ def _note(ctx: CompilerContext, left: Dim, right: Dim, node: str) -> None:
 
 
 def require_of_symbols(ctx: CompilerContext, requirement: SizeRequirement) -> None:
-    """Note a requirement that a run can check: of sizes that have names. Others (what a loop carries, say) follow from how whoever made the op has
-    sized it; nobody could feed them."""
+    """Note a requirement that a run can check: of sizes that have names. Others (what a loop carries, say) follow from
+    how whoever made the op has sized it; nobody could feed them."""
     named = {one.name for one in d.symbols(requirement.left) | d.symbols(requirement.right)}
     if named <= ctx.symbols.keys():
         ctx.require(requirement)

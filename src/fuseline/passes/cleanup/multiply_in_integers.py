@@ -3,14 +3,15 @@
     contraction(f32: (x - zx) * sx, (w - zw) * sw)     =>     contraction(i32: x - zx, w - zw) * (sx * sw)
     contraction(i32: x - zx, w - zw)                   =>     the same over i16 and i8
 
-What is centred fits 16 bits, and constants mostly 8: they are stored so. Sums are exact (where they could overflow 32 bits the op stays as it is,
-unless it wraps already). A zero in the padding stays a zero. What else reads the dequantised tensor reads the centred one, so that only one of
-them is stored.
+What is centred fits 16 bits, and constants mostly 8: they are stored so. Sums are exact (where they could overflow 32
+bits the op stays as it is, unless it wraps already). A zero in the padding stays a zero. What else reads the
+dequantised tensor reads the centred one, so that only one of them is stored.
 
-Where only a constant operand is quantised, the product is in f32, but the constant stays in 8 bits (`narrow_weights.py`).
+Where only a constant operand is quantised, the product is in f32, but the constant stays in 8 bits
+(`narrow_weights.py`).
 
-Depthwise and narrow grouped convolutions have no columns for the kernels that multiply integers: they stay in f32, and those in i32 become
-f32 where every sum is exact there.
+Depthwise and narrow grouped convolutions have no columns for the kernels that multiply integers: they stay in f32, and
+those in i32 become f32 where every sum is exact there.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class MultiplyInIntegersPass(ModulePass):
 
 
 def _has_bytes(function: FuncOp) -> bool:
-    """Whether any tensor of `function` is stored in 8 bits or fewer: most programs have none, and are not looked at any closer."""
+    """Whether any tensor of `function` is stored in 8 bits or fewer: most programs have none, and are not looked at any
+    closer."""
     block = body_of(function)
     values = (*block.args, *(result for inner in ops_of(block) for result in inner.results))
     elements = {value.type.get_element_type() for value in values if isinstance(value.type, TensorType)}
@@ -120,7 +122,9 @@ def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
     """Rewrite the root over narrow integers; or why not."""
     root = product.root
     if not _has_columns(product):
-        return Refusal("narrow-groups", f"fewer than {LEAST_GROUP_COLUMNS} output channels read the same input channels")
+        return Refusal(
+            "narrow-groups", f"fewer than {LEAST_GROUP_COLUMNS} output channels read the same input channels"
+        )
     if element_of(result_of(root)) == i32:
         replace_root(root, _narrow_root(maker, product), product.operands)
         return None
@@ -138,13 +142,16 @@ def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
 
 
 def _has_columns(product: _Product) -> bool:
-    """Whether the root is rows times columns: a contraction always is, a convolution where a group has enough output channels."""
+    """Whether the root is rows times columns: a contraction always is, a convolution where a group has enough output
+    channels."""
     view = StructuredOp(product.root)
     if kind(product.root) is not Kind.CONVOLUTION:
         return kind(product.root) is Kind.CONTRACTION
     image = next(side for side in product.sides if not is_projected_permutation(view.input_maps[side]))
     (filter_,) = (side for side in product.sides if side != image)
-    read, taken, written = (used_dims(map_) for map_ in (view.input_maps[image], view.input_maps[filter_], view.output_maps[0]))
+    read, taken, written = (
+        used_dims(map_) for map_ in (view.input_maps[image], view.input_maps[filter_], view.output_maps[0])
+    )
     grouped = any(product.extents[loop] != 1 for loop in read & taken & written)
     columns = d.lower_bound(d.product(product.extents[loop] for loop in (taken & written) - read))
     return not grouped or (columns or 0) >= LEAST_GROUP_COLUMNS
@@ -153,7 +160,10 @@ def _has_columns(product: _Product) -> bool:
 def _largest(maker: IntegerMaker, product: _Product) -> int | None:
     """A bound of every partial sum; None where the number of products is unknown."""
     steps = d.upper_bound(d.product(product.extents[loop] for loop in StructuredOp(product.root).reduction))
-    ranges = [maker.centred(operand.stored, i16).range if operand.is_constant else operand.stored.range for operand in product.operands]
+    ranges = [
+        maker.centred(operand.stored, i16).range if operand.is_constant else operand.stored.range
+        for operand in product.operands
+    ]
     return prod((max(abs(low), abs(high)) for low, high in ranges), start=steps) if steps is not None else None
 
 
@@ -177,13 +187,23 @@ def _in_f32(maker: IntegerMaker, product: _Product) -> bool:
     if largest is None or largest > EXACT_IN_F32 or splat_value(root.outputs[0]) != 0:
         return False
     start = emit.fill(0.0, emit.empty_like(root.outputs[0], f32))
-    total = _rooted(maker, product, start, f32, lambda b: [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *b.args[:2]))])
-    back = emit.elementwise([total], emit.empty_like(root.outputs[0], i32), lambda b: b.op(arith.FPToSIOp, b.args[0], i32))
+    total = _rooted(
+        maker, product, start, f32, lambda b: [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *b.args[:2]))]
+    )
+    back = emit.elementwise(
+        [total], emit.empty_like(root.outputs[0], i32), lambda b: b.op(arith.FPToSIOp, b.args[0], i32)
+    )
     replace_root(root, back, product.operands)
     return True
 
 
-def _rooted(maker: IntegerMaker, product: _Product, start: SSAValue, element: Attribute, body: Callable[[Body], Sequence[SSAValue]]) -> SSAValue:
+def _rooted(
+    maker: IntegerMaker,
+    product: _Product,
+    start: SSAValue,
+    element: Attribute,
+    body: Callable[[Body], Sequence[SSAValue]],
+) -> SSAValue:
     """The root's loops over other operands."""
     root, view = product.root, StructuredOp(product.root)
     inputs = [view.inputs[0], view.inputs[1]]

@@ -2,8 +2,8 @@
 
     contraction(f32: x, (w - zw) * sw)     =>     contraction(f32: x, f32(w - zw)) * sw
 
-A product of few rows is as fast as its weights come from memory. The sum is over other numbers, so it rounds otherwise, no worse: not where
-numerics are strict.
+A product of few rows is as fast as its weights come from memory. The sum is over other numbers, so it rounds otherwise,
+no worse: not where numerics are strict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _BODY_OPS = 3
 
 
 def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> None:
-    """Rewrite `root` where it is a contraction in f32 with one constant operand that is quantised, one scale for each column."""
+    """Rewrite `root` where it is a contraction in f32 with one constant operand that is quantised, one scale for each
+    column."""
     found = _weights(maker, root)
     if found is None:
         return
@@ -35,7 +36,9 @@ def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> None
     inputs = [integers if i == side else value for i, value in enumerate(view.inputs)]
 
     def body(b: Body) -> list[SSAValue]:
-        sides = [b.op(arith.SIToFPOp, argument, f32) if i == side else argument for i, argument in enumerate(b.args[:2])]
+        sides = [
+            b.op(arith.SIToFPOp, argument, f32) if i == side else argument for i, argument in enumerate(b.args[:2])
+        ]
         return [b.op(arith.AddfOp, b.args[2], b.op(arith.MulfOp, *sides))]
 
     total = result_of(emit.generic(inputs, view.outputs, view.maps, view.iterators, body))

@@ -1,4 +1,5 @@
-"""An operand that is made of integers stored in 8 bits: found behind pads, reshapes and transposes, and made anew in another element type."""
+"""An operand that is made of integers stored in 8 bits: found behind pads, reshapes and transposes, and made anew in
+another element type."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
 
 
 def replace_root(root: Operation, value: SSAValue, operands: Sequence[QuantizedOperand]) -> None:
-    """Put `value` in place of the result of `root`, and remove what made its operands as far as nothing reads it any more."""
+    """Put `value` in place of the result of `root`, and remove what made its operands as far as nothing reads it any
+    more."""
     made = producer_of(value)
     assert made is not None
     carry([root], [made])
@@ -77,15 +79,21 @@ def _pads_zeros(op: tensor.PadOp) -> bool:
 
 
 def scale_axes(operand: QuantizedOperand) -> tuple[int | None, ...] | None:
-    """For each dimension of the scale the operand's dimension along which it varies (None: none); None where no dimension does exactly that."""
+    """For each dimension of the scale the operand's dimension along which it varies (None: none); None where no
+    dimension does exactly that."""
     stored = operand.stored
     if not isinstance(stored.scale, BlockArgument):
         return ()
     view = StructuredOp(stored.op)
     sizes = shape_of(view.operands[stored.scale.index])
-    written = {expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)}
+    written = {
+        expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)
+    }
     exprs = view.maps[stored.scale.index].results
-    axes = [written[expr.position] if isinstance(expr, AffineDimExpr) and size != 1 else None for expr, size in zip(exprs, sizes, strict=True)]
+    axes = [
+        written[expr.position] if isinstance(expr, AffineDimExpr) and size != 1 else None
+        for expr, size in zip(exprs, sizes, strict=True)
+    ]
     for move in reversed(operand.moves):
         moved = [axis if axis is None else _moved_axis(move, axis) for axis in axes]
         if any(new is None and old is not None for new, old in zip(moved, axes, strict=True)):
@@ -127,7 +135,9 @@ class IntegerMaker:
     """Makes the integers behind operands, once for each element type; constants are computed."""
 
     ctx: CompilerContext
-    made: dict[tuple[Operation, Attribute], Integers] = field(default_factory=dict[tuple[Operation, Attribute], Integers])
+    made: dict[tuple[Operation, Attribute], Integers] = field(
+        default_factory=dict[tuple[Operation, Attribute], Integers]
+    )
 
     def operand(self, operand: QuantizedOperand, at: Operation, element: Attribute) -> Integers:
         """The operand, its moves anew before `at`, in `element`: i16 (constants in i8 where that is enough) or f32."""
@@ -197,7 +207,13 @@ def _again(emit: Emitter, move: Operation, value: SSAValue) -> SSAValue:
     if isinstance(move, _RESHAPES):
         type_ = tensor_type(element, shape_of(move.result))
         operands = [value, *operands_of(move)[1:]]
-        return result_of(emit.add(type(move).create(operands=operands, result_types=[type_], properties=dict(move.properties))))
+        return result_of(
+            emit.add(type(move).create(operands=operands, result_types=[type_], properties=dict(move.properties)))
+        )
     assert is_generic(move)
     view = StructuredOp(move)
-    return result_of(emit.generic([value], [emit.empty_like(view.outputs[0], element)], view.maps, view.iterators, lambda b: [b.args[0]]))
+    return result_of(
+        emit.generic(
+            [value], [emit.empty_like(view.outputs[0], element)], view.maps, view.iterators, lambda b: [b.args[0]]
+        )
+    )

@@ -1,7 +1,7 @@
 """Pass `require-addressable-sizes`: no tensor has more elements than a process can address.
 
-A declared size of 2^62, or a padding by as much, is well-formed and can be computed with, but sizes, strides and byte counts of such a tensor
-leave 64 bits. What is not known before a run is checked when the program is fed.
+A declared size of 2^62, or a padding by as much, is well-formed and can be computed with, but sizes, strides and byte
+counts of such a tensor leave 64 bits. What is not known before a run is checked when the program is fed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LARGEST = 1 << 47
 
 @dataclass(frozen=True)
 class RequireAddressableSizesPass(ModulePass):
-    """Changes nothing. Raises FuselineError: E0405, naming the node, for a tensor whose known sizes multiply to 2^47 and more."""
+    """Changes nothing. Raises FuselineError: E0405, naming the node, for a tensor whose known sizes multiply to 2^47
+    and more."""
 
     name = "require-addressable-sizes"
 
@@ -33,7 +34,10 @@ class RequireAddressableSizesPass(ModulePass):
         """Look at every type once."""
         seen: dict[int, object] = {}
         for inner in op.walk():
-            for value in (*inner.results, *(argument for region in inner.regions for block in region.blocks for argument in block.args)):
+            for value in (
+                *inner.results,
+                *(argument for region in inner.regions for block in region.blocks for argument in block.args),
+            ):
                 if id(value.type) not in seen:
                     seen[id(value.type)] = value.type
                     _check(value, inner)
@@ -46,12 +50,18 @@ def _check(value: SSAValue, op: Operation) -> None:
     if prod(max(size, 1) for size in shape) >= LARGEST:  # 0 beside 2^62 would leave 64 bits in a stride
         sizes = "x".join("?" if size < 0 else str(size) for size in shape)
         node = ", ".join(provenance(op)) or _name(value, op)
-        raise OutOfMemoryError("E0405", f"a tensor of {sizes} elements is larger than memory can be", node=node, hint="use smaller sizes")
+        raise OutOfMemoryError(
+            "E0405", f"a tensor of {sizes} elements is larger than memory can be", node=node, hint="use smaller sizes"
+        )
 
 
 def _name(value: SSAValue, op: Operation) -> str | None:
     """What a feed is called."""
-    given = argument_attribute(op, value.index, "fuseline.name") if isinstance(value, BlockArgument) and isinstance(op, FuncOp) else None
+    given = (
+        argument_attribute(op, value.index, "fuseline.name")
+        if isinstance(value, BlockArgument) and isinstance(op, FuncOp)
+        else None
+    )
     return given.data if isinstance(given, StringAttr) else value.name_hint
 
 

@@ -1,8 +1,10 @@
-"""Pass `require-equal-sizes`: what the ops take for granted about symbolic sizes is written down, so that a run can check it.
+"""Pass `require-equal-sizes`: what the ops take for granted about symbolic sizes is written down, so that a run can
+check it.
 
-A structured op reads its operands in one iteration space: the sizes that one loop walks must be equal, as must those beside a concat and the
-products on both sides of a reshape; and a slice must lie inside of what it is a slice of. Where that does not follow from the symbols alone, it
-becomes a requirement of the program; feeds that break one are refused (E0203) before anything is read out of bounds.
+A structured op reads its operands in one iteration space: the sizes that one loop walks must be equal, as must those
+beside a concat and the products on both sides of a reshape; and a slice must lie inside of what it is a slice of. Where
+that does not follow from the symbols alone, it becomes a requirement of the program; feeds that break one are refused
+(E0203) before anything is read out of bounds.
 
     add(x[h], y[2 * ceil(h / 2)])      requires h == 2 * ceil(h / 2)
 """
@@ -84,15 +86,18 @@ def _bounds(op: Operation, shapes: ShapeAnalysis) -> Iterator[Pair]:
     elif isinstance(op, tensor.InsertSliceOp):
         yield from _slice_bounds(op, shapes.dims(op.dest), shapes)
     elif isinstance(op, tensor.PadOp):
-        amounts = (*shapes.mixed(attributes.values(op.static_low), op.low), *shapes.mixed(attributes.values(op.static_high), op.high))
+        amounts = (
+            *shapes.mixed(attributes.values(op.static_low), op.low),
+            *shapes.mixed(attributes.values(op.static_high), op.high),
+        )
         yield from ((amount, 0) for amount in amounts if not isinstance(amount, int))  # a number below 0 crops
     elif isinstance(op, tensor.EmptyOp):
         yield from ((size, 0) for size in shapes.dims(op.tensor))
 
 
 def _at_ends(op: Operation, pair: Pair, shapes: ShapeAnalysis) -> Sequence[Pair]:
-    """The pair in that iteration of each counted loop around `op` in which it is the tightest (in the first and the last where that is not known):
-    what is linear in a counter holds in between as well."""
+    """The pair in that iteration of each counted loop around `op` in which it is the tightest (in the first and the
+    last where that is not known): what is linear in a counter holds in between as well."""
     pairs, loop = [pair], op.parent_op()
     while loop is not None and not isinstance(loop, FuncOp):
         if isinstance(loop, scf.ForOp):
@@ -118,10 +123,16 @@ def _tightest(pair: Pair, counter: str, first: Dim, last: Dim) -> Sequence[Pair]
     return [at(last)] if high is not None and high <= 0 else [at(first), at(last)]
 
 
-def _slice_bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Sequence[Dim], shapes: ShapeAnalysis) -> Iterator[Pair]:
+def _slice_bounds(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Sequence[Dim], shapes: ShapeAnalysis
+) -> Iterator[Pair]:
     parts = (
         shapes.mixed(attributes.values(static), dynamic)
-        for static, dynamic in ((op.static_offsets, op.offsets), (op.static_sizes, op.sizes), (op.static_strides, op.strides))
+        for static, dynamic in (
+            (op.static_offsets, op.offsets),
+            (op.static_sizes, op.sizes),
+            (op.static_strides, op.strides),
+        )
     )
     for extent, offset, size, stride in zip(whole, *parts, strict=True):
         last = d.add(offset, d.mul(d.sub(size, 1), stride))
@@ -157,7 +168,9 @@ def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None
     difference = d.sub(left, right)
     low, high = d.lower_bound(difference), d.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
-        raise FuselineError("E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node)
+        raise FuselineError(
+            "E0107", f"sizes {d.to_text(left)} and {d.to_text(right)} must be equal and never are", node=node
+        )
     require_of_symbols(ctx, SizeRequirement(left, right, node))
 
 
@@ -168,7 +181,9 @@ def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Di
         return
     node = ", ".join(sorted(provenance(op))) or op.name
     if high is not None and high < 0:
-        raise FuselineError("E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node)
+        raise FuselineError(
+            "E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node
+        )
     require_of_symbols(ctx, SizeRequirement(large, small, node, at_least=True))
 
 

@@ -1,7 +1,8 @@
 """Pass `require-inserts-inside`: an element is put where the tensor has one.
 
-The place of a `tensor.insert` that follows from sizes must be inside of the tensor; where that does not follow from the symbols alone it becomes a
-requirement of the program, and feeds that break it are refused (E0203). At a place that depends on data that lies outside, nothing is put.
+The place of a `tensor.insert` that follows from sizes must be inside of the tensor; where that does not follow from the
+symbols alone it becomes a requirement of the program, and feeds that break it are refused (E0203). At a place that
+depends on data that lies outside, nothing is put.
 
     tensor.insert %s into %t[%i]      requires size of t >= i + 1, i >= 0
 """

@@ -1,8 +1,9 @@
 """Pass `require-maps-inside`: indexing maps stay inside of what they index, whatever sizes are fed.
 
-A structured op whose map is more than a choice of loops (a window, every other element, a row again and again) reads as far as its loops and the
-map lead. Where it does not follow from the symbols alone that this is inside of the operand, it becomes a requirement of the program, and feeds that
-break it are refused (E0203) before anything is read. Loops that occur alone are the business of `require-equal-sizes`.
+A structured op whose map is more than a choice of loops (a window, every other element, a row again and again) reads as
+far as its loops and the map lead. Where it does not follow from the symbols alone that this is inside of the operand,
+it becomes a requirement of the program, and feeds that break it are refused (E0203) before anything is read. Loops that
+occur alone are the business of `require-equal-sizes`.
 
     x[2 * i + k]  for i in 0..m, k in 0..w      requires size of x >= 2 * (m - 1) + w     where m and w are not 0
     x[c - i]      for i in 0..m                 requires size of x >= c + 1, c - m + 1 >= 0
@@ -53,7 +54,12 @@ def _look_at(ctx: CompilerContext, view: StructuredOp, shapes: ShapeAnalysis) ->
         found = place_range(expression, loops)
         if found is None:
             node = ", ".join(sorted(provenance(view.op))) or view.op.name
-            raise FuselineError("E0306", f"an indexing map uses {expression}", node=node, hint="write sums of loops and numbers, divided by numbers")
+            raise FuselineError(
+                "E0306",
+                f"an indexing map uses {expression}",
+                node=node,
+                hint="write sums of loops and numbers, divided by numbers",
+            )
         require_inside(ctx, view.op, (found.low, found.high), shapes.dims(view.operands[operand])[axis], loops)
 
 

@@ -1,9 +1,10 @@
 """Pass `require-readable-places`: reads at computed places stay inside what they read, whatever sizes are fed.
 
-A `tensor.extract` in the body of a structured op names its place by arithmetic on loop counters, sizes and data. Where sizes tell between which
-places it lies, and it does not follow from the symbols alone that both are inside the tensor, that becomes a requirement of the program, and feeds
-that break it are refused (E0203) before anything is read. Lowerings bring what depends on data into such a range with `min` and `max`, and
-`clamp-unproven-places` what would be asked too much of, so that nothing is left open here.
+A `tensor.extract` in the body of a structured op names its place by arithmetic on loop counters, sizes and data. Where
+sizes tell between which places it lies, and it does not follow from the symbols alone that both are inside the tensor,
+that becomes a requirement of the program, and feeds that break it are refused (E0203) before anything is read.
+Lowerings bring what depends on data into such a range with `min` and `max`, and `clamp-unproven-places` what would be
+asked too much of, so that nothing is left open here.
 
     x[clamp(i, 0, n - 1)]  for m counters       requires n >= 1 where m is not 0
     x[b, ..]               for b in 0..m        requires size of x >= m

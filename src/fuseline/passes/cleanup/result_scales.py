@@ -20,13 +20,16 @@ from fuseline.targets.target import Refusal
 
 @dataclass(frozen=True)
 class Scale:
-    """A factor of the result: a number, or a tensor whose dimension `i` follows the result's dimension `axes[i]` (None: it has one element)."""
+    """A factor of the result: a number, or a tensor whose dimension `i` follows the result's dimension `axes[i]` (None:
+    it has one element)."""
 
     factor: SSAValue | float
     axes: tuple[int | None, ...] = ()
 
 
-def result_scales(root: linalg.ops.GenericOp, sides: Sequence[int], operands: Sequence[QuantizedOperand]) -> tuple[Scale, ...] | Refusal:
+def result_scales(
+    root: linalg.ops.GenericOp, sides: Sequence[int], operands: Sequence[QuantizedOperand]
+) -> tuple[Scale, ...] | Refusal:
     """How the scales of both operands lie in the result, or why they cannot be taken out of the sum."""
     found: list[Scale] = []
     for side, operand in zip(sides, operands, strict=True):
@@ -46,16 +49,21 @@ def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperan
     axes = scale_axes(operand)
     if axes is None:
         return Refusal("scale-moved", "a scale along a dimension that is padded or reshaped on the way")
-    written = {expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)}
+    written = {
+        expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)
+    }
     exprs = [view.input_maps[side].results[axis] if axis is not None else None for axis in axes]
-    if any(expr is not None and (not isinstance(expr, AffineDimExpr) or expr.position not in written) for expr in exprs):
+    if any(
+        expr is not None and (not isinstance(expr, AffineDimExpr) or expr.position not in written) for expr in exprs
+    ):
         return Refusal("scale-in-sum", "a scale that varies along the sum")
     places = tuple(written[expr.position] if isinstance(expr, AffineDimExpr) else None for expr in exprs)
     return Scale(stored.op.operands[stored.scale.index], places)
 
 
 def scaled(emit: Emitter, total: SSAValue, scales: Sequence[Scale]) -> SSAValue:
-    """`total` times the scales, in f32. Scales that are constants are multiplied with each other first, where folding them takes the product."""
+    """`total` times the scales, in f32. Scales that are constants are multiplied with each other first, where folding
+    them takes the product."""
     rank = len(shape_of(total))
     scales = _constants_joined(emit, scales)
     tensors = [(scale.factor, scale.axes) for scale in scales if isinstance(scale.factor, SSAValue)]
@@ -97,8 +105,16 @@ def _constants_joined(emit: Emitter, scales: Sequence[Scale]) -> Sequence[Scale]
     rank = len(large.axes)
     other = [small.factor] if isinstance(small.factor, SSAValue) else []
     numbers = [] if isinstance(small.factor, SSAValue) else [small.factor]
-    maps = [identity_map(rank), *(dims_map(rank, [None if axis is None else place[axis] for axis in small.axes]) for _ in other)]
-    factor = emit.elementwise([large.factor, *other], emit.empty_like(large.factor), lambda b: _product(b, b.args[: 1 + len(other)], numbers), maps)
+    maps = [
+        identity_map(rank),
+        *(dims_map(rank, [None if axis is None else place[axis] for axis in small.axes]) for _ in other),
+    ]
+    factor = emit.elementwise(
+        [large.factor, *other],
+        emit.empty_like(large.factor),
+        lambda b: _product(b, b.args[: 1 + len(other)], numbers),
+        maps,
+    )
     return [Scale(factor, large.axes)]
 
 

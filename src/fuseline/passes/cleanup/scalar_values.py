@@ -5,7 +5,15 @@ from __future__ import annotations
 import base64
 
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE
@@ -53,7 +61,9 @@ def is_size_arithmetic(op: Operation) -> bool:
 
 def rank_zero(e: Emitter, value: SSAValue) -> SSAValue:
     """An index value that is a size as a tensor without dimensions."""
-    row = e.add(tensor.FromElementsOp.create(operands=[value], result_types=[attributes.tensor_type(value.type, (1,))])).results[0]
+    row = e.add(
+        tensor.FromElementsOp.create(operands=[value], result_types=[attributes.tensor_type(value.type, (1,))])
+    ).results[0]
     return _without_dimensions(e, row)
 
 
@@ -66,7 +76,8 @@ def constant_scalar(op: arith.ConstantOp) -> SSAValue:
 
 
 def extracted(op: tensor.ExtractOp) -> SSAValue | None:
-    """The element that `op` reads at a constant place, as a tensor without dimensions; None where the place is computed."""
+    """The element that `op` reads at a constant place, as a tensor without dimensions; None where the place is
+    computed."""
     places = [_number(value) for value in op.indices]
     if not places:
         return op.tensor
@@ -84,7 +95,9 @@ def _without_dimensions(e: Emitter, value: SSAValue) -> SSAValue:
     """A tensor of one element without its dimensions."""
     type_: TensorType[Attribute] = attributes.tensor_type(element_of(value), ())
     return e.add(
-        tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties={"reassociation": ArrayAttr[Attribute]([])})
+        tensor.CollapseShapeOp.create(
+            operands=[value], result_types=[type_], properties={"reassociation": ArrayAttr[Attribute]([])}
+        )
     ).results[0]
 
 

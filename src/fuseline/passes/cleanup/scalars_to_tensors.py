@@ -3,11 +3,12 @@
     %s = tensor.extract %p[%c0]                  %t = slice and collapse of %p : tensor<f32>
     generic ins(%x) { addf %in, %s }       =>    generic ins(%x, %t) {maps (i) -> (i), (i) -> ()} { addf %in, %scalar }
 
-So a scalar is a value like any other: an op that makes one is a node of the fusion graph, an op that reads one has an edge to it, and it is an
-operand of the dispatch. Arithmetic on constants and sizes stays as it is: it costs nothing wherever it is repeated.
+So a scalar is a value like any other: an op that makes one is a node of the fusion graph, an op that reads one has an
+edge to it, and it is an operand of the dispatch. Arithmetic on constants and sizes stays as it is: it costs nothing
+wherever it is repeated.
 
-Index values are sizes (`Dim`s) where sizes and places need them. One that comes out of a tensor is read by a host operator, and is a size that
-only the run tells from there on (`runtime/index_values.py`).
+Index values are sizes (`Dim`s) where sizes and places need them. One that comes out of a tensor is read by a host
+operator, and is a size that only the run tells from there on (`runtime/index_values.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,14 @@ from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import provenance, replace
-from fuseline.passes.cleanup.scalar_values import IndexReads, constant_scalar, extracted, is_scalar_op, is_size_arithmetic, rank_zero
+from fuseline.passes.cleanup.scalar_values import (
+    IndexReads,
+    constant_scalar,
+    extracted,
+    is_scalar_op,
+    is_size_arithmetic,
+    rank_zero,
+)
 
 _POINT = AffineMap(0, 0, ())
 
@@ -53,7 +61,8 @@ class ScalarsToTensorsPass(ModulePass):
 
 
 class _Scalars:
-    """The scalars of one function, as tensors or as index values: whichever their users ask for, made where the scalar was."""
+    """The scalars of one function, as tensors or as index values: whichever their users ask for, made where the scalar
+    was."""
 
     def __init__(self, function: FuncOp, reads: IndexReads) -> None:
         self.function, self.block, self.reads = function, function.body.block, reads
@@ -82,16 +91,24 @@ class _Scalars:
             if not isinstance(argument.type, TensorType | IndexType | HostType):
                 new = self.block.insert_arg(attributes.tensor_type(argument.type, ()), argument.index)
                 new.name_hint = argument.name_hint
-                placeholder = Emitter.before(self.block.first_op).add(tensor.ExtractOp(new, [], argument.type)) if self.block.first_op else None
+                placeholder = (
+                    Emitter.before(self.block.first_op).add(tensor.ExtractOp(new, [], argument.type))
+                    if self.block.first_op
+                    else None
+                )
                 if placeholder is not None:
                     replace_uses(argument, placeholder.result)
                 self.block.erase_arg(argument)
 
-    # what is asked of a scalar ---------------------------------------------------------------------------------------------------------
+    # what is asked of a scalar ----------------------------------------------------------------------------------------
 
     def is_data(self, value: SSAValue) -> bool:
         """Whether `value` is a scalar of this function that is neither a constant nor a size."""
-        if type(value) is not OpResult or isinstance(value.type, TensorType | HostType) or value.op.parent is not self.block:
+        if (
+            type(value) is not OpResult
+            or isinstance(value.type, TensorType | HostType)
+            or value.op.parent is not self.block
+        ):
             return False
         found = self._data.get(value)
         if found is None:
@@ -162,7 +179,7 @@ class _Scalars:
         scalar = self.tensor(value)
         return self.reads.read(Emitter.before(op), scalar)
 
-    # who uses scalars ------------------------------------------------------------------------------------------------------------------
+    # who uses scalars -------------------------------------------------------------------------------------------------
 
     def _consumer(self, op: Operation) -> None:
         if isinstance(op, ReturnOp):
@@ -206,7 +223,8 @@ class _Scalars:
         replace(op, [new])
 
     def _structured(self, op: linalg.ops.GenericOp) -> None:
-        """Scalar operands and scalars that the body captures become inputs without dimensions; constants and sizes are captured."""
+        """Scalar operands and scalars that the body captures become inputs without dimensions; constants and sizes are
+        captured."""
         count = input_count(op)
         loose = [i for i, operand in enumerate(operands_of(op)[:count]) if not isinstance(operand.type, TensorType)]
         inside = self._inside(op)
@@ -223,12 +241,16 @@ class _Scalars:
             body.erase_arg(body.args[i])
         self._rebuild(op, operands, count, inside)
 
-    def _rebuild(self, op: linalg.ops.GenericOp, operands: dict[int, SSAValue], count: int, inside: Sequence[SSAValue]) -> None:
+    def _rebuild(
+        self, op: linalg.ops.GenericOp, operands: dict[int, SSAValue], count: int, inside: Sequence[SSAValue]
+    ) -> None:
         maps = [map_.data for map_ in op.indexing_maps.data]
         rank = len(op.iterator_types.data)
         inputs = [i for i in operands if i < count]
         outputs = [i for i in operands if i >= count]
-        added: list[BlockArgument] = [body_of(op).insert_arg(value.type, len(inputs) + k) for k, value in enumerate(inside)]
+        added: list[BlockArgument] = [
+            body_of(op).insert_arg(value.type, len(inputs) + k) for k, value in enumerate(inside)
+        ]
         replace_inside(op, dict(zip(inside, added, strict=True)))
         new = create_generic(
             [*(operands[i] for i in inputs), *(self.tensor(value) for value in inside)],
@@ -246,7 +268,10 @@ class _Scalars:
 def _formless(op: Operation, operand: SSAValue) -> FuselineError:
     message = f"{op.name} takes a number of type {operand.type} that is no constant"
     return FuselineError(
-        "E0305", message, node=", ".join(provenance(op)) or None, hint="linalg ops, sizes and results may depend on computed numbers"
+        "E0305",
+        message,
+        node=", ".join(provenance(op)) or None,
+        hint="linalg ops, sizes and results may depend on computed numbers",
     )
 
 

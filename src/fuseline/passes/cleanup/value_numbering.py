@@ -1,7 +1,7 @@
 """Hashable keys of ops: equal keys mean that two ops compute the same values.
 
-Attributes are numbered once each, by identity first, so that a big map or constant is hashed once however many ops share it; a body is
-keyed with its own values numbered and the values it captures by identity.
+Attributes are numbered once each, by identity first, so that a big map or constant is hashed once however many ops
+share it; a body is keyed with its own values numbered and the values it captures by identity.
 """
 
 from __future__ import annotations
@@ -15,12 +15,23 @@ from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.ir.fast.direct import operands_of, ops_of
 
 _COMMUTATIVE = frozenset(
-    {arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp}
+    {
+        arith.AddiOp,
+        arith.MuliOp,
+        arith.AndIOp,
+        arith.OrIOp,
+        arith.XOrIOp,
+        arith.MaxSIOp,
+        arith.MinSIOp,
+        arith.MaxUIOp,
+        arith.MinUIOp,
+    }
 )
 
 
 class ValueNumbering:
-    """Numbers attributes, and makes keys of ops; keys of one numbering compare with each other only, while the values they name exist."""
+    """Numbers attributes, and makes keys of ops; keys of one numbering compare with each other only, while the values
+    they name exist."""
 
     def __init__(self) -> None:
         self._numbers = AttributeNumbers()

@@ -1,7 +1,7 @@
 """deduplicate-executables: executables with equal code become one.
 
-`level=exact`: structural equality; names and locations are ignored, constants that are operands do not matter. `none` keeps one per dispatch.
-Source: iree-org/iree#1144, #4000.
+`level=exact`: structural equality; names and locations are ignored, constants that are operands do not matter. `none`
+keeps one per dispatch. Source: iree-org/iree#1144, #4000.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class DeduplicateExecutablesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         del ctx
         if self.level not in LEVELS:
-            raise FuselineError("E0304", f"level is {self.level!r}", node=self.name, hint=f"use one of {', '.join(LEVELS)}")
+            raise FuselineError(
+                "E0304", f"level is {self.level!r}", node=self.name, hint=f"use one of {', '.join(LEVELS)}"
+            )
         if self.level == "exact":
             _redirect(op, _merge(op))
 
@@ -58,16 +60,21 @@ def _merge(module: ModuleOp) -> dict[str, flow.ExecutableOp]:
 
 
 def _keep_common_loops(kept: flow.ExecutableOp, others: Sequence[flow.ExecutableOp]) -> None:
-    """Equal code that fusion shares the loops of in several ways says none of them, so that the order of the program does not choose."""
+    """Equal code that fusion shares the loops of in several ways says none of them, so that the order of the program
+    does not choose."""
     loops = kept.attributes.get(LOOPS_ATTRIBUTE)
     if any(other.attributes.get(LOOPS_ATTRIBUTE) != loops for other in others):
         kept.attributes.pop(LOOPS_ATTRIBUTE, None)
 
 
 def _redirect(module: ModuleOp, stands_for: dict[str, flow.ExecutableOp]) -> None:
-    entries = {name: flow.entry_points(kept.sym_name.data, entry_of(kept).sym_name.data) for name, kept in stands_for.items()}
+    entries = {
+        name: flow.entry_points(kept.sym_name.data, entry_of(kept).sym_name.data) for name, kept in stands_for.items()
+    }
     for function in module.ops:
-        for call in [op for op in ops_inside(function) if type(op) is flow.DispatchOp] if type(function) is FuncOp else ():
+        for call in (
+            [op for op in ops_inside(function) if type(op) is flow.DispatchOp] if type(function) is FuncOp else ()
+        ):
             call.properties["entry_points"] = entries.get(call.executable, call.entry_points)
 
 

@@ -1,8 +1,8 @@
 """clone-cheap-producers: copy into each dispatch region what costs nothing to repeat.
 
-Scalar constants and arithmetic on them and on sizes, one-element and splat tensor constants, `tensor.empty`, fills and reshapes of these are copied
-to where they are used; what is left outside is dead and removed. Large constants stay outside: they are bindings. Sizes do, too: outlining
-computes them again.
+Scalar constants and arithmetic on them and on sizes, one-element and splat tensor constants, `tensor.empty`, fills and
+reshapes of these are copied to where they are used; what is left outside is dead and removed. Large constants stay
+outside: they are bindings. Sizes do, too: outlining computes them again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _is_cheap(value: SSAValue) -> TypeGuard[OpResult]:
 
 
 def _is_scalar_arithmetic(op: Operation) -> bool:
-    """Whether `op` computes a number (no size: those are captured) from numbers and sizes alone, as the count that a mean divides by."""
+    """Whether `op` computes a number (no size: those are captured) from numbers and sizes alone, as the count that a
+    mean divides by."""
     if kind(op) is not Kind.SCALAR or isinstance(op.results[0].type, IndexType):
         return False
     return all(isinstance(operand.type, IndexType) or _is_cheap(operand) for operand in op.operands)
@@ -78,11 +79,15 @@ def _is_cheap_splat(value: OpResult) -> bool:
 
 def _is_packed(value: SSAValue) -> bool:
     """Whether a contraction or convolution reads `value`, be it under another shape."""
-    return any(kind(op) in _PACKING or (type(op) in _RESHAPES and _is_packed(op.results[0])) for op in (use.operation for use in value.uses))
+    return any(
+        kind(op) in _PACKING or (type(op) in _RESHAPES and _is_packed(op.results[0]))
+        for op in (use.operation for use in value.uses)
+    )
 
 
 def _clone(value: OpResult, body: Block, copies: dict[OpResult, OpResult]) -> OpResult:
-    """A copy of the op behind `value` at the start of `body`, behind the other copies, those of its own cheap operands among them."""
+    """A copy of the op behind `value` at the start of `body`, behind the other copies, those of its own cheap operands
+    among them."""
     if value not in copies:
         copy = _copy(value.op)
         for i, operand in enumerate(operands_of(value.op)):
@@ -98,11 +103,14 @@ def _clone(value: OpResult, body: Block, copies: dict[OpResult, OpResult]) -> Op
 
 
 def _copy(op: Operation) -> Operation:
-    """`op.clone()`, which asks the definition of an op about each of its parts: of what is cheap, only a fill has a region."""
+    """`op.clone()`, which asks the definition of an op about each of its parts: of what is cheap, only a fill has a
+    region."""
     if type(op) is linalg.ops.FillOp:
         copy = create_fill(operand_of(op, 0), operand_of(op, 1), op.location)
     else:
-        copy = create_op(type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location)
+        copy = create_op(
+            type(op), operands_of(op), [result.type for result in op.results], op.properties, location=op.location
+        )
     copy.attributes |= op.attributes
     for old, new in zip(op.results, copy.results, strict=True):
         new.name_hint = old.name_hint

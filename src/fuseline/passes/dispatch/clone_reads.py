@@ -3,8 +3,9 @@
     x ──> slice ──┬─> pad ──> convolution            x ──> slice ──> pad ──> convolution
                   └─> add                     =>     x ──> slice ──> add
 
-Neither computes anything, so both may be repeated wherever they are read. Contiguous slices are views already (`analysis/views.py`) and stay as
-they are; what the caller gets is stored once. Copies that no reader took in are one again after `merge-equal-regions`.
+Neither computes anything, so both may be repeated wherever they are read. Contiguous slices are views already
+(`analysis/views.py`) and stay as they are; what the caller gets is stored once. Copies that no reader took in are one
+again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class CloneReadsPass(ModulePass):
         del ctx
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
-                for inner in reversed(ops_of(function.body.block)):  # a pad of a slice first: then the slice has as many readers
+                for inner in reversed(
+                    ops_of(function.body.block)
+                ):  # a pad of a slice first: then the slice has as many readers
                     if type(inner) in (tensor.ExtractSliceOp, tensor.PadOp) and not is_view(inner):
                         _clone(inner)
 
@@ -45,7 +48,8 @@ def _clone(read: Operation) -> None:
 
 
 def _computes(reader: Operation) -> bool:
-    """Whether `reader` becomes part of a dispatch, rather than handing the value to the caller or to a host operator."""
+    """Whether `reader` becomes part of a dispatch, rather than handing the value to the caller or to a host
+    operator."""
     return not isinstance(reader, func.ReturnOp | func.CallOp)
 
 

@@ -5,8 +5,9 @@
                                                   %y = linalg.generic {bias + relu} %m
                                                   flow.return %y
                                                 }
-The region says which loops its members share (`fuseline.loops`, see `dispatch/fused_loops.py`). Decisions go to `ctx.records.decisions`. Ops that
-are in a region already stay there, and concats that need none stay outside, so the pass may run again.
+The region says which loops its members share (`fuseline.loops`, see `dispatch/fused_loops.py`). Decisions go to
+`ctx.records.decisions`. Ops that are in a region already stay there, and concats that need none stay outside, so the
+pass may run again.
 """
 
 from __future__ import annotations
@@ -63,9 +64,10 @@ FUSION_LEVELS = ("none", "default", "aggressive")
 
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
-    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch. `plan`: the file of a fusion plan; its groups are formed under any level,
-    and `plan_strict` refuses one with entries that do not match. `code_limits`: by the name of a node, how many operations a dispatch that holds it
-    may be estimated to have, where that is fewer than the target takes."""
+    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch. `plan`: the file of a fusion plan; its
+    groups are formed under any level, and `plan_strict` refuses one with entries that do not match. `code_limits`: by
+    the name of a node, how many operations a dispatch that holds it may be estimated to have, where that is fewer than
+    the target takes."""
 
     name = "form-dispatch-regions"
     fusion: str = "default"
@@ -77,7 +79,9 @@ class FormDispatchRegionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         if self.fusion not in FUSION_LEVELS:
-            raise FuselineError("E0304", f"fusion is {self.fusion!r}", node=self.name, hint=f"use one of {', '.join(FUSION_LEVELS)}")
+            raise FuselineError(
+                "E0304", f"fusion is {self.fusion!r}", node=self.name, hint=f"use one of {', '.join(FUSION_LEVELS)}"
+            )
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
         rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" or matcher else []
         ctx.records.fusion = self.fusion
@@ -93,7 +97,14 @@ class FormDispatchRegionsPass(ModulePass):
             ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)
 
 
-def _form(ctx: CompilerContext, function: FuncOp, graph: FusionGraph, rules: list[FusionRule], level: str, matcher: PlanMatcher | None) -> None:
+def _form(
+    ctx: CompilerContext,
+    function: FuncOp,
+    graph: FusionGraph,
+    rules: list[FusionRule],
+    level: str,
+    matcher: PlanMatcher | None,
+) -> None:
     guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
     result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide)
     ctx.records.decisions.extend(result.decisions)
@@ -113,7 +124,8 @@ def _form(ctx: CompilerContext, function: FuncOp, graph: FusionGraph, rules: lis
 
 
 def _erase_dead_views(ctx: CompilerContext, block: Block, placed: set[str]) -> None:
-    """Views whose copies went into dispatches: a source node that was nothing else costs nothing any more, and is recorded so."""
+    """Views whose copies went into dispatches: a source node that was nothing else costs nothing any more, and is
+    recorded so."""
     for op in reversed(ops_of(block)):
         if is_unused(op) and is_view(op):
             for name in set(provenance(op)) - placed:
@@ -122,7 +134,9 @@ def _erase_dead_views(ctx: CompilerContext, block: Block, placed: set[str]) -> N
 
 
 def _node_record(node: Node) -> FusionNodeRecord:
-    return FusionNodeRecord(kind=node.kind.value, loops=tuple(to_text(extent) for extent in node.loops), nodes=node.nodes)
+    return FusionNodeRecord(
+        kind=node.kind.value, loops=tuple(to_text(extent) for extent in node.loops), nodes=node.nodes
+    )
 
 
 def _move_to_end(op: Operation) -> None:

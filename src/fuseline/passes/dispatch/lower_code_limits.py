@@ -1,4 +1,5 @@
-"""Lower limits of code for the dispatches whose kernels came out too long: what the region former is told when it starts again."""
+"""Lower limits of code for the dispatches whose kernels came out too long: what the region former is told when it
+starts again."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ SHRUNK = 4
 """By what a limit falls; the last one leaves every op alone."""
 
 MOST_ROUNDS = 6
-"""Of splitting: a part that still came out too long after three is one op, and other dispatches may follow from how the parts are formed."""
+"""Of splitting: a part that still came out too long after three is one op, and other dispatches may follow from how the
+parts are formed."""
 
 
 def too_long(dispatches: Sequence[DispatchRecord], kernels: Mapping[str, CompiledKernel]) -> list[tuple[str, ...]]:

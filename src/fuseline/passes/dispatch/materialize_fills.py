@@ -3,8 +3,9 @@
     %f = linalg.fill ins(%c) outs(tensor.empty(%n))         %g = linalg.generic outs(tensor.empty(%n)) { yield %c }
     return %f                                          =>   return %g
 
-Fills of known size and value become constants, unless they are large: then even what is a constant is computed like this. Those that an op starts
-from or reads cost nothing. The result may be seen through reshapes, and go to a host operator instead of the caller.
+Fills of known size and value become constants, unless they are large: then even what is a constant is computed like
+this. Those that an op starts from or reads cost nothing. The result may be seen through reshapes, and go to a host
+operator instead of the caller.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _number_and_room(emit: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue
 
 
 def _materialize(value: SSAValue, parts: Callable[[Emitter], tuple[SSAValue, SSAValue]]) -> None:
-    """Have what leaves of a value that is one number everywhere computed; `parts`: the number, and an empty tensor like the value."""
+    """Have what leaves of a value that is one number everywhere computed; `parts`: the number, and an empty tensor like
+    the value."""
     leaving = [use for use in value.uses if _leaves(use)]
     if not leaving:
         return

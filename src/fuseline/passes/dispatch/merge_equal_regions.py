@@ -1,4 +1,5 @@
-"""merge-equal-regions: of dispatch regions of one op each that compute the same from the same, the first stays and takes over all readers.
+"""merge-equal-regions: of dispatch regions of one op each that compute the same from the same, the first stays and
+takes over all readers.
 
     %a = flow.dispatch.region { slice %x }          %a = flow.dispatch.region { slice %x }
     %b = flow.dispatch.region { slice %x }    =>

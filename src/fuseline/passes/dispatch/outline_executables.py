@@ -1,7 +1,8 @@
 """outline-executables: each dispatch region becomes an executable with one entry function, and a `flow.dispatch` of it.
 
-What the region captures becomes arguments: tensors first, then one index argument for every symbol that sizes depend on. Symbols are renamed
-`s0, s1, ..` in order of first use, so that equal code is equal text whatever the model calls its dimensions.
+What the region captures becomes arguments: tensors first, then one index argument for every symbol that sizes depend
+on. Symbols are renamed `s0, s1, ..` in order of first use, so that equal code is equal text whatever the model calls
+its dimensions.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, FunctionType, IndexType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IndexType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -27,7 +37,17 @@ from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create_flow import create_dispatch, create_executable
-from fuseline.ir.fast.direct import append, body_of, erase, insert_before, last_of, move_ops, operands_of, ops_of, replace_uses
+from fuseline.ir.fast.direct import (
+    append,
+    body_of,
+    erase,
+    insert_before,
+    last_of,
+    move_ops,
+    operands_of,
+    ops_of,
+    replace_uses,
+)
 from fuseline.ir.fast.identity import by_identities
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
 from fuseline.ir.fast.parts import block_with, create_op, region_with
@@ -74,7 +94,9 @@ class _Names:
                 return name
 
 
-def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnalysis, sizes: SizeBuilder, name: str) -> None:
+def _outline(
+    module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnalysis, sizes: SizeBuilder, name: str
+) -> None:
     outside = captured(region)
     tensors = [value for value in outside if isinstance(value.type, TensorType)]
     indices = [value for value in outside if isinstance(value.type, IndexType)]
@@ -82,7 +104,9 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
     if scalars:
         raise FuselineError("E0901", f"a dispatch captures a scalar that is no constant: {scalars[0]}", node=name)
     loops = _loops(region, shapes, name)
-    needed = _symbols_of([shapes.dims(value) for value in (*tensors, *region.results)], [shapes.index(value) for value in indices])
+    needed = _symbols_of(
+        [shapes.dims(value) for value in (*tensors, *region.results)], [shapes.index(value) for value in indices]
+    )
     local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
@@ -94,7 +118,8 @@ def _outline(module: ModuleOp, region: flow.DispatchRegionOp, shapes: ShapeAnaly
 
 
 def _loops(region: flow.DispatchRegionOp, shapes: ShapeAnalysis, name: str) -> FusedLoops | None:
-    """The loops that the members share, where the region says them: they go to the executable, in its own names of sizes, and not to the dispatch.
+    """The loops that the members share, where the region says them: they go to the executable, in its own names of
+    sizes, and not to the dispatch.
 
     Raises FuselineError: E0302 where they are not those of the body.
     """
@@ -144,9 +169,13 @@ def _entry(
 
 @by_identities
 def _function_type(types: tuple[Attribute | None, ...]) -> FunctionType:
-    """The type of a function by those of its arguments, None, and those of its results (most dispatches of a model have one of a few)."""
+    """The type of a function by those of its arguments, None, and those of its results (most dispatches of a model have
+    one of a few)."""
     border = types.index(None)
-    return FunctionType.from_lists([type_ for type_ in types[:border] if type_ is not None], [type_ for type_ in types[border:] if type_ is not None])
+    return FunctionType.from_lists(
+        [type_ for type_ in types[:border] if type_ is not None],
+        [type_ for type_ in types[border:] if type_ is not None],
+    )
 
 
 @by_identities
@@ -158,7 +187,9 @@ _PLAIN = DictionaryAttr({})
 _CONSTANT = DictionaryAttr({"fuseline.constant": attributes.UNIT})
 
 
-def _argument_attributes(tensors: Sequence[SSAValue], needed: Sequence[Symbol], local: dict[str, Dim], shapes: ShapeAnalysis) -> list[DictionaryAttr]:
+def _argument_attributes(
+    tensors: Sequence[SSAValue], needed: Sequence[Symbol], local: dict[str, Dim], shapes: ShapeAnalysis
+) -> list[DictionaryAttr]:
     entries: list[DictionaryAttr] = []
     for value in tensors:
         known = _CONSTANT if is_constant(value) else _PLAIN
@@ -172,7 +203,9 @@ def _argument_attributes(tensors: Sequence[SSAValue], needed: Sequence[Symbol], 
     return entries
 
 
-def _bind_indices(entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnalysis, local: dict[str, Dim], first: int) -> None:
+def _bind_indices(
+    entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnalysis, local: dict[str, Dim], first: int
+) -> None:
     """Recompute captured index values inside the function from its index arguments."""
     if not indices:
         return
@@ -180,14 +213,24 @@ def _bind_indices(entry: FuncOp, indices: Sequence[SSAValue], shapes: ShapeAnaly
     assert block.first_op is not None
     emitter = Emitter.before(block.first_op)
     sizes = {value: substitute(shapes.index(value), local) for value in indices}
-    replace_inside(entry, {value: emitter.size(size, lambda item: block.args[first + int(item.name[1:])]) for value, size in sizes.items()})
+    replace_inside(
+        entry,
+        {
+            value: emitter.size(size, lambda item: block.args[first + int(item.name[1:])])
+            for value, size in sizes.items()
+        },
+    )
 
 
-def _call(region: flow.DispatchRegionOp, name: str, tensors: Sequence[SSAValue], needed: Sequence[Symbol], sizes: SizeBuilder) -> None:
+def _call(
+    region: flow.DispatchRegionOp, name: str, tensors: Sequence[SSAValue], needed: Sequence[Symbol], sizes: SizeBuilder
+) -> None:
     argument_dims = [size for value in tensors for size in _dynamic(sizes, value, region)]
     arguments = [*tensors, *(sizes.symbol(item) for item in needed)]
     types = [result.type for result in region.results]
-    call = create_dispatch(name, name, arguments, types, argument_dims, list(region.result_dims) if operands_of(region) else [])
+    call = create_dispatch(
+        name, name, arguments, types, argument_dims, list(region.result_dims) if operands_of(region) else []
+    )
     call.location = region.location
     call.attributes |= region.attributes
     insert_before(call, region)

@@ -1,11 +1,12 @@
-"""place-concats: a concat whose parts are contiguous in it is memory, not work: the dispatches that make the parts write them there.
+"""place-concats: a concat whose parts are contiguous in it is memory, not work: the dispatches that make the parts
+write them there.
 
     %a = flow.dispatch.region ..                          %a = flow.dispatch.region ..
     %b = flow.dispatch.region ..                    =>    %b = flow.dispatch.region ..
     %c = flow.dispatch.region { concat(%a, %b) }          %c = tensor.concat %a, %b
 
-The schedule lays such a concat out (`program/concat_places.py`). Concats whose parts are arms of one dispatch, or that are read in place, never come
-here: they are not alone in their dispatch.
+The schedule lays such a concat out (`program/concat_places.py`). Concats whose parts are arms of one dispatch, or that
+are read in place, never come here: they are not alone in their dispatch.
 """
 
 from __future__ import annotations
@@ -90,22 +91,31 @@ def _members(region: DispatchRegionOp) -> set[str]:
     return {name.data for name in names if isinstance(name, StringAttr)} if isinstance(names, ArrayAttr) else set()
 
 
-# records -------------------------------------------------------------------------------------------------------------------------------
+# records --------------------------------------------------------------------------------------------------------------
 
 
-def _record(records: CompileRecord, blocks: Iterable[Block], placed: Iterable[tensor.ConcatOp], members: Collection[str]) -> None:
-    """A source node that was nothing but such a concat costs nothing any more; its parts are fused into those that make them."""
-    dispatched = {name for block in blocks for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)}
+def _record(
+    records: CompileRecord, blocks: Iterable[Block], placed: Iterable[tensor.ConcatOp], members: Collection[str]
+) -> None:
+    """A source node that was nothing but such a concat costs nothing any more; its parts are fused into those that make
+    them."""
+    dispatched = {
+        name for block in blocks for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)
+    }
     for concat in placed:
         for name in provenance(concat):
             if name not in dispatched:
                 records.eliminated.setdefault(name, PlaceConcatsPass.name)
-    records.decisions[:] = [_written(decision) if decision.consumer in members else decision for decision in records.decisions]
+    records.decisions[:] = [
+        _written(decision) if decision.consumer in members else decision for decision in records.decisions
+    ]
 
 
 def _written(decision: Decision) -> Decision:
     detail = "the part is written where it lies in the concat"
-    return msgspec.structs.replace(decision, rule=PlaceConcatsPass.name, verdict="fused", code="fused", detail=detail, at="")
+    return msgspec.structs.replace(
+        decision, rule=PlaceConcatsPass.name, verdict="fused", code="fused", detail=detail, at=""
+    )
 
 
 EXPORT = PlaceConcatsPass

@@ -1,4 +1,5 @@
-"""record-dispatches: write down every dispatch of the program, with its members, work and traffic. Changes nothing in the IR."""
+"""record-dispatches: write down every dispatch of the program, with its members, work and traffic. Changes nothing in
+the IR."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class RecordDispatchesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        codes = {exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)}
+        codes = {
+            exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)
+        }
         ctx.records.dispatches.clear()
         functions = [function for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
         for function in functions:
@@ -68,7 +71,8 @@ def _record_undispatched(ctx: CompilerContext, function: FuncOp) -> None:
 
 @dataclass(frozen=True)
 class _Code:
-    """What is the same for every dispatch of one executable. Members are numbered; `arms` are the kind of the root and the members of each."""
+    """What is the same for every dispatch of one executable. Members are numbered; `arms` are the kind of the root and
+    the members of each."""
 
     kinds: tuple[str, ...]
     root: str
@@ -125,7 +129,9 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
 def _names(call: DispatchOp, code: _Code) -> list[str]:
     """The fusion graph's id of each member; its kind where the dispatch was not formed by fusion."""
     attribute = call.attributes.get(MEMBERS_ATTRIBUTE)
-    names = [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
+    names = (
+        [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
+    )
     return names if len(names) == len(code.kinds) else list(code.kinds)
 
 
@@ -161,7 +167,11 @@ def _name_decisions(ctx: CompilerContext) -> None:
     home = {member.id: record.name for record in ctx.records.dispatches for member in record.members}
 
     def named(decision: Decision) -> Decision:
-        return msgspec.structs.replace(decision, dispatch=home.get(decision.producer, "")) if decision.verdict == "fused" else decision
+        return (
+            msgspec.structs.replace(decision, dispatch=home.get(decision.producer, ""))
+            if decision.verdict == "fused"
+            else decision
+        )
 
     ctx.records.decisions[:] = [named(decision) for decision in ctx.records.decisions]
 

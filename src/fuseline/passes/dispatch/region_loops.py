@@ -1,4 +1,5 @@
-"""What a group says about the loops of its dispatch, as the value that the region carries (`dispatch/fused_loops.py`)."""
+"""What a group says about the loops of its dispatch, as the value that the region carries
+(`dispatch/fused_loops.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from fuseline.passes.fusion.node import Node
 
 
 def loops_of_group(group: Group, body: Block, unnamed: Collection[str]) -> FusedLoops:
-    """The loops of a group whose members, and copies of views between them, are the ops of `body`. `unnamed`: sizes that have a name nowhere else."""
+    """The loops of a group whose members, and copies of views between them, are the ops of `body`. `unnamed`: sizes
+    that have a name nowhere else."""
     arms = group.arms or (group,)
     homes = {id(node.op): (number, node) for number, arm in enumerate(arms) for node in arm.members}
     ops = members_of(body)
@@ -27,7 +29,9 @@ def _named(extent: Dim, unnamed: Collection[str]) -> Extent:
     return extent if isinstance(extent, int) or not any(item.name in unnamed for item in symbols(extent)) else None
 
 
-def _members(arms: Sequence[Group], ops: Sequence[Operation], homes: dict[int, tuple[int, Node]]) -> tuple[MemberLoops, ...]:
+def _members(
+    arms: Sequence[Group], ops: Sequence[Operation], homes: dict[int, tuple[int, Node]]
+) -> tuple[MemberLoops, ...]:
     """From the last to the first: the copy of a view stands before the member that reads it, and is in the same arm."""
     found: list[MemberLoops] = []
     number = 0
@@ -38,10 +42,14 @@ def _members(arms: Sequence[Group], ops: Sequence[Operation], homes: dict[int, t
             continue
         number, node = home
         inlined = node in arms[number].pulled
-        found.append(MemberLoops((), Role.INLINED, number) if inlined else MemberLoops(arms[number].place[node], arm=number))
+        found.append(
+            MemberLoops((), Role.INLINED, number) if inlined else MemberLoops(arms[number].place[node], arm=number)
+        )
     return tuple(reversed(found))
 
 
 def _online(arm: Group, positions: dict[Node, int]) -> OnlineReduction:
     (stream,) = arm.streams
-    return OnlineReduction(tuple(sorted((positions[node], loop) for node, loop in arm.streamed)), positions[stream.product], stream.points)
+    return OnlineReduction(
+        tuple(sorted((positions[node], loop) for node, loop in arm.streamed)), positions[stream.product], stream.points
+    )

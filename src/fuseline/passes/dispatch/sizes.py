@@ -14,7 +14,8 @@ from fuseline.ir.dim import Dim, Symbol
 
 
 class SizeBuilder:
-    """Makes index values for `Dim`s in one function, at its end; symbols are read off arguments at its start, once each."""
+    """Makes index values for `Dim`s in one function, at its end; symbols are read off arguments at its start, once
+    each."""
 
     def __init__(self, function: FuncOp, shapes: ShapeAnalysis) -> None:
         self.function, self.shapes = function, shapes
@@ -46,7 +47,9 @@ class SizeBuilder:
     def _read(self, name: str) -> SSAValue:
         origin = self.shapes.origins.get(name)
         if origin is None:
-            raise FuselineError("E0107", f"nothing in the function has the size {name}", node=self.function.sym_name.data)
+            raise FuselineError(
+                "E0107", f"nothing in the function has the size {name}", node=self.function.sym_name.data
+            )
         value, axis = origin
         if axis is None:
             return value

@@ -1,4 +1,5 @@
-"""The order in which groups become dispatch regions: each after what it reads, as near to program order as that allows."""
+"""The order in which groups become dispatch regions: each after what it reads, as near to program order as that
+allows."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _Units: TypeAlias = "dict[int, Unit]"  # the unit of each op, by identity: the h
 
 
 def ordered_units(block: Block, result: Partition, shapes: ShapeAnalysis) -> list[Unit]:
-    """The units of `block`, its return aside, in the order described above. Raises FuselineError where the partition has a cycle."""
+    """The units of `block`, its return aside, in the order described above. Raises FuselineError where the partition
+    has a cycle."""
     unit_of: _Units = {}
     placed = placed_concats(block, shapes)
     for node, group in result.group_of.items():

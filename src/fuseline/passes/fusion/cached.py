@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 class cached(Generic[T]):
-    """`functools.cached_property` as it is from Python 3.12 on: without the lock, which costs more than most of what fusion asks for."""
+    """`functools.cached_property` as it is from Python 3.12 on: without the lock, which costs more than most of what
+    fusion asks for."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__

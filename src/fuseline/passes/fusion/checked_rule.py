@@ -1,5 +1,6 @@
-"""Rules from outside the tree, held to their word: they answer in the forms that exist, change nothing, and are believed only where the structure
-bears them out. A rule judges what it likes to see together; whether the merged dispatch can be computed is looked up again after each `Legal`.
+"""Rules from outside the tree, held to their word: they answer in the forms that exist, change nothing, and are
+believed only where the structure bears them out. A rule judges what it likes to see together; whether the merged
+dispatch can be computed is looked up again after each `Legal`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_refusal
 
-_HINT = "matches() returns Legal(), WhyNot(code, detail, at) or NotApplicable() and changes nothing; docs/errors/E0704.md"
+_HINT = (
+    "matches() returns Legal(), WhyNot(code, detail, at) or NotApplicable() and changes nothing; docs/errors/E0704.md"
+)
 
 
 def checked(rule: FusionRule) -> FusionRule:
@@ -45,7 +48,9 @@ def structural_refusal(merge: Merge, shape: Shape) -> WhyNot | None:
         return None
     roots, limit = sum(node.heavy for node in merge.shared.members), merge.target.roots_limit
     if roots > limit:
-        return WhyNot("roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)})
+        return WhyNot(
+            "roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)}
+        )
     return scratch_refusal(merge)
 
 

@@ -1,7 +1,8 @@
 """How much code a group would be: about how many operations its kernel has, counted without writing it.
 
-A kernel evaluates a value once per point at which something asks for it. What is read at the loops of its reader costs one evaluation more only
-where another reader asks elsewhere; a concat, a shifted slice or a gather asks elsewhere every time, so chains of them double:
+A kernel evaluates a value once per point at which something asks for it. What is read at the loops of its reader costs
+one evaluation more only where another reader asks elsewhere; a concat, a shifted slice or a gather asks elsewhere every
+time, so chains of them double:
 
     %b = concat(%a[1:], %a[:1])      two points of %a for each point of %b
     %c = concat(%b[1:], %b[:1])      four                     of %c
@@ -25,7 +26,8 @@ from fuseline.passes.fusion.node import Node, Read
 NOTHING: Mapping[str, int] = {}
 
 BORDERED = {Kind.CONCAT: 40, Kind.PAD: 30}
-"""Operations per part of what is told apart by its coordinate: comparisons, a way for runs of lanes and one lane by lane."""
+"""Operations per part of what is told apart by its coordinate: comparisons, a way for runs of lanes and one lane by
+lane."""
 
 
 def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, int] = NOTHING) -> WhyNot | None:
@@ -46,7 +48,8 @@ def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, in
 
 
 def operations(group: Group, limit: int) -> int:
-    """About how many operations a kernel of `group` has; counting ends where it is clear that they are more than `limit`."""
+    """About how many operations a kernel of `group` has; counting ends where it is clear that they are more than
+    `limit`."""
     total = sum(node_operations(node) for node in group.members)
     if total > limit or not (group.reduces or any(_elsewhere(read) for node in group.members for read in node.reads)):
         return total
@@ -84,7 +87,9 @@ class _Points:
         points: dict[Node, dict[Point, None]] = {}
         total = 0
         for node in sorted(self.group.members, key=lambda node: -node.position):
-            mine = points[node] = dict.fromkeys([self._own(node)]) if self._is_stored(node) else dict.fromkeys(self._asked(node, points))
+            mine = points[node] = (
+                dict.fromkeys([self._own(node)]) if self._is_stored(node) else dict.fromkeys(self._asked(node, points))
+            )
             total += len(mine) * node_operations(node)
             if total > self.limit:
                 break
@@ -92,11 +97,17 @@ class _Points:
 
     def _is_stored(self, node: Node) -> bool:
         inside = self.group.member_set
-        return (node.reduces and node not in self.group.pulled) or node.escapes or any(read.consumer not in inside for read in node.readers)
+        return (
+            (node.reduces and node not in self.group.pulled)
+            or node.escapes
+            or any(read.consumer not in inside for read in node.readers)
+        )
 
     def _own(self, node: Node) -> Point:
         place = self.group.place.get(node, (None,) * len(node.loops))
-        return tuple([self._number(("grid", grid) if grid is not None else (id(node), loop)) for loop, grid in enumerate(place)])
+        return tuple(
+            [self._number(("grid", grid) if grid is not None else (id(node), loop)) for loop, grid in enumerate(place)]
+        )
 
     def _asked(self, node: Node, points: dict[Node, dict[Point, None]]) -> Iterator[Point]:
         for read in node.readers:
@@ -106,7 +117,8 @@ class _Points:
     def _ways(self, read: Read, point: Point) -> tuple[str, ...]:
         """How often a reader asks, for one point of its own: each element that a body picks is another.
 
-        Along the lanes, a border is met by a run of lanes or lane by lane: two evaluations. Lanes that are apart stay apart.
+        Along the lanes, a border is met by a run of lanes or lane by lane: two evaluations. Lanes that are apart stay
+        apart.
         """
         reader = read.consumer
         if reader.captured and read.coordinates and not any(read.coordinates):

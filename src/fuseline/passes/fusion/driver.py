@@ -1,9 +1,10 @@
 """The driver: starts with one group per node and merges until no candidate is both legal and profitable.
 
-Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the program. Moved data that a root
-reads where it lies comes first: it costs nothing, and as the tail of another group it would have to be stored. An answer stays valid until one of
-its groups changes; a merge re-examines the neighbours of the new group only. Rules are asked when a candidate could be the next: most of them are
-gone by then, for one of their groups has become another. Every edge ends with one decision record.
+Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the
+program. Moved data that a root reads where it lies comes first: it costs nothing, and as the tail of another group it
+would have to be stored. An answer stays valid until one of its groups changes; a merge re-examines the neighbours of
+the new group only. Rules are asked when a candidate could be the next: most of them are gone by then, for one of their
+groups has become another. Every edge ends with one decision record.
 """
 
 from __future__ import annotations
@@ -22,10 +23,25 @@ from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, loses_parallelism, unprofitable, weigh, weigh_reads
+from fuseline.passes.fusion.profit import (
+    EVALUATION_NS,
+    becomes_serial,
+    costs_more,
+    loses_parallelism,
+    unprofitable,
+    weigh,
+    weigh_reads,
+)
 from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.streamed_loops import Stream
-from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX, Candidate, candidates, illegal, scores_of, streams_of
+from fuseline.passes.fusion.streamed_softmax import (
+    STREAMED_SOFTMAX,
+    Candidate,
+    candidates,
+    illegal,
+    scores_of,
+    streams_of,
+)
 from fuseline.report.records import Decision
 
 Pair = tuple[Group, Group]
@@ -43,7 +59,9 @@ class Partition:
 class Driver:
     """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`."""
 
-    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default") -> None:
+    def __init__(
+        self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default"
+    ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.group_of = {node: Group.of(node) for node in graph.nodes}
         self.alive = set(self.group_of.values())
@@ -113,8 +131,8 @@ class Driver:
     def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> Rank:
         """Less comes first.
 
-        Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to one thread. Then what
-        saves more bytes, and the earlier rule.
+        Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
+        one thread. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
         if consumer.heavy and outcome.group.pulled.issuperset(producer.members):
@@ -144,11 +162,17 @@ class Driver:
                     return accepted
                 answer = accepted.answer
             told = told or Outcome(rule.name, answer)
-        return told or Outcome("none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name))
+        return told or Outcome(
+            "none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name)
+        )
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
-        refusal = self._too_many_bindings(group) or self._too_much_code(group) or self._costs_time(group, merge, saved, answer)
+        refusal = (
+            self._too_many_bindings(group)
+            or self._too_much_code(group)
+            or self._costs_time(group, merge, saved, answer)
+        )
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
@@ -163,7 +187,9 @@ class Driver:
         count, limit = group.bindings(), self.target.binding_limit
         if count <= limit:
             return None
-        return WhyNot("binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)})
+        return WhyNot(
+            "binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)}
+        )
 
     def _too_much_code(self, group: Group) -> WhyNot | None:
         return over_limit(group, self.target, self.graph.code_limits)
@@ -175,7 +201,11 @@ class Driver:
             return unfusable(at.root)
         if producer.walked or consumer.walked:
             at = producer if producer.walked else consumer
-            return WhyNot("walk", f"{at.root.name} is made in one walk over what it combines, by a kernel of its own", at.root.name)
+            return WhyNot(
+                "walk",
+                f"{at.root.name} is made in one walk over what it combines, by a kernel of its own",
+                at.root.name,
+            )
         between = self._path_outside(producer, consumer)
         if between is not None:
             return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
@@ -203,17 +233,22 @@ class Driver:
             self._examine(other, group)
         self._examine_consumers(group)
 
-    # softmaxes over loops of any length ------------------------------------------------------------------------------------------------
+    # softmaxes over loops of any length -------------------------------------------------------------------------------
 
     def _stream_softmaxes(self) -> None:
-        """Softmaxes that are still in pieces become one group each, where the target can stream them; then the usual merges go on."""
+        """Softmaxes that are still in pieces become one group each, where the target can stream them; then the usual
+        merges go on."""
         for stream in self.streams:
             self._stream_softmax(stream)
         self._drain()
 
     def _stream_softmax(self, stream: Stream) -> None:
         scores = scores_of(stream)
-        for candidate in candidates(stream, [self.group_of[node] for node in stream.nodes], self.group_of[scores] if scores is not None else None):
+        for candidate in candidates(
+            stream,
+            [self.group_of[node] for node in stream.nodes],
+            self.group_of[scores] if scores is not None else None,
+        ):
             outcome = self._judge_stream(candidate)
             for read in candidate.reads:
                 assert read.producer is not None
@@ -228,14 +263,19 @@ class Driver:
         parts, group = candidate.parts, candidate.group
         between = self.order.between(parts)
         if between is not None:
-            return Outcome("structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name))
+            return Outcome(
+                "structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
+            )
         saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
         limits = illegal(candidate, self.target) or self._too_many_bindings(group) or self._too_much_code(group)
         refusal = limits or self._stream_costs_time(candidate, saved)
         if refusal is not None:
             return Outcome(STREAMED_SOFTMAX, refusal)
         return Outcome(
-            STREAMED_SOFTMAX, Legal({"scratch_bytes": float(group.scratch_bytes or 0), "grid_loops": float(len(group.grid))}), group, saved
+            STREAMED_SOFTMAX,
+            Legal({"scratch_bytes": float(group.scratch_bytes or 0), "grid_loops": float(len(group.grid))}),
+            group,
+            saved,
         )
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
@@ -243,10 +283,11 @@ class Driver:
         serial = loses_parallelism(group, parts, self.target)
         return serial or costs_more(group, parts, self.graph, self.target, bytes_saved, self.level)
 
-    # arms ----------------------------------------------------------------------------------------------------------------------------
+    # arms -------------------------------------------------------------------------------------------------------------
 
     def _join_arms(self) -> None:
-        """Groups that do not depend on each other become arms: first those that write into one concat, then level by level."""
+        """Groups that do not depend on each other become arms: first those that write into one concat, then level by
+        level."""
         for group in self._joinable():
             join = self._restricted(concat_join(group, self.order)) if group in self.alive else None
             if isinstance(join, WhyNot):
@@ -275,7 +316,9 @@ class Driver:
         count, limit = len(join.groups) - 1, self.target.arms_limit
         if count <= limit and limit > 1:
             return None
-        return WhyNot("arms-limit", f"{count} arms, the target takes {limit}", join.groups[-1].root.name, {"arms": float(count)})
+        return WhyNot(
+            "arms-limit", f"{count} arms, the target takes {limit}", join.groups[-1].root.name, {"arms": float(count)}
+        )
 
     def _tell(self, consumer: Group, outcome: Outcome) -> None:
         """The last word on every edge into `consumer`."""
@@ -287,7 +330,12 @@ class Driver:
         parts = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
         between = self.order.between(parts)
         if between is not None:
-            self._tell(join.groups[-1], Outcome(join.rule, WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)))
+            self._tell(
+                join.groups[-1],
+                Outcome(
+                    join.rule, WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
+                ),
+            )
             return
         group = joined(join.groups)
         outcome = Outcome(join.rule, Legal())
@@ -299,7 +347,7 @@ class Driver:
             self.side_by_side.append((join.rule, join.groups[0].root, arm.root))
         self._replace(parts, group)
 
-    # records -------------------------------------------------------------------------------------------------------------------------
+    # records ----------------------------------------------------------------------------------------------------------
 
     def _records(self) -> list[Decision]:
         records = [arms_record(*words) for words in self.side_by_side]
@@ -310,6 +358,8 @@ class Driver:
         return sorted(records, key=lambda record: (record.producer, record.consumer))
 
 
-def partition(graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default") -> Partition:
+def partition(
+    graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default"
+) -> Partition:
     """Partition `graph`; equal graphs written in another order give equal partitions."""
     return Driver(graph, rules, target, level).run()

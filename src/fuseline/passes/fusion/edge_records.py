@@ -32,13 +32,17 @@ def edge_record(producer: Node, consumer: Node, outcome: Outcome, *, together: b
         code=refusal.code if refusal is not None else verdict,
         detail=refusal.detail if refusal is not None else "",
         at=refusal.at if refusal is not None else "",
-        numbers={**answer.numbers, "bytes_saved": float(outcome.bytes_saved)} if outcome.bytes_saved else dict(answer.numbers),
+        numbers={**answer.numbers, "bytes_saved": float(outcome.bytes_saved)}
+        if outcome.bytes_saved
+        else dict(answer.numbers),
     )
 
 
 def arms_record(rule: str, first: Node, other: Node) -> Decision:
     """Two arms of one dispatch: no value goes from one to the other."""
-    return _between(rule, (first, other), verdict="fused", code="fused", detail="independent: arms of one dispatch", arms=True)
+    return _between(
+        rule, (first, other), verdict="fused", code="fused", detail="independent: arms of one dispatch", arms=True
+    )
 
 
 def apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:

@@ -1,7 +1,8 @@
 """The fusion graph: the ops of a function frozen as nodes with structural ids, and who reads whom through which loops.
 
-Nodes are the ops that cost something. What is free to repeat (constants, fills, empties, index arithmetic) is not a node, and a view (a contiguous
-slice, a reshape that only adds or drops unit dimensions) is looked through: a `Read` speaks of the dimensions of the value that a node wrote.
+Nodes are the ops that cost something. What is free to repeat (constants, fills, empties, index arithmetic) is not a
+node, and a view (a contiguous slice, a reshape that only adds or drops unit dimensions) is looked through: a `Read`
+speaks of the dimensions of the value that a node wrote.
 
 The ids are canonical (`node_ids.py`): names, weights and the order of ops do not enter.
 """
@@ -28,11 +29,16 @@ from fuseline.passes.fusion.prologues import Prologues
 class FusionGraph:
     """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built.
 
-    `taken`: see `assign_ids`; for the functions of one program. `code_limits`: lower ones than the target's, by the name of a node.
+    `taken`: see `assign_ids`; for the functions of one program. `code_limits`: lower ones than the target's, by the
+    name of a node.
     """
 
     def __init__(
-        self, block: Block, shapes: ShapeAnalysis, taken: dict[str, int] | None = None, code_limits: Mapping[str, int] | None = None
+        self,
+        block: Block,
+        shapes: ShapeAnalysis,
+        taken: dict[str, int] | None = None,
+        code_limits: Mapping[str, int] | None = None,
     ) -> None:
         self.block, self.shapes, self.code_limits = block, shapes, code_limits or {}
         self.prologues = Prologues(shapes)
@@ -81,7 +87,9 @@ class FusionGraph:
             node.reads.append(read)
             if read.producer is not None:
                 read.producer.readers.append(read)
-        for source in sorted(self._size_sources((*operands_of(node.op), *node.captured)), key=lambda other: other.position):
+        for source in sorted(
+            self._size_sources((*operands_of(node.op), *node.captured)), key=lambda other: other.position
+        ):
             node.sized_by.append(source)
             source.sizes.append(node)
         node.escapes = any(self._escapes(result) for result in node.op.results)
@@ -103,8 +111,12 @@ class FusionGraph:
         if found is None:
             view = is_view(op)
             values = operands_of(op)[1:] if view else operands_of(op)  # what a view views is read
-            bases = [value if view else _viewed(value) for value in values]  # what a free op asks of a view, it asks of what is viewed
-            direct = {self._by_op[id(value.op)] for value in bases if type(value) is OpResult and id(value.op) in self._by_op}
+            bases = [
+                value if view else _viewed(value) for value in values
+            ]  # what a free op asks of a view, it asks of what is viewed
+            direct = {
+                self._by_op[id(value.op)] for value in bases if type(value) is OpResult and id(value.op) in self._by_op
+            }
             found = self._behind[id(op)] = self._size_sources(_used_by(op)) | direct
         return found
 

@@ -1,9 +1,11 @@
 """Groups: the blocks of the partition, each with the grid of loops that its members share.
 
-A group will be one dispatch. Its **grid** is the list of parallel loops that every workgroup is a point of; each member maps some of its loops to
-grid loops, and the rest run inside a workgroup. What lies between two members is then a value per grid point, times the inner loops:
+A group will be one dispatch. Its **grid** is the list of parallel loops that every workgroup is a point of; each member
+maps some of its loops to grid loops, and the rest run inside a workgroup. What lies between two members is then a value
+per grid point, times the inner loops:
 
-    softmax over (r, c):   max: r->g0, c inner      exp: r->g0, c inner      sum: r->g0, c inner      div: r->g0, c inner
+    softmax over (r, c):   max: r->g0, c inner      exp: r->g0, c inner      sum: r->g0, c inner
+            div: r->g0, c inner
                            grid = (r,), the row of exp() lives in scratch
 """
 
@@ -27,16 +29,23 @@ CACHE_LINE_BYTES = 64
 BLOCK_POINTS = 8
 """Grid points that a workgroup of a blocked group has at the least: the rows of a register tile."""
 
-_RANK = {Kind.CONTRACTION: 5, Kind.CONVOLUTION: 5, Kind.DEPTHWISE: 4, Kind.POOLING: 3, Kind.REDUCTION: 2, Kind.ELEMENTWISE: 1}
+_RANK = {
+    Kind.CONTRACTION: 5,
+    Kind.CONVOLUTION: 5,
+    Kind.DEPTHWISE: 4,
+    Kind.POOLING: 3,
+    Kind.REDUCTION: 2,
+    Kind.ELEMENTWISE: 1,
+}
 
 
 @dataclass(eq=False)
 class Group:
     """Members in program order; nothing of a group changes once it is made.
 
-    `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in place** (`pulled`) has no
-    place: it is evaluated where it is read. `arms` are independent groups, each with its own grid. `streams` are softmaxes whose loop may be met
-    block by block.
+    `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in place**
+    (`pulled`) has no place: it is evaluated where it is read. `arms` are independent groups, each with its own grid.
+    `streams` are softmaxes whose loop may be met block by block.
     """
 
     members: list[Node]
@@ -81,10 +90,14 @@ class Group:
 
     @cached
     def blocked(self) -> bool:
-        """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing, or keeps loops inside."""
+        """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing,
+        or keeps loops inside."""
         reducing = [node for node in self.members if node.reduces and node not in self.pulled]
         roots = [node for node in reducing if node.kind in HEAVY]
-        return bool(roots) and (len(reducing) > 1 or any(node.iterators[loop] == "parallel" for node in roots for loop in self._moving_inner(node)))
+        return bool(roots) and (
+            len(reducing) > 1
+            or any(node.iterators[loop] == "parallel" for node in roots for loop in self._moving_inner(node))
+        )
 
     def _moving_inner(self, node: Node) -> list[int]:
         return [loop for loop in self.inner(node) if node.loops[loop] != 1]
@@ -144,14 +157,20 @@ class Group:
     @cached
     def streamed(self) -> frozenset[Loop]:
         """The loops that a workgroup meets block by block."""
-        return streamed_loops(self.members, self.place.keys(), self.results(), self.streams) if self.streams else frozenset()
+        return (
+            streamed_loops(self.members, self.place.keys(), self.results(), self.streams)
+            if self.streams
+            else frozenset()
+        )
 
     @cached
     def scratch_bytes(self) -> int | None:
-        """The scratch one workgroup needs at most: every value between members that has inner loops, once per workgroup; None if unbounded.
+        """The scratch one workgroup needs at most: every value between members that has inner loops, once per
+        workgroup; None if unbounded.
 
-        The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in place, and all-parallel
-        values with one reader, need none: they are recomputed nowhere and kept in registers. Along a streamed loop a block is kept.
+        The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in
+        place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept in registers.
+        Along a streamed loop a block is kept.
         """
         points = BLOCK_POINTS if self.blocked else 1
         total: Dim = 0

@@ -1,7 +1,9 @@
-"""The quotient graph of a partition: who comes before whom among groups, and an order of them that merges keep topological.
+"""The quotient graph of a partition: who comes before whom among groups, and an order of them that merges keep
+topological.
 
-Places are updated at each merge, touching only the groups that lie between those that merge (Pearce and Kelly, A dynamic topological sort algorithm
-for directed acyclic graphs, 2006). So a search for a path between two groups looks only at groups whose place lies between theirs.
+Places are updated at each merge, touching only the groups that lie between those that merge (Pearce and Kelly, A
+dynamic topological sort algorithm for directed acyclic graphs, 2006). So a search for a path between two groups looks
+only at groups whose place lies between theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ class GroupOrder:
         return known
 
     def _found_producers(self, group: Group) -> list[Group]:
-        found = {self.group_of[read.producer]: None for node in group.members for read in node.reads if read.producer is not None}
+        found = {
+            self.group_of[read.producer]: None
+            for node in group.members
+            for read in node.reads
+            if read.producer is not None
+        }
         found.update({self.group_of[other]: None for node in group.members for other in node.sized_by})
         found.pop(group, None)
         return list(found)
@@ -54,7 +61,8 @@ class GroupOrder:
     def between(self, parts: Collection[Group]) -> Group | None:
         """A group on a path from one of `parts` to another that leaves them, None where they could be one group.
 
-        The path may lead through another group, or through a scalar or size that no group computes: then it is the group that needs it.
+        The path may lead through another group, or through a scalar or size that no group computes: then it is the
+        group that needs it.
         """
         waiting = self._waiting_inside(parts)
         if waiting is not None:
@@ -64,7 +72,13 @@ class GroupOrder:
         place = self.place
         last = max([place[part] for part in parts])
         # Nothing that comes after the last part leads back to one.
-        stack = [group for part in parts if place[part] < last for group in self.consumers(part) if place[group] < last and group not in parts]
+        stack = [
+            group
+            for part in parts
+            if place[part] < last
+            for group in self.consumers(part)
+            if place[group] < last and group not in parts
+        ]
         seen: set[Group] = set(parts) if stack else set()
         while stack:
             group = stack.pop()
@@ -78,8 +92,8 @@ class GroupOrder:
         return None
 
     def _path_outside(self, parts: Collection[Group]) -> bool:
-        """Whether a path leads from one of `parts` out of them and back, looked for from both ends, edge by edge: it is settled by the end that has
-        fewer (a value that thousands read has one producer)."""
+        """Whether a path leads from one of `parts` out of them and back, looked for from both ends, edge by edge: it is
+        settled by the end that has fewer (a value that thousands read has one producer)."""
         places = [self.place[part] for part in parts]
         forward = self._found_from(parts, self.consumers, range(min(places), max(places)))
         backward = self._found_from(parts, self.producers, range(min(places) + 1, max(places) + 1))
@@ -89,7 +103,8 @@ class GroupOrder:
         return False
 
     def _found_from(self, parts: Collection[Group], step: _Step, within: range) -> Iterator[bool | None]:
-        """None for each edge that is followed, from `parts` through groups that lie `within`; True where one leads back, False at the end."""
+        """None for each edge that is followed, from `parts` through groups that lie `within`; True where one leads
+        back, False at the end."""
         seen: set[Group] = set(parts)
         pending = [part for part in parts if self.place[part] in within]
         while pending:
@@ -104,7 +119,8 @@ class GroupOrder:
         yield False
 
     def _waiting_inside(self, parts: Collection[Group]) -> Group | None:
-        """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come before and after both."""
+        """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come
+        before and after both."""
         for part in parts:
             for node in part.members:
                 if node.sized_by and any([self.group_of[other] in parts for other in node.sized_by]):
@@ -123,7 +139,9 @@ class GroupOrder:
         for group, slot in zip(sorted(before, key=self.place.__getitem__), slots, strict=False):
             self.place[group] = slot
         self.place[new] = slots[len(before)]
-        for group, slot in zip(sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True):
+        for group, slot in zip(
+            sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True
+        ):
             self.place[group] = slot
         self._forget(parts)
 

@@ -1,4 +1,5 @@
-"""A fusion plan as seen by one graph: which nodes its entries mean, what they keep apart, and which of them are stale."""
+"""A fusion plan as seen by one graph: which nodes its entries mean, what they keep apart, and which of them are
+stale."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class PlannedSet:
-    """Nodes that become one group. `open`: others may join them. `loose`: the plan forbids some of them to share it, so they need not."""
+    """Nodes that become one group. `open`: others may join them. `loose`: the plan forbids some of them to share it, so
+    they need not."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -31,8 +33,8 @@ class PlannedSet:
 class Guide:
     """What a plan says about the nodes of one graph.
 
-    `sets` are wanted as one group each; a node of a closed set fuses only inside it. `apart` are nodes that a node must not share a group with.
-    `only`: nodes that the plan does not list stay alone.
+    `sets` are wanted as one group each; a node of a closed set fuses only inside it. `apart` are nodes that a node must
+    not share a group with. `only`: nodes that the plan does not list stay alone.
     """
 
     sets: tuple[PlannedSet, ...] = ()
@@ -95,7 +97,12 @@ class PlanMatcher:
     def stale(self) -> list[str]:
         """The entries that matched in no graph, each with the ids that are not there."""
         entries = (("group", self.plan.groups), ("force", self.plan.force), ("forbid", self.plan.forbid))
-        return [f"{name} {i} {self._missing(ids)}" for name, sets in entries for i, ids in enumerate(sets, 1) if ids not in self.matched]
+        return [
+            f"{name} {i} {self._missing(ids)}"
+            for name, sets in entries
+            for i, ids in enumerate(sets, 1)
+            if ids not in self.matched
+        ]
 
     def _missing(self, ids: Ids) -> str:
         gone = [id for id in ids if id not in self.known]
@@ -110,15 +117,33 @@ class PlanMatcher:
         """
         stale = self.stale()
         if stale and not self.known.intersection(self.plan.ids):
-            message = f"no op of the plan is in the graph: the plan is for {self.plan.graph or 'another graph'}, the graph is {record.fingerprint}"
-            raise FuselineError("E0702", message, node=self.plan.model or None, hint="make a new plan: fuseline compile MODEL --emit plan")
+            message = (
+                f"no op of the plan is in the graph: the plan is for {self.plan.graph or 'another graph'}, the "
+                f"graph is {record.fingerprint}"
+            )
+            raise FuselineError(
+                "E0702",
+                message,
+                node=self.plan.model or None,
+                hint="make a new plan: fuseline compile MODEL --emit plan",
+            )
         if stale and strict:
             shown = "; ".join(stale[:SHOWN]) + (f"; and {len(stale) - SHOWN} more" if len(stale) > SHOWN else "")
-            raise FuselineError("E0702", shown, node=self.plan.model or None, hint="correct the entries, or leave --plan-strict out to skip them")
+            raise FuselineError(
+                "E0702",
+                shown,
+                node=self.plan.model or None,
+                hint="correct the entries, or leave --plan-strict out to skip them",
+            )
         return [*self._differences(record), *(f"plan: {line}; skipped" for line in stale)]
 
     def _differences(self, record: CompileRecord) -> Iterator[str]:
-        made_for = {"graph": record.fingerprint, "target": record.target, "threads": record.threads, "pipeline": record.pipeline}
+        made_for = {
+            "graph": record.fingerprint,
+            "target": record.target,
+            "threads": record.threads,
+            "pipeline": record.pipeline,
+        }
         for name, now in made_for.items():
             then = getattr(self.plan, name)
             if then and now and then != now:
@@ -134,7 +159,9 @@ def _apart(sets: Iterable[Sequence[Node]]) -> dict[Node, frozenset[Node]]:
 
 
 def _sets(
-    groups: list[tuple[str, tuple[Node, ...]]], force: list[tuple[str, tuple[Node, ...]]], apart: dict[Node, frozenset[Node]]
+    groups: list[tuple[str, tuple[Node, ...]]],
+    force: list[tuple[str, tuple[Node, ...]]],
+    apart: dict[Node, frozenset[Node]],
 ) -> Iterator[PlannedSet]:
     """Groups and forced sets that share a node are one set; it is open where it has no group."""
     merged: list[tuple[list[str], dict[Node, None], bool]] = []

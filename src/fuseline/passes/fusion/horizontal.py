@@ -4,9 +4,10 @@
     x ──> k_proj     one launch              <── conv 3x3     each arm writes its slice of the result
     x ──> v_proj
 
-An arm keeps its own grid; the grids are laid end to end, without a barrier between them. What is saved is a launch and a barrier each, a second
-walk over a shared operand, and, for a concat, the copy. Nothing gets slower: threads share the joint grid more evenly than two small ones.
-Groups at the same depth of the partition never depend on each other, and joining them keeps every depth, so one pass over the levels is enough.
+An arm keeps its own grid; the grids are laid end to end, without a barrier between them. What is saved is a launch and
+a barrier each, a second walk over a shared operand, and, for a concat, the copy. Nothing gets slower: threads share the
+joint grid more evenly than two small ones. Groups at the same depth of the partition never depend on each other, and
+joining them keeps every depth, so one pass over the levels is enough.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Levels:
             stack.pop()
 
 
-# concats -------------------------------------------------------------------------------------------------------------------------------
+# concats --------------------------------------------------------------------------------------------------------------
 
 
 def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
@@ -73,7 +74,9 @@ def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
     concat = group.root
     writers = {writer for read in group.outside_reads() if (writer := _writer(read, order.group_of)) is not None}
     if not writers:
-        return WhyNot("no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name)
+        return WhyNot(
+            "no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name
+        )
     chosen = sorted(writers, key=lambda g: g.key)
     while chosen:
         between = _reached(chosen, group, order)
@@ -96,7 +99,8 @@ def _flat(groups: Iterable[Group]) -> list[Group]:
 
 
 def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group | None:
-    """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the others."""
+    """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the
+    others."""
     inside = {*chosen, concat}
     last = max(order.place[group] for group in inside)
     for writer in chosen:
@@ -112,11 +116,12 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
     return None
 
 
-# levels --------------------------------------------------------------------------------------------------------------------------------
+# levels ---------------------------------------------------------------------------------------------------------------
 
 
 def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescription) -> list[Join]:
-    """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is small."""
+    """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is
+    small."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
@@ -125,7 +130,11 @@ def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescri
     joins: list[Join] = []
     for level in levels.values():
         rest = list(level)
-        for rule, keys in ((SHARED_OPERAND, _operands), (SAME_SPACE, _space), (SMALL, lambda group: _small(group, target))):
+        for rule, keys in (
+            (SHARED_OPERAND, _operands),
+            (SAME_SPACE, _space),
+            (SMALL, lambda group: _small(group, target)),
+        ):
             found = _bucketed(rule, rest, keys, target)
             taken = {node for join in found for arm in join.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]

@@ -16,7 +16,8 @@ Loop: TypeAlias = tuple[Node, int]
 
 
 class LoopClasses:
-    """The classes of the loops of `members`; `alike` are loops that are known to be one. A loop of extent 1 belongs to a class of its own."""
+    """The classes of the loops of `members`; `alike` are loops that are known to be one. A loop of extent 1 belongs to
+    a class of its own."""
 
     def __init__(self, members: Iterable[Node], alike: Sequence[Loop] = ()) -> None:
         self.members = tuple(members)
@@ -40,9 +41,14 @@ class LoopClasses:
         return [loop for loop in range(len(node.loops)) if self.of((node, loop)) == class_]
 
     def shared(self, placed: Sequence[Node]) -> list[Loop]:
-        """The classes that every one of `placed` has once, as a parallel loop, in the order of the last one's loops, units aside."""
+        """The classes that every one of `placed` has once, as a parallel loop, in the order of the last one's loops,
+        units aside."""
         order = [self.of((placed[-1], loop)) for loop in placed[-1].parallel if placed[-1].loops[loop] != 1]
-        return [class_ for class_ in order if class_ not in self.broken and all(self._steps_along(node, class_) for node in placed)]
+        return [
+            class_
+            for class_ in order
+            if class_ not in self.broken and all(self._steps_along(node, class_) for node in placed)
+        ]
 
     def _steps_along(self, node: Node, class_: Loop) -> bool:
         loops = self.has(node, class_)
@@ -53,13 +59,17 @@ class LoopClasses:
             yield from ((read.producer, read) for read in node.reads if read.producer in self._inside)
 
     def _steps(self) -> Iterator[tuple[Loop, Loop | None]]:
-        """Every loop that writes a dimension inside, with the loop of a reader that runs along it; None where it is read in another way."""
+        """Every loop that writes a dimension inside, with the loop of a reader that runs along it; None where it is
+        read in another way."""
         for producer, read in self._reads():
             for written, coordinate in zip(
                 producer.written[producer.result_index(read.value)], read.coordinates, strict=False
             ):  # an opaque op has no loops
                 if written is not None and producer.loops[written] != 1:
-                    yield (producer, written), (read.consumer, coordinate.position) if isinstance(coordinate, AffineDimExpr) else None
+                    yield (
+                        (producer, written),
+                        (read.consumer, coordinate.position) if isinstance(coordinate, AffineDimExpr) else None,
+                    )
 
     def _broken(self) -> Iterator[Loop]:
         """Classes along which some value is read out of step, or that some node has twice."""

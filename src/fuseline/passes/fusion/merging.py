@@ -1,4 +1,5 @@
-"""How two groups become one: merging keeps the grid loops that correspond along every edge between them and makes the others inner.
+"""How two groups become one: merging keeps the grid loops that correspond along every edge between them and makes the
+others inner.
 
 Loops made inner are **demoted**: they run inside a workgroup, one after the other.
 """
@@ -17,7 +18,8 @@ from fuseline.passes.fusion.node import Read
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which grid loops of a producer and a consumer group correspond. `demoted_*` are grid loops of extent other than 1 that do not."""
+    """Which grid loops of a producer and a consumer group correspond. `demoted_*` are grid loops of extent other than 1
+    that do not."""
 
     pairs: tuple[tuple[int, int], ...]
     demoted_producer: frozenset[int]
@@ -46,7 +48,9 @@ class _Matcher:
             self.bad_consumer.add(theirs)
 
     def result(self) -> list[tuple[int, int]]:
-        return [(p, c) for p, c in sorted(self.partner.items()) if p not in self.bad_producer and c not in self.bad_consumer]
+        return [
+            (p, c) for p, c in sorted(self.partner.items()) if p not in self.bad_producer and c not in self.bad_consumer
+        ]
 
 
 def align(producer: Group, consumer: Group) -> Alignment:
@@ -98,8 +102,12 @@ def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
     """Both groups as one over the loops that correspond (unit loops fall away)."""
     mine = {p: i for i, (p, _) in enumerate(alignment.pairs)}
     theirs = {c: i for i, (_, c) in enumerate(alignment.pairs)}
-    place = {node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()}
-    place |= {node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()}
+    place = {
+        node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()
+    }
+    place |= {
+        node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()
+    }
     members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
     grid = tuple(producer.grid[p] for p, _ in alignment.pairs)
     return Group(members, grid, place, producer.pulled | consumer.pulled, streams=producer.streams + consumer.streams)

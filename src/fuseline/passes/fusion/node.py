@@ -34,9 +34,11 @@ MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPO
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between mixes dimensions.
+    """One use of a tensor by a node. `coordinates` are per dimension of `value`; `regrouped`: a reshape in between
+    mixes dimensions.
 
-    `loops` are the node's loops that address the value, through reshapes too. `filled`: the value is a fill or has no contents.
+    `loops` are the node's loops that address the value, through reshapes too. `filled`: the value is a fill or has no
+    contents.
     """
 
     value: SSAValue
@@ -52,8 +54,9 @@ class Read:
 class Node:
     """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
 
-    `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by` are nodes whose results'
-    sizes the op needs, `sizes` the other way round: no data flows, but they come first. `structured` is there for structured ops.
+    `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by`
+    are nodes whose results' sizes the op needs, `sizes` the other way round: no data flows, but they come first.
+    `structured` is there for structured ops.
     """
 
     op: Operation
@@ -125,7 +128,11 @@ class Node:
     def picks(self) -> int:
         """How many elements the body picks of each captured tensor, about."""
         tensors = sum(isinstance(value.type, TensorType) for value in self.captured)
-        picked = sum(isinstance(op, tensor.ExtractOp) for op in ops_of(self.structured.body)) if self.structured is not None else 0
+        picked = (
+            sum(isinstance(op, tensor.ExtractOp) for op in ops_of(self.structured.body))
+            if self.structured is not None
+            else 0
+        )
         return -(-picked // max(1, tensors))
 
     @cached
@@ -147,7 +154,11 @@ def plain_coordinate(coordinate: Coordinate) -> bool:
 
 def node_of(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
     """The node of an op at a place in the program, not yet connected."""
-    return _structured_node(op, op_kind, position, shapes) if is_generic(op) else _plain_node(op, op_kind, position, shapes)
+    return (
+        _structured_node(op, op_kind, position, shapes)
+        if is_generic(op)
+        else _plain_node(op, op_kind, position, shapes)
+    )
 
 
 def _structured_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
@@ -179,10 +190,13 @@ def operand_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue,
 
 
 def _plain_reads(op: Operation, rank: int, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
-    """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is not told apart."""
+    """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is
+    not told apart."""
     found = sources(op, [AffineDimExpr(i) for i in range(rank)], shapes, AffineCoordinates()) if rank else None
     if found is not None:
-        yield from ((source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found)
+        yield from (
+            (source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found
+        )
         return
     for value in op.operands:
         if isinstance(value.type, TensorType):

@@ -1,11 +1,14 @@
-"""Canonical identities of the nodes of a fusion graph: what decides them is structure; names, weights and the order of the program do not enter.
+"""Canonical identities of the nodes of a fusion graph: what decides them is structure; names, weights and the order of
+the program do not enter.
 
-    place     a digest of a node and of what lies within two edges of it, with a number where several nodes look alike that far
+    place     a digest of a node and of what lies within two edges of it, with a number where several nodes look alike
+              that far
     order     a total order (`Node.order`) by depth, then by a digest of all that a node reads and all that reads it
     id        the place: a change elsewhere in the model leaves it as it is, so that plans match group by group
 
-Nodes that no digest tells apart are interchangeable by all that the digests see. One of them is singled out, which settles its neighbours, until
-all are told apart (colour refinement with individualisation: McKay and Piperno, Practical graph isomorphism II, 2014).
+Nodes that no digest tells apart are interchangeable by all that the digests see. One of them is singled out, which
+settles its neighbours, until all are told apart (colour refinement with individualisation: McKay and Piperno, Practical
+graph isomorphism II, 2014).
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ _CALL_NUMBER = re.compile(r"\.\d+$")
 def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> str:
     """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph.
 
-    `taken` counts how often each place occurs in the functions of a program read before this one; it is brought up to date.
+    `taken` counts how often each place occurs in the functions of a program read before this one; it is brought up to
+    date.
     """
     labels = _Reads(nodes)
     texts = _Texts()
@@ -73,28 +77,39 @@ def digest(*parts: str) -> str:
     return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
 
 
-# one node ------------------------------------------------------------------------------------------------------------------------------
+# one node -------------------------------------------------------------------------------------------------------------
 
 
 class _Texts:
-    """Attributes as text. Ops share most of theirs, and looking one up by identity is far cheaper than hashing it; the ops keep them alive."""
+    """Attributes as text. Ops share most of theirs, and looking one up by identity is far cheaper than hashing it; the
+    ops keep them alive."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
     def of(self, attribute: Attribute) -> str:
-        """`attribute` as MLIR prints it; a function on the host by its operator alone: the number behind it is the order of the program."""
+        """`attribute` as MLIR prints it; a function on the host by its operator alone: the number behind it is the
+        order of the program."""
         found = self._known.get(id(attribute))
         if found is None:
             called = type(attribute) is SymbolRefAttr
-            found = self._known[id(attribute)] = _CALL_NUMBER.sub("", attribute.string_value()) if called else attributes.text(attribute)
+            found = self._known[id(attribute)] = (
+                _CALL_NUMBER.sub("", attribute.string_value()) if called else attributes.text(attribute)
+            )
         return found
 
 
 def local_digest(node: Node, texts: _Texts) -> str:
-    """What a node is by itself: kind, loops, maps and body. Constants enter by type, symbols by their bounds and where they occur in the op."""
+    """What a node is by itself: kind, loops, maps and body. Constants enter by type, symbols by their bounds and where
+    they occur in the op."""
     names = _SymbolNames()
-    parts = [node.kind.value, node.op.name, ",".join(names.text(dim) for dim in node.loops), ",".join(node.iterators), str(node.escapes)]
+    parts = [
+        node.kind.value,
+        node.op.name,
+        ",".join(names.text(dim) for dim in node.loops),
+        ",".join(node.iterators),
+        str(node.escapes),
+    ]
     parts += [",".join(map(str, axes)) for axes in node.written]
     parts += [_read_text(read) + texts.of(read.value.type) for read in node.reads]
     parts += _code(node.op, texts)
@@ -138,7 +153,8 @@ def _code(op: Operation, texts: _Texts) -> Iterable[str]:
         for result in inner.results:
             numbers[id(result)] = len(numbers)
             types.append(texts.of(result.type))
-        yield f"{inner.name}({reads}){' '.join(types)}{'' if type(inner) is ConstantOp else _attributes(inner.properties, texts)}"
+        attributes = "" if type(inner) is ConstantOp else _attributes(inner.properties, texts)
+        yield f"{inner.name}({reads}){' '.join(types)}{attributes}"
 
 
 def _number(block: Block, numbers: dict[int, int]) -> None:
@@ -147,7 +163,9 @@ def _number(block: Block, numbers: dict[int, int]) -> None:
 
 
 def _attributes(properties: Mapping[str, Attribute], texts: _Texts) -> str:
-    return "".join([f"{name}={texts.of(properties[name])};" for name in _telling(tuple(properties))]) if properties else ""
+    return (
+        "".join([f"{name}={texts.of(properties[name])};" for name in _telling(tuple(properties))]) if properties else ""
+    )
 
 
 @lru_cache(maxsize=256)
@@ -156,14 +174,17 @@ def _telling(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if "segment" not in name.lower()))
 
 
-# the graph -----------------------------------------------------------------------------------------------------------------------------
+# the graph ------------------------------------------------------------------------------------------------------------
 
 
 class _Reads:
-    """How a node reads: the position of the read among its reads, and, for a value from outside the graph, who else reads it."""
+    """How a node reads: the position of the read among its reads, and, for a value from outside the graph, who else
+    reads it."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._labels: dict[int, str] = {id(read): f"{i}.{_result_index(read)}" for node in nodes for i, read in enumerate(node.reads)}
+        self._labels: dict[int, str] = {
+            id(read): f"{i}.{_result_index(read)}" for node in nodes for i, read in enumerate(node.reads)
+        }
         self.outside: dict[SSAValue, list[Read]] = defaultdict(list)
         for node in nodes:
             for read in node.reads:
@@ -202,7 +223,10 @@ def _refined(nodes: Sequence[Node], local: Mapping[Node, str], labels: _Reads) -
     colours: Colours = dict(local)
     classes = len(set(colours.values()))
     for _ in range(SWEEPS):
-        outside = {value: digest(*sorted(f"{labels.of(read)}:{colours[read.consumer]}" for read in reads)) for value, reads in labels.outside.items()}
+        outside = {
+            value: digest(*sorted(f"{labels.of(read)}:{colours[read.consumer]}" for read in reads))
+            for value, reads in labels.outside.items()
+        }
         for node in nodes:
             colours[node] = digest(colours[node], *_before(node, colours, outside, labels))
         for node in reversed(nodes):
@@ -232,7 +256,8 @@ def _depths(nodes: Sequence[Node]) -> dict[Node, int]:
 
 
 def _break_ties(nodes: Sequence[Node], colours: Colours, depth: Mapping[Node, int], labels: _Reads) -> None:
-    """Give the nodes that share a colour colours of their own: single one out, let that settle its neighbours, go on with the next."""
+    """Give the nodes that share a colour colours of their own: single one out, let that settle its neighbours, go on
+    with the next."""
     alike = _Alike(nodes, colours, labels)
     for colour in sorted(alike.members, key=lambda c: (depth[alike.members[c][0]], c)):
         for _ in rounds("telling equal nodes apart", most=len(nodes)):  # one leaves its class each time
@@ -263,7 +288,12 @@ class _Alike:
 
     def _settled(self, changed: Iterable[Node]) -> Colours:
         """New colours of the nodes next to `changed`, where they tell members of a class apart."""
-        touched = {other: None for node in changed for other in self._neighbours(node) if len(self.members[self.colours[other]]) > 1}
+        touched = {
+            other: None
+            for node in changed
+            for other in self._neighbours(node)
+            if len(self.members[self.colours[other]]) > 1
+        }
         signs = {node: self._sign(node) for node in touched}
         by_class: dict[str, set[str]] = defaultdict(set)
         counts: dict[str, int] = defaultdict(int)
@@ -276,13 +306,17 @@ class _Alike:
         return len(signs[colour]) > 1 or counts[colour] < len(self.members[colour])
 
     def _sign(self, node: Node) -> str:
-        before = [self.colours[read.producer] if read.producer is not None else self._company(read) for read in node.reads]
+        before = [
+            self.colours[read.producer] if read.producer is not None else self._company(read) for read in node.reads
+        ]
         after = sorted(f"{self.labels.of(read)}:{self.colours[read.consumer]}" for read in node.readers)
         return digest(self.colours[node], *before, "|", *after)
 
     def _company(self, read: Read) -> str:
         """Who else reads a value from outside the graph."""
-        return digest(*sorted(f"{self.labels.of(other)}:{self.colours[other.consumer]}" for other in self.labels.company(read)))
+        return digest(
+            *sorted(f"{self.labels.of(other)}:{self.colours[other.consumer]}" for other in self.labels.company(read))
+        )
 
     def _neighbours(self, node: Node) -> Iterable[Node]:
         for read in node.reads:

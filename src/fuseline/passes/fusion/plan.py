@@ -1,4 +1,5 @@
-"""Fusion plans: a text file (TOML) that says which ops run together, by structural ids. `docs/plans.md` describes it for those who edit one.
+"""Fusion plans: a text file (TOML) that says which ops run together, by structural ids. `docs/plans.md` describes it
+for those who edit one.
 
     version = 1
     graph = "9a8b7c6d5e4f"
@@ -29,15 +30,25 @@ VERSION = 1
 
 Ids: TypeAlias = "tuple[str, ...]"
 
-_FIELDS: dict[str, type] = {"version": int, "model": str, "target": str, "threads": int, "fusion": str, "pipeline": str, "graph": str}
+_FIELDS: dict[str, type] = {
+    "version": int,
+    "model": str,
+    "target": str,
+    "threads": int,
+    "fusion": str,
+    "pipeline": str,
+    "graph": str,
+}
 _HINT = "docs/plans.md describes the format; `fuseline compile MODEL --emit plan` writes one"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FusionPlan:
-    """What a plan asks for. `groups`: each is one dispatch; `force`: sets of ids that share one; `forbid`: sets of which no two share one.
+    """What a plan asks for. `groups`: each is one dispatch; `force`: sets of ids that share one; `forbid`: sets of
+    which no two share one.
 
-    The other fields say for what the plan was made: the fingerprint of the graph, the model's file, target, threads, fusion level, pipeline.
+    The other fields say for what the plan was made: the fingerprint of the graph, the model's file, target, threads,
+    fusion level, pipeline.
     """
 
     groups: tuple[Ids, ...] = ()
@@ -57,7 +68,8 @@ class FusionPlan:
 
 
 def read_plan(path: Path) -> FusionPlan:
-    """The plan in the file at `path`. Raises E0701 for a file that cannot be read or is no plan, naming the entry at fault."""
+    """The plan in the file at `path`. Raises E0701 for a file that cannot be read or is no plan, naming the entry at
+    fault."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -76,10 +88,17 @@ def parse_plan(text: str, where: str = "<plan>") -> FusionPlan:
         raise _malformed(where, f"version is {content.get('version')!r}, this fuseline reads {VERSION}")
     _check_names(content, {*_FIELDS, "force", "forbid", "group"}, "the plan", where)
     plan = FusionPlan(
-        groups=tuple(_group(entry, f"group {i}", where) for i, entry in enumerate(_list(content.get("group", []), "group", where), 1)),
+        groups=tuple(
+            _group(entry, f"group {i}", where)
+            for i, entry in enumerate(_list(content.get("group", []), "group", where), 1)
+        ),
         force=_sets(content.get("force", []), "force", where),
         forbid=_sets(content.get("forbid", []), "forbid", where),
-        **{name: _field(content[name], name, kind, where) for name, kind in _FIELDS.items() if name in content and name != "version"},
+        **{
+            name: _field(content[name], name, kind, where)
+            for name, kind in _FIELDS.items()
+            if name in content and name != "version"
+        },
     )
     _check_groups(plan, where)
     _check_conflicts(plan, where)
@@ -114,7 +133,10 @@ def _field(value: Any, name: str, kind: type, where: str) -> Any:
 
 def _list(value: Any, name: str, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _malformed(where, f"{name} is not a list: write [[group]] above each group" if name == "group" else f"{name} is not a list")
+        raise _malformed(
+            where,
+            f"{name} is not a list: write [[group]] above each group" if name == "group" else f"{name} is not a list",
+        )
     return value
 
 
@@ -166,14 +188,17 @@ def _check_conflicts(plan: FusionPlan, where: str) -> None:
         for j, together in enumerate(plan.force, 1):
             both = sorted(set(apart) & set(together))
             if len(both) > 1:
-                raise _malformed(where, f"force {j} wants {both[0]} and {both[1]} together, forbid {i} wants them apart")
+                raise _malformed(
+                    where, f"force {j} wants {both[0]} and {both[1]} together, forbid {i} wants them apart"
+                )
 
 
-# writing -------------------------------------------------------------------------------------------------------------------------------
+# writing --------------------------------------------------------------------------------------------------------------
 
 _HEAD = """\
-# A fusion plan: each group is one dispatch. Ids are structural; the names behind # are for the reader and are not matched.
-# Edit the groups, or write sets of ops into force (to share a dispatch) and forbid (no two share one), which win over the groups.
+# A fusion plan: each group is one dispatch. Ids are structural; the names behind # are for the reader and are not
+# matched. Edit the groups, or write sets of ops into force (to share a dispatch) and forbid (no two share one), which
+# win over the groups.
 # docs/plans.md has the rest.
 """
 

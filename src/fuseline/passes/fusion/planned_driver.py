@@ -1,8 +1,9 @@
-"""The driver under a fusion plan: its own merges, so that every rule and limit holds, but inside the sets that the plan draws.
+"""The driver under a fusion plan: its own merges, so that every rule and limit holds, but inside the sets that the plan
+draws.
 
-A plan decides what is worth it, never what is legal. Its groups are built first as the default would build them, in the same order, so that a plan
-that was emitted gives its partition back; what is then still in pieces is joined as arms, or merged whatever it costs. A set that cannot be one
-group is refused with the pair of ops and the reason.
+A plan decides what is worth it, never what is legal. Its groups are built first as the default would build them, in the
+same order, so that a plan that was emitted gives its partition back; what is then still in pieces is joined as arms, or
+merged whatever it costs. A set that cannot be one group is refused with the pair of ops and the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ PLAN = "plan"
 class PlannedDriver(Driver):
     """Partitions one fusion graph as `guide` asks; raises E0703 for a set that cannot be one group."""
 
-    def __init__(self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str, guide: Guide) -> None:
+    def __init__(
+        self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str, guide: Guide
+    ) -> None:
         super().__init__(graph, rules, target, level)
         self.guide = guide
         self.paid_for: frozenset[Node] = frozenset()
@@ -48,7 +51,7 @@ class PlannedDriver(Driver):
                 self._merge_pieces(planned)
         return super().run()
 
-    # what the plan restricts -----------------------------------------------------------------------------------------------------------
+    # what the plan restricts ------------------------------------------------------------------------------------------
 
     def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
         outcome = super()._ask_rules(merge, bytes_saved)
@@ -56,7 +59,9 @@ class PlannedDriver(Driver):
         return Outcome(PLAN, refusal) if refusal is not None else outcome
 
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
-        wanted = any(node in self.paid_for for node in merge.producer.members) and any(node in self.paid_for for node in merge.consumer.members)
+        wanted = any(node in self.paid_for for node in merge.producer.members) and any(
+            node in self.paid_for for node in merge.consumer.members
+        )
         return None if wanted else super()._costs_time(group, merge, bytes_saved, answer)
 
     def _judge_stream(self, candidate: Candidate) -> Outcome:
@@ -77,7 +82,9 @@ class PlannedDriver(Driver):
         kept: list[Group] = []
         refused: WhyNot | None = None
         for group in reversed(join.groups):  # the concat that the others write into is the last
-            clash = next(((other, why) for other in kept if (why := self.guide.refusal(group, other)) is not None), None)
+            clash = next(
+                ((other, why) for other in kept if (why := self.guide.refusal(group, other)) is not None), None
+            )
             if clash is None:
                 kept.insert(0, group)
             else:
@@ -85,10 +92,11 @@ class PlannedDriver(Driver):
                 self.kept_apart.append((group, *clash))
         return replace(join, groups=tuple(kept)) if len(kept) > 1 else refused
 
-    # what the plan asks for ------------------------------------------------------------------------------------------------------------
+    # what the plan asks for -------------------------------------------------------------------------------------------
 
     def _join_arms(self) -> None:
-        """First the sets: pieces that cannot run side by side are merged whatever it costs, then all are joined; then the rest by default."""
+        """First the sets: pieces that cannot run side by side are merged whatever it costs, then all are joined; then
+        the rest by default."""
         for planned in self.guide.sets:
             if self._unjoinable(self._pieces(planned)) is not None:
                 self._merge_pieces(planned)
@@ -110,7 +118,9 @@ class PlannedDriver(Driver):
 
     def _pieces(self, planned: PlannedSet) -> list[Group]:
         """The groups of a set's nodes in canonical order; a concat that others may write into comes last."""
-        return sorted({self.group_of[node] for node in planned.nodes}, key=lambda group: (_is_lone_concat(group), group.key))
+        return sorted(
+            {self.group_of[node] for node in planned.nodes}, key=lambda group: (_is_lone_concat(group), group.key)
+        )
 
     def _merge_pieces(self, planned: PlannedSet) -> None:
         self.paid_for = frozenset(planned.nodes)
@@ -135,7 +145,7 @@ class PlannedDriver(Driver):
                         found.append(((producer, consumer), outcome))
         return found
 
-    # arms ------------------------------------------------------------------------------------------------------------------------------
+    # arms -------------------------------------------------------------------------------------------------------------
 
     def _unjoinable(self, pieces: Sequence[Group]) -> WhyNot | None:
         """Why pieces cannot be arms of one group, None where they can (or are one group already)."""
@@ -152,20 +162,29 @@ class PlannedDriver(Driver):
         return self._dependent(pieces) or self._too_many_bindings(joined(pieces)) or self._too_many_arms(arms)
 
     def _dependent(self, pieces: Sequence[Group]) -> WhyNot | None:
-        """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing else may be read."""
+        """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing
+        else may be read."""
         for piece in pieces:
             direct = [other for other in self.order.consumers(piece) if other in pieces]
             bad = next((other for other in direct if not self._writes_into(piece, other)), None)
             if bad is not None:
-                return WhyNot("cycle", f"{bad.root.name} reads what {piece.root.name} makes, and arms run side by side", bad.root.name)
+                return WhyNot(
+                    "cycle",
+                    f"{bad.root.name} reads what {piece.root.name} makes, and arms run side by side",
+                    bad.root.name,
+                )
         between = self.order.between(pieces)
-        return WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name) if between is not None else None
+        return (
+            WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
+            if between is not None
+            else None
+        )
 
     def _writes_into(self, piece: Group, concat: Group) -> bool:
         join = concat_join(concat, self.order) if _is_lone_concat(concat) else None
         return isinstance(join, Join) and set(piece.arms or (piece,)) <= set(join.groups)
 
-    # refusals --------------------------------------------------------------------------------------------------------------------------
+    # refusals ---------------------------------------------------------------------------------------------------------
 
     def _refuse(self, planned: PlannedSet, refusal: WhyNot) -> None:
         """Raise E0703 with the first pair of ops between which a merge was refused."""
@@ -177,8 +196,13 @@ class PlannedDriver(Driver):
             producer, consumer = edge
             answer = self._judge(Merge(self.group_of[producer], self.group_of[consumer], self.target)).answer
             refusal = answer if isinstance(answer, WhyNot) else refusal
-        message = f"{planned.name} cannot be one dispatch: {producer.name} -> {consumer.name}: {refusal.code}: {refusal.detail}"
-        raise FuselineError("E0703", message, node=", ".join((*producer.nodes, *consumer.nodes)) or producer.name, hint=_hint(refusal))
+        message = (
+            f"{planned.name} cannot be one dispatch: {producer.name} -> {consumer.name}: {refusal.code}: "
+            f"{refusal.detail}"
+        )
+        raise FuselineError(
+            "E0703", message, node=", ".join((*producer.nodes, *consumer.nodes)) or producer.name, hint=_hint(refusal)
+        )
 
     def _edge_between(self, pieces: Sequence[Group]) -> tuple[Node, Node] | None:
         for piece in pieces:
@@ -199,11 +223,23 @@ def _is_lone_concat(group: Group) -> bool:
 
 def _hint(refusal: WhyNot) -> str:
     at = f" at {refusal.at}" if refusal.at else ""
-    return f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is missing between them"
+    return (
+        f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is "
+        f"missing between them"
+    )
 
 
 def guided_partition(
-    graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default", guide: Guide | None = None
+    graph: FusionGraph,
+    rules: Sequence[FusionRule],
+    target: TargetDescription,
+    level: str = "default",
+    guide: Guide | None = None,
 ) -> Partition:
-    """Partition `graph` as `guide` asks, by default where it is None or silent. Raises E0703 for a set that cannot be one group."""
-    return partition(graph, rules, target, level) if guide is None else PlannedDriver(graph, rules, target, level, guide).run()
+    """Partition `graph` as `guide` asks, by default where it is None or silent. Raises E0703 for a set that cannot be
+    one group."""
+    return (
+        partition(graph, rules, target, level)
+        if guide is None
+        else PlannedDriver(graph, rules, target, level, guide).run()
+    )

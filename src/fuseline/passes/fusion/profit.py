@@ -1,7 +1,9 @@
-"""What a merge saves: bytes that no longer travel through memory, against parallelism lost. Plain analysis, no rule asks it anything.
+"""What a merge saves: bytes that no longer travel through memory, against parallelism lost. Plain analysis, no rule
+asks it anything.
 
-A merge saves the store of every value that nobody outside reads any more, and one load per value for each reader that comes inside. It costs time
-when too few workgroups are left for the target's threads; then the driver records `parallelism` with the numbers.
+A merge saves the store of every value that nobody outside reads any more, and one load per value for each reader that
+comes inside. It costs time when too few workgroups are left for the target's threads; then the driver records
+`parallelism` with the numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
 
 EVALUATION_NS = "evaluation_ns"
-"""The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself, nanoseconds of one thread."""
+"""The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself,
+nanoseconds of one thread."""
 
 LOSSES = {
     "streamed_ns": "operands would be read again for each block of the grid",
@@ -66,7 +69,9 @@ def _stays(read: Read, inside: Sequence[frozenset[Node]]) -> bool:
     return False
 
 
-def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0) -> WhyNot | None:
+def unprofitable(
+    group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0
+) -> WhyNot | None:
     """The refusal of a merge that would work longer than it saves, None where it pays.
 
     Args:
@@ -79,7 +84,13 @@ def unprofitable(group: Group, merge: Merge, graph: FusionGraph, bytes_saved: in
 
 
 def costs_more(
-    group: Group, parts: Sequence[Group], graph: FusionGraph, target: TargetDescription, bytes_saved: int, level: str, evaluated_ns: float = 0.0
+    group: Group,
+    parts: Sequence[Group],
+    graph: FusionGraph,
+    target: TargetDescription,
+    bytes_saved: int,
+    level: str,
+    evaluated_ns: float = 0.0,
 ) -> WhyNot | None:
     """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
     streamed = stream_ns(group, graph, target) - sum(stream_ns(part, graph, target) for part in parts)
@@ -92,11 +103,14 @@ def costs_more(
     numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}
     numbers = {name: float(round(number)) for name, number in numbers.items()}
     what = LOSSES[max(costs, key=lambda name: costs[name])]
-    return WhyNot("unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers)
+    return WhyNot(
+        "unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers
+    )
 
 
 def launch_ns(flops: float, num_bytes: float, target: TargetDescription) -> float:
-    """What the model expects of one dispatch: arithmetic and traffic beside each other, shared among threads where there is enough of it."""
+    """What the model expects of one dispatch: arithmetic and traffic beside each other, shared among threads where
+    there is enough of it."""
     costs = target.costs
     alone = max(flops / costs.flops_per_ns, num_bytes / costs.stored_bytes_per_ns)
     shared = target.threads if flops > 2 * costs.serial_elements else 1
@@ -113,13 +127,19 @@ def becomes_serial(group: Group, parts: Iterable[Group], target: TargetDescripti
 
 
 def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescription) -> WhyNot | None:
-    """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does not."""
+    """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does
+    not."""
     if not becomes_serial(group, parts, target) or _work(group) <= target.costs.serial_elements:
         return None
     left = _workgroups(group)
     assert left is not None
     numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
-    return WhyNot("parallelism", f"{left} parallel iterations would be left for {target.threads} threads", group.root.name, numbers)
+    return WhyNot(
+        "parallelism",
+        f"{left} parallel iterations would be left for {target.threads} threads",
+        group.root.name,
+        numbers,
+    )
 
 
 def _work(group: Group) -> int:

@@ -1,4 +1,5 @@
-"""What roots pay for reading through producers, asked for again and again while groups grow: looked up by the ops that are read through."""
+"""What roots pay for reading through producers, asked for again and again while groups grow: looked up by the ops that
+are read through."""
 
 from __future__ import annotations
 

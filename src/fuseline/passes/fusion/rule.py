@@ -1,7 +1,8 @@
 """What a fusion rule is, and how rules are found.
 
-A rule judges legality only. It reads the graph and never changes it; the driver weighs profit, applies the answers and records every one.
-Rules live one per file in `rules/` (or in a user's file: `--rules my_rules.py`), each with an `EXPORT`.
+A rule judges legality only. It reads the graph and never changes it; the driver weighs profit, applies the answers and
+records every one. Rules live one per file in `rules/` (or in a user's file: `--rules my_rules.py`), each with an
+`EXPORT`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,24 @@ from fuseline.passes.fusion.merging import Alignment, align, cut_behind, merged,
 from fuseline.passes.fusion.node import Node, Read
 
 RESERVED_NAMES = frozenset(
-    {"structure", "none", "plan", "concat-slices", "shared-operand", "same-space", "small-ops", "place-concats", "streamed-softmax"}
+    {
+        "structure",
+        "none",
+        "plan",
+        "concat-slices",
+        "shared-operand",
+        "same-space",
+        "small-ops",
+        "place-concats",
+        "streamed-softmax",
+    }
 )
 """What decisions say where no rule of a pair spoke: the driver, a plan, a join of several groups."""
 
 
 class Shape(Enum):
-    """How a merge joins two groups: over the loops they share, by reading the producer in place, or by cutting what the producer stores."""
+    """How a merge joins two groups: over the loops they share, by reading the producer in place, or by cutting what the
+    producer stores."""
 
     SHARED = "shared"
     PULLED = "pulled"
@@ -88,7 +100,10 @@ class Merge:
     def leaks(self) -> bool:
         """Whether anyone but the consumer reads the producer."""
         mine, theirs = self.producer.member_set, self.consumer.member_set
-        return any(node.escapes or any([read.consumer not in mine and read.consumer not in theirs for read in node.readers]) for node in mine)
+        return any(
+            node.escapes or any([read.consumer not in mine and read.consumer not in theirs for read in node.readers])
+            for node in mine
+        )
 
 
 class FusionRule(ABC):
@@ -103,7 +118,8 @@ class FusionRule(ABC):
 
     @abstractmethod
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
-        """Whether the merge is legal by this rule: `Legal`, `WhyNot`, or `NotApplicable` for ops the rule is not about."""
+        """Whether the merge is legal by this rule: `Legal`, `WhyNot`, or `NotApplicable` for ops the rule is not
+        about."""
 
 
 def scratch_refusal(merge: Merge) -> WhyNot | None:
@@ -135,7 +151,10 @@ def builtin_rules() -> list[FusionRule]:
     """The rules in `rules/`, in the order that their `after` asks for, by name among equals."""
     from fuseline.passes.fusion import rules
 
-    found = [_export(importlib.import_module(f"{rules.__name__}.{info.name}"), info.name) for info in pkgutil.iter_modules(rules.__path__)]
+    found = [
+        _export(importlib.import_module(f"{rules.__name__}.{info.name}"), info.name)
+        for info in pkgutil.iter_modules(rules.__path__)
+    ]
     return order_rules(found)
 
 
@@ -153,12 +172,19 @@ def order_rules(rules: Iterable[FusionRule]) -> list[FusionRule]:
     waiting: dict[str, FusionRule] = {}
     for rule in rules:
         if rule.name in waiting or rule.name in RESERVED_NAMES:
-            raise FuselineError("E0704", f"two rules are called {rule.name}", node=rule.name, hint="`fuseline compile --list-rules` lists the names")
+            raise FuselineError(
+                "E0704",
+                f"two rules are called {rule.name}",
+                node=rule.name,
+                hint="`fuseline compile --list-rules` lists the names",
+            )
         waiting[rule.name] = rule
     for rule in waiting.values():
         unknown = set(rule.after) - waiting.keys()
         if unknown:
-            raise FuselineError("E0704", f"rule {rule.name} comes after {sorted(unknown)[0]}, which is no rule", node=rule.name)
+            raise FuselineError(
+                "E0704", f"rule {rule.name} comes after {sorted(unknown)[0]}, which is no rule", node=rule.name
+            )
     done: dict[str, FusionRule] = {}
     while waiting:
         ready = sorted(name for name, rule in waiting.items() if set(rule.after) <= done.keys())

@@ -1,4 +1,5 @@
-"""The loop of a softmax that a target may meet block by block, with a running maximum and sum (`analysis/online_softmax.py`).
+"""The loop of a softmax that a target may meet block by block, with a running maximum and sum
+(`analysis/online_softmax.py`).
 
 What lies between the members of a group along such a loop takes scratch for a block of it, however long it is.
 """
@@ -18,8 +19,8 @@ from fuseline.passes.fusion.node import Node
 class Stream:
     """A softmax and the product behind it that share a group. `points` of the loop are met at a time at the least.
 
-    `reductions` are the nodes that reduce along it, `product` is the last of them; `loops` are that of the first, and that of the first node that
-    reads the scores beside it.
+    `reductions` are the nodes that reduce along it, `product` is the last of them; `loops` are that of the first, and
+    that of the first node that reads the scores beside it.
     """
 
     nodes: tuple[Node, ...]
@@ -29,8 +30,11 @@ class Stream:
     points: int
 
 
-def streamed_loops(members: Sequence[Node], placed: Collection[Node], results: Collection[SSAValue], streams: Sequence[Stream]) -> frozenset[Loop]:
-    """The loops of `members` that are met block by block: none where some member, or someone outside, needs more than a block at a time.
+def streamed_loops(
+    members: Sequence[Node], placed: Collection[Node], results: Collection[SSAValue], streams: Sequence[Stream]
+) -> frozenset[Loop]:
+    """The loops of `members` that are met block by block: none where some member, or someone outside, needs more than a
+    block at a time.
 
     Args:
         placed: the members that are not read in place.
@@ -46,6 +50,10 @@ def streamed_loops(members: Sequence[Node], placed: Collection[Node], results: C
     if class_ in classes.broken or reduced != stream.reductions or not placed:
         return frozenset()
     leaving = any(
-        (node, loop) in loops for node in members for i, value in enumerate(node.op.results) if value in results for loop in node.written[i]
+        (node, loop) in loops
+        for node in members
+        for i, value in enumerate(node.op.results)
+        if value in results
+        for loop in node.written[i]
     )
     return frozenset() if leaving else loops

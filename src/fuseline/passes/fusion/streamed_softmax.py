@@ -1,9 +1,12 @@
-"""Softmaxes whose scores are too many for scratch: all that has their loop as one group, which meets the loop block by block.
+"""Softmaxes whose scores are too many for scratch: all that has their loop as one group, which meets the loop block by
+block.
 
-    QK^T(h, q, k) ──> max(h, q) ──> exp(h, q, k) ──> sum(h, q) ──> PV(h, q, d)         grid = (h, q)       scratch: rows of a block of k
+    QK^T(h, q, k) ──> max(h, q) ──> exp(h, q, k) ──> sum(h, q) ──> PV(h, q, d)         grid = (h, q)
+            scratch: rows of a block of k
 
-No two of these groups could be merged by themselves: each pair would keep rows of all of k. So they are joined at once, after the merges of pairs,
-where the target says that it can (`TargetDescription.streamed_points`), and where it pays; what lies around may then join by the usual rules.
+No two of these groups could be merged by themselves: each pair would keep rows of all of k. So they are joined at once,
+after the merges of pairs, where the target says that it can (`TargetDescription.streamed_points`), and where it pays;
+what lies around may then join by the usual rules.
 """
 
 from __future__ import annotations
@@ -89,7 +92,12 @@ def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
     group, at = candidate.group, candidate.group.root.name
     roots = sum(node.heavy for node in group.members)
     if roots > target.roots_limit or target.roots_limit == 1:
-        return WhyNot("roots-limit", f"{roots} roots, the target runs {target.roots_limit} in a dispatch", at, {"roots": float(roots)})
+        return WhyNot(
+            "roots-limit",
+            f"{roots} roots, the target runs {target.roots_limit} in a dispatch",
+            at,
+            {"roots": float(roots)},
+        )
     if any(read.regrouped for read in candidate.reads):
         return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
     slid = slid_root(group)

@@ -1,10 +1,11 @@
-"""What a block-by-block dispatch costs: an operand that the grid does not address is read once per block, instead of once.
+"""What a block-by-block dispatch costs: an operand that the grid does not address is read once per block, instead of
+once.
 
     matmul(m, n) ──> mean(m)        blocks of m: each block reads all of the right operand
 
-A constant streams through the caches while the register tiles compute; an operand that is computed at run time is packed anew for every block.
-The figures are the target's (`ir/costs.py`), the same for every program; a merge that is predicted to take longer than its parts is `unprofitable`,
-with the numbers.
+A constant streams through the caches while the register tiles compute; an operand that is computed at run time is
+packed anew for every block. The figures are the target's (`ir/costs.py`), the same for every program; a merge that is
+predicted to take longer than its parts is `unprofitable`, with the numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from fuseline.passes.fusion.node import HEAVY, Node, Read
 
 
 def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
-    """Time to bring in the operands of the roots that have to be read more than once, nanoseconds of one thread beyond the first time."""
+    """Time to bring in the operands of the roots that have to be read more than once, nanoseconds of one thread beyond
+    the first time."""
     if not group.blocked:
         return 0.0
     points = _block_points(group, target)
@@ -35,7 +37,8 @@ def compute_ns(group: Group, target: TargetDescription) -> float:
 
 
 def direct_ns(group: Group, target: TargetDescription) -> float:
-    """Time that convolutions take longer because a block of their filter is all that a workgroup sees: minimal filtering wants it whole."""
+    """Time that convolutions take longer because a block of their filter is all that a workgroup sees: minimal
+    filtering wants it whole."""
     if not group.blocked or target.numerics == "strict":
         return 0.0
     slower = 1.0 - 1.0 / target.costs.filtering_gain
@@ -44,8 +47,8 @@ def direct_ns(group: Group, target: TargetDescription) -> float:
 
 
 def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
-    """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside: unit stride, a window of 3 or
-    more, and enough input channels."""
+    """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside:
+    unit stride, a window of 3 or more, and enough input channels."""
     if node.kind is not Kind.CONVOLUTION or node in group.pulled or not is_generic(node.op):
         return False
     roles = convolution_dims(StructuredOp(node.op))
@@ -57,7 +60,11 @@ def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     place = group.place[node]
     windows = [node.loops[loop] for loop in roles.window_loops if node.loops[loop] != 1]
     wide = bool(windows) and all(isinstance(size, int) and size >= 3 for size in windows)
-    return wide and any(place[loop] is not None for loop in roles.output_channel) and all(place[loop] is None for loop in roles.image_loops)
+    return (
+        wide
+        and any(place[loop] is not None for loop in roles.output_channel)
+        and all(place[loop] is None for loop in roles.image_loops)
+    )
 
 
 def _size(node: Node) -> int:
@@ -77,7 +84,9 @@ def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float, cos
     if place is None:
         return 0.0
     used = {place[loop] for loop in read.loops}
-    passes = max(1.0, assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points)
+    passes = max(
+        1.0, assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points
+    )
     packed = _along_lanes(read) and not graph.is_constant(read.value)
     speed = costs.packed_bytes_per_ns if packed else costs.streamed_bytes_per_ns
     return (passes - 1.0) * assumed_size(graph.num_bytes(read.value)) / speed

@@ -1,6 +1,8 @@
-"""Rules from outside the tree: `--rules FILE`, and installed packages with an entry point in the group `fuseline.rules`.
+"""Rules from outside the tree: `--rules FILE`, and installed packages with an entry point in the group
+`fuseline.rules`.
 
-A file (or the module that an entry point names) has an `EXPORT`: a rule class or a list of them. What is wrong with one is E0704, by its name.
+A file (or the module that an entry point names) has an `EXPORT`: a rule class or a list of them. What is wrong with one
+is E0704, by its name.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """A rule as listed: `origin` is `built-in`, the file, or the entry point's module; `summary` the first line of its documentation."""
+    """A rule as listed: `origin` is `built-in`, the file, or the entry point's module; `summary` the first line of its
+    documentation."""
 
     name: str
     shape: str
@@ -70,7 +73,9 @@ def with_user_rules(step: PassT, paths: Sequence[Path]) -> PassT:
 
 def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:
     """All rules in the order in which they are asked, those of `paths` included. Raises E0704."""
-    builtin = [_Found(rule, _first_line(sys.modules[type(rule).__module__].__doc__), BUILT_IN) for rule in builtin_rules()]
+    builtin = [
+        _Found(rule, _first_line(sys.modules[type(rule).__module__].__doc__), BUILT_IN) for rule in builtin_rules()
+    ]
     found = [*builtin, *_package_rules(), *(entry for path in paths for entry in _file_rules(path))]
     order = order_rules(entry.rule for entry in found)
     known = {entry.rule.name: entry for entry in found}
@@ -81,7 +86,9 @@ def _file_rules(path: Path) -> list[_Found]:
     name = f"fuseline_user_rules_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise FuselineError("E0704", f"no rule file at {path}", node=str(path), hint="pass a Python file that has an EXPORT")
+        raise FuselineError(
+            "E0704", f"no rule file at {path}", node=str(path), hint="pass a Python file that has an EXPORT"
+        )
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
@@ -96,7 +103,9 @@ def _package_rules() -> list[_Found]:
         try:
             module = entry.load()
         except (Exception, SystemExit) as problem:
-            raise FuselineError("E0704", f"the rules of an installed package do not load: {problem!r}", node=entry.value) from problem
+            raise FuselineError(
+                "E0704", f"the rules of an installed package do not load: {problem!r}", node=entry.value
+            ) from problem
         found += _rules_of(module, entry.value)
     return found
 
@@ -106,19 +115,26 @@ def _rules_of(module: Any, origin: str) -> list[_Found]:
     classes: list[Any] = list(exports) if isinstance(exports, list | tuple) else [exports]
     if not classes or not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
         raise FuselineError("E0704", "it has no EXPORT that is a FusionRule class, or a list of them", node=origin)
-    return [_Found(_made(item, origin), _first_line(item.__dict__.get("__doc__") or getattr(module, "__doc__", "")), origin) for item in classes]
+    return [
+        _Found(_made(item, origin), _first_line(item.__dict__.get("__doc__") or getattr(module, "__doc__", "")), origin)
+        for item in classes
+    ]
 
 
 def _made(kind: type[FusionRule], origin: str) -> FusionRule:
     """An instance of a rule class whose fields are what they should be."""
     name: object = getattr(kind, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FuselineError("E0704", f"class {kind.__name__} has the name {name!r}; write it in kebab-case", node=origin)
+        raise FuselineError(
+            "E0704", f"class {kind.__name__} has the name {name!r}; write it in kebab-case", node=origin
+        )
     after, shape = cast("object", kind.after), cast("object", kind.shape)
     if not isinstance(after, tuple | list) or not all(isinstance(other, str) for other in after):
         raise FuselineError("E0704", f"rule {name} has after = {after!r}, which is no tuple of names", node=origin)
     if not isinstance(shape, Shape):
-        raise FuselineError("E0704", f"rule {name} has shape = {shape!r}; use Shape.SHARED or Shape.PULLED", node=origin)
+        raise FuselineError(
+            "E0704", f"rule {name} has shape = {shape!r}; use Shape.SHARED or Shape.PULLED", node=origin
+        )
     try:
         return kind()
     except (Exception, SystemExit) as problem:

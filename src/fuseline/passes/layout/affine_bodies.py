@@ -46,7 +46,8 @@ def can_be_affine(op: linalg.ops.GenericOp) -> bool:
 
 
 def only_shifts(op: linalg.ops.GenericOp) -> bool:
-    """Whether the body adds different things only, so that what it makes of any of its inputs is that input, shifted."""
+    """Whether the body adds different things only, so that what it makes of any of its inputs is that input,
+    shifted."""
     block = body_of(op)
     adds = all([type(inner) in _SHIFTING for inner in ops_of(block)])
     return adds and all([len(users_of_value(argument)) <= 1 for argument in block.args])

@@ -2,10 +2,11 @@
 
     expand(matmul(collapse(x), w))      =>      matmul over the rows' two loops
 
-It climbs only if every reshape that it leaves on the way costs nothing (constants, arguments) or cancels; otherwise it is left for
-sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer. Above a pad of other dimensions it climbs always: the
-pad then stands beside what reads it, such as a grouped convolution. Above a concat it climbs where a transpose below then moves nothing within the
-parts, as in a channel shuffle (`rewriting/interleaved.py`).
+It climbs only if every reshape that it leaves on the way costs nothing (constants, arguments) or cancels; otherwise it
+is left for sink-expand-shapes, or stays between two ops as the free alias of a contiguous buffer. Above a pad of other
+dimensions it climbs always: the pad then stands beside what reads it, such as a grouped convolution. Above a concat it
+climbs where a transpose below then moves nothing within the parts, as in a channel shuffle
+(`rewriting/interleaved.py`).
 """
 
 from __future__ import annotations
@@ -67,11 +68,17 @@ def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
         if type(value) is not OpResult or not is_generic(value.op):
             continue
         splits = splits_of(scope, value, scope.dims(current.result))
-        if not splits or not can_expand(scope, StructuredOp(value.op), splits):  # a reshape that cancels may leave one on a window
+        if not splits or not can_expand(
+            scope, StructuredOp(value.op), splits
+        ):  # a reshape that cancels may leave one on a window
             continue
         new = expand_loops(scope, value.op, splits)
         replace_uses(current.result, reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
-        work.extend(made for made in map(producer_of, operands_of(new)) if type(made) is tensor.ExpandShapeOp and made not in work)
+        work.extend(
+            made
+            for made in map(producer_of, operands_of(new))
+            if type(made) is tensor.ExpandShapeOp and made not in work
+        )
 
 
 EXPORT = BubbleExpandShapesPass

@@ -2,9 +2,9 @@
 
     exp over (4, 6, 8) ──> sum over 8      =>      exp over (24, 8) ──> sum over 8
 
-Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at arguments, constants and results
-alone, where it is free, or cancels one that was there. What is left has fewer loops to walk and to match; ops that differ in how their rows
-are grouped become equal.
+Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at
+arguments, constants and results alone, where it is free, or cancels one that was there. What is left has fewer loops to
+walk and to match; ops that differ in how their rows are grouped become equal.
 
 Not in the pipeline: after `sink-expand-shapes` no model at hand has such loops left.
 """
@@ -39,7 +39,9 @@ class CollapseDimsPass(ModulePass):
             scope.lift_sizes()
             scope.sweep()
             loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
-            for _ in rounds("collapsing loops", most=loops):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
+            for _ in rounds(
+                "collapsing loops", most=loops
+            ):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
                 if not _collapse(scope):
                     break
                 _cancel(scope)

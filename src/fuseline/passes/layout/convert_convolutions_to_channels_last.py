@@ -4,8 +4,8 @@
                                           =>
     image (n, h, w, c)      filter (kh, kw, ic, oc)      result (n, oh, ow, oc)      loops (n, oh, ow, oc, kh, kw, ic)
 
-with a transpose around each operand, which propagate-transposes cancels against its neighbours or lands in the weights. Groups are a
-loop of their own (`depth`) that comes before the channels of a group. Any number of spatial dimensions.
+with a transpose around each operand, which propagate-transposes cancels against its neighbours or lands in the weights.
+Groups are a loop of their own (`depth`) that comes before the channels of a group. Any number of spatial dimensions.
 """
 
 from __future__ import annotations
@@ -53,20 +53,30 @@ def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:
     if dims is None or len(op.results) != 1:
         return
     batch, channels = _batch_and_channels(view, dims)
-    order = (*batch, *dims.image_loops, *dims.depth, *channels, *dims.output_channel, *dims.window_loops, *dims.input_channel)
+    order = (
+        *batch,
+        *dims.image_loops,
+        *dims.depth,
+        *channels,
+        *dims.output_channel,
+        *dims.window_loops,
+        *dims.input_channel,
+    )
     if sorted(order) != list(range(view.rank)):
         return
     _transpose_input(scope, op, dims.image, (*batch, *dims.image_loops, *dims.depth, *channels, *dims.input_channel))
     if dims.filter is not None and uses_input(op, dims.filter):
-        _transpose_input(scope, op, dims.filter, (*dims.window_loops, *dims.depth, *dims.input_channel, *dims.output_channel))
+        _transpose_input(
+            scope, op, dims.filter, (*dims.window_loops, *dims.depth, *dims.input_channel, *dims.output_channel)
+        )
     _transpose_result(scope, op, order)
 
 
 def _batch_and_channels(view: StructuredOp, dims: ConvolutionDims) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The loops that come before and after the spatial ones, of those that image and result share.
 
-    Nothing in a pooling tells its batch from its channels but their places: where none lies behind the spatial dimensions, the first of
-    several is the batch and the others are channels.
+    Nothing in a pooling tells its batch from its channels but their places: where none lies behind the spatial
+    dimensions, the first of several is the batch and the others are channels.
     """
     if view.reduction and (dims.depth or dims.output_channel or dims.input_channel):
         return dims.batch, ()
@@ -86,7 +96,8 @@ def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:
 
 
 def _transpose_input(scope: Scope, op: linalg.ops.GenericOp, index: int, roles: Sequence[int]) -> None:
-    """Order the dimensions of input `index` as the loops in `roles` come that walk them; constant coordinates go first."""
+    """Order the dimensions of input `index` as the loops in `roles` come that walk them; constant coordinates go
+    first."""
     map_ = StructuredOp(op).maps[index]
     permutation = _order_by(map_, tuple(roles))
     if is_identity(permutation):

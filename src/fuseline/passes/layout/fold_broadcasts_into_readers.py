@@ -1,9 +1,10 @@
 """A tensor that is only repeated along new loops is read as it was before.
 
-    contract(q, broadcast(k))  with  broadcast: (g, n, d) -> (g, r, n, d)      =>      contract(q, k)  reading k at (g, n, d) for every r
+    contract(q, broadcast(k))  with  broadcast: (g, n, d) -> (g, r, n, d)      =>
+            contract(q, k)  reading k at (g, n, d) for every r
 
-Nothing is computed in between, so nothing is computed again; grouped-query attention then reads each key and value head once per group.
-Windows keep their operands, and a contraction keeps every summed loop in both.
+Nothing is computed in between, so nothing is computed again; grouped-query attention then reads each key and value head
+once per group. Windows keep their operands, and a contraction keeps every summed loop in both.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ class FoldBroadcastsIntoReadersPass(ModulePass):
         ledger = Ledger(op)
         for function in functions(op):
             for inner in ops_of(body_of(function)):
-                if is_generic(inner) and any(broadcast_source(value) is not None for value in inner.inputs) and kind(inner) in _READERS:
+                if (
+                    is_generic(inner)
+                    and any(broadcast_source(value) is not None for value in inner.inputs)
+                    and kind(inner) in _READERS
+                ):
                     _fold_into(inner)
             sweep(body_of(function))
         ledger.close(ctx, self.name)
@@ -57,7 +62,8 @@ def _fold_into(op: linalg.ops.GenericOp) -> None:
 
 
 def _keeps_loops(view: StructuredOp, index: int, map_: AffineMap) -> bool:
-    """Whether another operand still spells every loop that the operand no longer walks, and no summed loop is among them."""
+    """Whether another operand still spells every loop that the operand no longer walks, and no summed loop is among
+    them."""
     gone = dims_in(view.maps[index]) - dims_in(map_)
     others = {loop for i, other in enumerate(view.maps) if i != index for loop in dims_in(other)}
     return gone <= others and not gone & set(view.reduction)

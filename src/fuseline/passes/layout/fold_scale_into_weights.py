@@ -2,8 +2,9 @@
 
     conv(x, w) + b  ->  * a + c         =>      conv(x, w * a)  ->  + (b * a + c)
 
-One factor per output channel (or one for all), in f32 or f64; batch normalisation after a convolution is the common case. Products are
-computed in f64 and rounded once, so the result differs from the model's by rounding only. A scale of all ones (a bias alone) stays as it is.
+One factor per output channel (or one for all), in f32 or f64; batch normalisation after a convolution is the common
+case. Products are computed in f64 and rounded once, so the result differs from the model's by rounding only. A scale of
+all ones (a bias alone) stays as it is.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class FoldScaleIntoWeightsPass(ModulePass):
 
 
 def _may_scale(root: linalg.ops.GenericOp) -> bool:
-    """Whether `root` sums floats and something behind it may scale its result: most of what follows a root is a shift, and no chain."""
+    """Whether `root` sums floats and something behind it may scale its result: most of what follows a root is a shift,
+    and no chain."""
     value: SSAValue = result_of(root)
     if "reduction" not in StructuredOp(root).iterators or element_of(value) not in (f32, f64):
         return False
@@ -91,7 +93,8 @@ def _fold(ctx: CompilerContext, root: linalg.ops.GenericOp) -> None:
 
 
 def _weight_position(root: linalg.ops.GenericOp) -> int | None:
-    """Which input is a constant weight that nothing else reads; None where none is or the body is more than multiply and add."""
+    """Which input is a constant weight that nothing else reads; None where none is or the body is more than multiply
+    and add."""
     sides = multiply_add_operands(root)
     if sides is None or len(operands_of(root)) != 3 or len(ops_of(body_of(root))) != 3:
         return None
@@ -99,15 +102,22 @@ def _weight_position(root: linalg.ops.GenericOp) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int) -> tuple[list[linalg.ops.GenericOp], Array, Array]:
-    """The elementwise ops behind `root` that only scale and shift, up to the last that scales, and what they make of its result."""
+def _affine_chain(
+    ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int
+) -> tuple[list[linalg.ops.GenericOp], Array, Array]:
+    """The elementwise ops behind `root` that only scale and shift, up to the last that scales, and what they make of
+    its result."""
     chain: list[linalg.ops.GenericOp] = []
     kept, scale, shift = 0, np.ones(()), np.zeros(())
     best: tuple[Array, Array] = (scale, shift)
     value: SSAValue = result_of(root)
     while True:
         readers = list(dict.fromkeys(users_of(value)))
-        step = _affine_reader(ctx, root, weight, value, readers[0]) if len(readers) == 1 and is_generic(readers[0]) else None
+        step = (
+            _affine_reader(ctx, root, weight, value, readers[0])
+            if len(readers) == 1 and is_generic(readers[0])
+            else None
+        )
         if step is None:
             return chain[:kept], *best
         reader = readers[0]
@@ -120,9 +130,16 @@ def _affine_chain(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int)
         value = result_of(reader)
 
 
-def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int, value: SSAValue, op: linalg.ops.GenericOp) -> Affine | None:
+def _affine_reader(
+    ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int, value: SSAValue, op: linalg.ops.GenericOp
+) -> Affine | None:
     view = StructuredOp(op)
-    if len(op.results) != 1 or view.reduction or result_of(op).type != value.type or not is_identity(view.output_maps[0]):
+    if (
+        len(op.results) != 1
+        or view.reduction
+        or result_of(op).type != value.type
+        or not is_identity(view.output_maps[0])
+    ):
         return None
     positions = [i for i, operand in enumerate(view.inputs) if operand is value]
     if not all(is_identity(view.input_maps[i]) for i in positions) or body_of(op).args[-1].first_use is not None:
@@ -135,7 +152,12 @@ def _affine_reader(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int
                 return None
             constants[i] = array
     made = affine_body(op, positions, constants)
-    if made is None or not made[0].any() or not _per_channel(root, weight, made[0]) or not _per_channel(root, weight, made[1]):
+    if (
+        made is None
+        or not made[0].any()
+        or not _per_channel(root, weight, made[0])
+        or not _per_channel(root, weight, made[1])
+    ):
         return None
     return made if np.isfinite(made[0]).all() and np.isfinite(made[1]).all() else None
 
@@ -180,7 +202,9 @@ def _scale_weight(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int,
     axis_of = {loop: axis for axis, loop in enumerate(written)}
     if scale.ndim:
         walked = [axis_of.get(loop) for loop in plain_loops(map_) or []]
-        moved = scale.transpose([axis for axis in walked if axis is not None] + [axis for axis in range(scale.ndim) if axis not in walked])
+        moved = scale.transpose(
+            [axis for axis in walked if axis is not None] + [axis for axis in range(scale.ndim) if axis not in walked]
+        )
         shape = [1 if axis is None else scale.shape[axis] for axis in walked]
         scale = moved.reshape(shape)
     array = _array_of(ctx, value)
@@ -198,10 +222,14 @@ def _shifted(ctx: CompilerContext, at: Emitter, value: SSAValue, shift: Array) -
     """`value + shift` as an elementwise op; the shift keeps only the dimensions along which it differs."""
     rank = len(shape_of(value))
     axes = [axis for axis, size in enumerate(shift.shape) if size != 1]
-    narrow = shift.reshape([shift.shape[axis] for axis in axes]).astype(np.float32 if element_of(value) == f32 else np.float64)
+    narrow = shift.reshape([shift.shape[axis] for axis in axes]).astype(
+        np.float32 if element_of(value) == f32 else np.float64
+    )
     constant = at.constant(narrow, ctx, "shift")
     maps = [dims_map(rank, list(range(rank))), dims_map(rank, axes)]
-    return at.elementwise([value, constant], at.empty_like(value), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
+    return at.elementwise(
+        [value, constant], at.empty_like(value), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps
+    )
 
 
 EXPORT = FoldScaleIntoWeightsPass

@@ -1,9 +1,11 @@
 """Loops and dimensions of size 1 disappear from structured ops, pads, slices, concats and transposes.
 
-    generic (d0 < 1, d1 < 7) x[d0, d1] + b[0, d1]      =>      expand_shape(generic (d0 < 7) collapse_shape(x)[d0] + collapse_shape(b)[d0])
+    generic (d0 < 1, d1 < 7) x[d0, d1] + b[0, d1]      =>      expand_shape(generic (d0 < 7) collapse_shape(x)[d0] +
+                                                               collapse_shape(b)[d0])
 
-The reshapes around neighbouring ops cancel, since a chain of reshapes is always rebuilt from its root; what remains sits at the border of
-the program, where a reshape costs nothing. Every generic keeps at least one loop and every value at least one dimension.
+The reshapes around neighbouring ops cancel, since a chain of reshapes is always rebuilt from its root; what remains
+sits at the border of the program, where a reshape costs nothing. Every generic keeps at least one loop and every value
+at least one dimension.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def _pad(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 
 
 def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
-    """Unit dimensions of the source go; a dimension of which one element is taken stays in the slice and is collapsed after it."""
+    """Unit dimensions of the source go; a dimension of which one element is taken stays in the slice and is collapsed
+    after it."""
     assert type(op) is tensor.ExtractSliceOp
     shape, sizes = shape_of(op.source), joined(op.static_sizes, op.sizes)
     kept = [axis for axis, size in enumerate(shape) if size != 1] or [len(shape) - 1]
@@ -100,9 +103,13 @@ def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     if any(offsets[axis] != 0 for axis in range(len(shape)) if axis not in kept):
         return None
     at = Emitter.before(op)
-    type_ = TensorType(element_of(op.source), [size if isinstance(size, int) else -(2**63) for size in (sizes[axis] for axis in kept)])
+    type_ = TensorType(
+        element_of(op.source), [size if isinstance(size, int) else -(2**63) for size in (sizes[axis] for axis in kept)]
+    )
     new = tensor.ExtractSliceOp(
-        squeezer.keep(op.source, kept), *([items[axis] for axis in kept] for items in (offsets, sizes, strides)), result_type=type_
+        squeezer.keep(op.source, kept),
+        *([items[axis] for axis in kept] for items in (offsets, sizes, strides)),
+        result_type=type_,
     )
     return at.add(new).result
 

@@ -1,10 +1,13 @@
-"""Transposes sink and bubble until they cancel or land in the maps of a generic, in a constant, or at the border of the program.
+"""Transposes sink and bubble until they cancel or land in the maps of a generic, in a constant, or at the border of the
+program.
 
-    conv(nhwc) -> transpose -> relu(nchw) -> pad -> transpose -> conv(nhwc)      =>      conv -> relu -> pad -> conv      (all nhwc)
+    conv(nhwc) -> transpose -> relu(nchw) -> pad -> transpose -> conv(nhwc)      =>      conv -> relu -> pad -> conv
+            (all nhwc)
 
-Going down, a generic reads a transposed operand where it lies, then takes the loop order of the operand that leads and hands the transpose
-on below itself; pads, slices, reshapes and concats swap with it. What is stuck then (at a return, a host call, a reshape that takes the
-dimensions apart) goes up into the map with which a generic writes its result. One walk each way.
+Going down, a generic reads a transposed operand where it lies, then takes the loop order of the operand that leads and
+hands the transpose on below itself; pads, slices, reshapes and concats swap with it. What is stuck then (at a return, a
+host call, a reshape that takes the dimensions apart) goes up into the map with which a generic writes its result. One
+walk each way.
 """
 
 from __future__ import annotations
@@ -122,7 +125,8 @@ def _read_sizes_off(scope: Scope, new: SSAValue, source: SSAValue, permutation: 
 
 
 def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
-    """Whether the op that makes `value` (or one above it) can write it in another layout without a standalone transpose elsewhere."""
+    """Whether the op that makes `value` (or one above it) can write it in another layout without a standalone transpose
+    elsewhere."""
     if type(value) is not OpResult or budget == 0 or is_constant(value):
         return False
     others = [user for user in users_of(value) if user is not reader]

@@ -2,8 +2,9 @@
 
     elementwise(collapse(x))      =>      collapse(elementwise(x))
 
-So elementwise ops and reductions run in the shape in which their operand was made and stand right behind its producer; a collapse comes to
-rest before an op whose summed loops or windows it feeds, where it is the free alias of a contiguous buffer, or meets an expand and cancels.
+So elementwise ops and reductions run in the shape in which their operand was made and stand right behind its producer;
+a collapse comes to rest before an op whose summed loops or windows it feeds, where it is the free alias of a contiguous
+buffer, or meets an expand and cancels.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:
 
 
 def _wanted(scope: Scope, view: StructuredOp) -> Splits:
-    """The loops that walk a collapsed dimension, with the sizes it was collapsed from; the first operand in order decides."""
+    """The loops that walk a collapsed dimension, with the sizes it was collapsed from; the first operand in order
+    decides."""
     what = kind(view.op)
     found: Splits = {}
     if what not in _ANY_LOOP and what not in _PARALLEL_LOOPS:
@@ -85,8 +87,8 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
 
 
 def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
-    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing, nor do those of the other end
-    of a residual connection.
+    """Whether splitting cancels more reshapes than it makes; reshapes of arguments, constants and inits count nothing,
+    nor do those of the other end of a residual connection.
 
     A collapse behind a broadcast counts twice: without it the reader can do without the broadcast as well.
     """

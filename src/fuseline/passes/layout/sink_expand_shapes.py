@@ -1,10 +1,12 @@
 """An expand_shape sinks below the elementwise op or reduction that reads it, whose loops are merged.
 
     elementwise(expand(x))      =>      expand(elementwise(x))
-    slice(expand(x))            =>      expand(slice(x))              where the slice is one range of each dimension of x
+    slice(expand(x))            =>      expand(slice(x))              where the slice is one range of each dimension of
+                                                                      x
 
-So the elementwise op stands right behind the producer of `x` and can be its epilogue. An op stays where an operand names only some of the
-dimensions that would merge (a scale per head over heads x width), or where the reshape would only move to another operand.
+So the elementwise op stands right behind the producer of `x` and can be its epilogue. An op stays where an operand
+names only some of the dimensions that would merge (a scale per head over heads x width), or where the reshape would
+only move to another operand.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def constant_attribute(value: SSAValue) -> Attribute | None:
 
 
 def body_value(op: linalg.ops.GenericOp, arguments: Mapping[int, Attribute]) -> Attribute | None:
-    """The scalar attribute that the body of `op` yields where input `i` is the constant `arguments[i]`; None where it depends on
-    anything else (another input, the init, the position, a captured tensor)."""
+    """The scalar attribute that the body of `op` yields where input `i` is the constant `arguments[i]`; None where it
+    depends on anything else (another input, the init, the position, a captured tensor)."""
     block = op.body.block
     if any(argument.uses for argument in block.args if argument.index not in arguments):
         return None

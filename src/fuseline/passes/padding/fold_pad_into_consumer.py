@@ -5,8 +5,8 @@
     concat(pad(a), pad(b))          =>   pad(concat(a, b))
     pad -> conv1, conv2             =>   pad -> conv1; pad -> conv2
 
-In that form a convolution or pooling reads the padding where it is: it has one reader and nothing lies between. A pad is never a fill and a
-copy. Runs after propagate-transposes, which moves pads below transposes.
+In that form a convolution or pooling reads the padding where it is: it has one reader and nothing lies between. A pad
+is never a fill and a copy. Runs after propagate-transposes, which moves pads below transposes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""A pad that nobody reads in place is written by what makes its interior: the border stands beside it, as parts of one tensor.
+"""A pad that nobody reads in place is written by what makes its interior: the border stands beside it, as parts of one
+tensor.
 
-    conv -> relu -> pad -> return      =>      conv -> relu -> concat(border, concat(border, relu, border), border) -> return
+    conv -> relu -> pad -> return      =>      conv -> relu -> concat(border, concat(border, relu, border), border) ->
+                                               return
 
-The dispatch of the root writes its result where it lies in the padded tensor, and the border besides (`concat-slices`); it is never a fill of the
-whole and a copy. Where the interior has other readers, elementwise ones, they run in that dispatch too. Left alone: what a window reads in place
-(`fold-pad-into-consumer` goes first), and a pad of what no root makes, which is one walk over the padded tensor already.
+The dispatch of the root writes its result where it lies in the padded tensor, and the border besides (`concat-slices`);
+it is never a fill of the whole and a copy. Where the interior has other readers, elementwise ones, they run in that
+dispatch too. Left alone: what a window reads in place (`fold-pad-into-consumer` goes first), and a pad of what no root
+makes, which is one walk over the padded tensor already.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ def _fold(scope: Scope, op: tensor.PadOp) -> None:
     amounts = _amounts(op)
     if amounts is None or pad_value(op) is None or not _is_stored(op.result):
         return
-    if not all(user is op or _runs_where_it_is_made(user) for user in users_of(op.source)) or not _is_made_by_root(op.source):
+    if not all(user is op or _runs_where_it_is_made(user) for user in users_of(op.source)) or not _is_made_by_root(
+        op.source
+    ):
         return
     if 1 + sum(size > 0 for pair in amounts for size in pair) > scope.ctx.target.arms_limit:
         return
@@ -71,15 +76,22 @@ def _fold(scope: Scope, op: tensor.PadOp) -> None:
 
 
 def _amounts(op: tensor.PadOp) -> list[tuple[int, int]] | None:
-    """The padding before and after each dimension; None unless all of it and all sizes are numbers, and none is taken away."""
+    """The padding before and after each dimension; None unless all of it and all sizes are numbers, and none is taken
+    away."""
     pairs = list(zip(low_of(op), high_of(op), strict=True))
-    known = [(low, high) for low, high in pairs if isinstance(low, int) and isinstance(high, int) and low >= 0 and high >= 0]
+    known = [
+        (low, high) for low, high in pairs if isinstance(low, int) and isinstance(high, int) and low >= 0 and high >= 0
+    ]
     return known if len(known) == len(pairs) and DYNAMIC_INDEX not in shape_of(op.result) else None
 
 
 def _is_stored(value: SSAValue) -> bool:
-    """Whether anyone needs `value` in memory: a result of the function, an operator on the host, at times behind a reshape."""
-    return any(isinstance(user, func.ReturnOp | func.CallOp) or (isinstance(user, ReshapeOp) and _is_stored(user.result)) for user in users_of(value))
+    """Whether anyone needs `value` in memory: a result of the function, an operator on the host, at times behind a
+    reshape."""
+    return any(
+        isinstance(user, func.ReturnOp | func.CallOp) or (isinstance(user, ReshapeOp) and _is_stored(user.result))
+        for user in users_of(value)
+    )
 
 
 def _is_made_by_root(value: SSAValue) -> bool:
@@ -100,11 +112,14 @@ def _is_made_by_root(value: SSAValue) -> bool:
 
 
 def _runs_where_it_is_made(user: Operation) -> bool:
-    """Whether a reader beside the pad may share the dispatch that makes what is padded: then that has two results, and reads nothing back."""
+    """Whether a reader beside the pad may share the dispatch that makes what is padded: then that has two results, and
+    reads nothing back."""
     return isinstance(user, func.ReturnOp) or (is_generic(user) and kind(user) in _EPILOGUES)
 
 
-def _bordered(scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[int, int], scalar: SSAValue) -> SSAValue:
+def _bordered(
+    scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[int, int], scalar: SSAValue
+) -> SSAValue:
     """`value` between borders along one dimension."""
     shape, element = list(shape_of(value)), element_of(value)
     if amounts == (0, 0):

@@ -1,13 +1,16 @@
 """Contractions and convolutions grow to the tiles of the target, and the elementwise ops behind them grow along.
 
-    conv 257 -> bias -> relu      =>      pad -> conv 260 -> bias 260 -> relu 260 -> slice 257         (multiples of 4 along the width)
+    conv 257 -> bias -> relu      =>      pad -> conv 260 -> bias 260 -> relu 260 -> slice 257
+            (multiples of 4 along the width)
 
-A target whose matrix unit takes whole tiles says so (`TargetDescription.tile_multiples`); for any other this pass does nothing. Operands grow by
-zeros (constants at compile time), the result is cut at the end. Elementwise readers work on the grown result, so that they stay in its dispatch;
-what they read besides grows too. What lies in the grown part is never looked at: summed loops grow by zeros only, and a reader that looks
-elsewhere (a reduction, a reshape, a gather, a division of integers) reads the slice.
+A target whose matrix unit takes whole tiles says so (`TargetDescription.tile_multiples`); for any other this pass does
+nothing. Operands grow by zeros (constants at compile time), the result is cut at the end. Elementwise readers work on
+the grown result, so that they stay in its dispatch; what they read besides grows too. What lies in the grown part is
+never looked at: summed loops grow by zeros only, and a reader that looks elsewhere (a reduction, a reshape, a gather, a
+division of integers) reads the slice.
 
-Source: nod-ai/iree-amd-aie#515 (OW, OC and IC grow to the intrinsic, OH to the cores; the elementwise ops were left behind).
+Source: nod-ai/iree-amd-aie#515 (OW, OC and IC grow to the intrinsic, OH to the cores; the elementwise ops were left
+behind).
 """
 
 from __future__ import annotations
@@ -41,7 +44,15 @@ Shape = tuple[int, ...]
 
 _CARRIERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 # Not defined for every operand: what lies in the grown part may be a zero divisor.
-_PARTIAL = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+_PARTIAL = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,11 @@ class _Grower:
                     return {}
         if not wanted or _has_unknown_sizes(view):
             return {}
-        plain = all(isinstance(expr, AffineDimExpr) or not dims_of(expr) & wanted.keys() for map_ in view.maps for expr in map_.results)
+        plain = all(
+            isinstance(expr, AffineDimExpr) or not dims_of(expr) & wanted.keys()
+            for map_ in view.maps
+            for expr in map_.results
+        )
         return wanted if plain else {}
 
     def _differences(self, value: SSAValue, exprs: Sequence[AffineExpr]) -> list[tuple[AffineExpr, int, int]]:
@@ -118,7 +133,9 @@ class _Grower:
         loops = view.loops(self.scope.shapes)
         values: list[SSAValue] = []
         for value, map_ in zip(view.operands, view.maps, strict=True):
-            shape = tuple(_length(expr, size, loops, extents) for expr, size in zip(map_.results, shape_of(value), strict=True))
+            shape = tuple(
+                _length(expr, size, loops, extents) for expr, size in zip(map_.results, shape_of(value), strict=True)
+            )
             values.append(self._longer(at, value, shape, self._is_read_as_it_is(view, map_.results)))
         shapes = [shape_of(result) for result in op.results]
         new = rebuilt(op, values[: view.input_count], values[view.input_count :], view.maps, view.iterators)
@@ -147,7 +164,9 @@ class _Grower:
             return self._longer_constant(at, op, shape)
         zero = at.scalar(0, element_of(value))
         high = [to - size for size, to in zip(shape_of(value), shape, strict=True)]
-        return at.add(create_pad(value, [0] * len(high), high, zero, attributes.tensor_type(element_of(value), shape))).results[0]
+        return at.add(
+            create_pad(value, [0] * len(high), high, zero, attributes.tensor_type(element_of(value), shape))
+        ).results[0]
 
     def _longer_constant(self, at: Emitter, op: arith.ConstantOp, shape: Shape) -> SSAValue:
         values = Values(Program(self.scope.ctx.resources))
@@ -162,7 +181,8 @@ def _has_unknown_sizes(view: StructuredOp) -> bool:
 
 
 def _length(expr: AffineExpr, size: int, loops: Dims, extents: Mapping[int, int]) -> int:
-    """The size of a dimension that `expr` addresses when loops grow to `extents`: a window's image grows by what the last windows reach."""
+    """The size of a dimension that `expr` addresses when loops grow to `extents`: a window's image grows by what the
+    last windows reach."""
     if isinstance(expr, AffineDimExpr):
         return extents.get(expr.position, size)
     linear = linear_terms(expr)

@@ -12,7 +12,8 @@ from fuseline.ir.target_description import TILE_ROLES
 
 
 def tile_loops(view: StructuredOp) -> dict[str, int]:
-    """The loop of each role; of several loops in one role the last, which is the one that walks memory fastest. Empty for any other op."""
+    """The loop of each role; of several loops in one role the last, which is the one that walks memory fastest. Empty
+    for any other op."""
     what = kind(view.op)
     if what is Kind.CONTRACTION:
         return _contraction_loops(view)
@@ -21,7 +22,11 @@ def tile_loops(view: StructuredOp) -> dict[str, int]:
 
 def _contraction_loops(view: StructuredOp) -> dict[str, int]:
     dims = contraction_dims(view)
-    return {role: loops[-1] for role, loops in zip("MNK", (dims.m, dims.n, dims.k), strict=True) if loops} if dims is not None else {}
+    return (
+        {role: loops[-1] for role, loops in zip("MNK", (dims.m, dims.n, dims.k), strict=True) if loops}
+        if dims is not None
+        else {}
+    )
 
 
 def _convolution_loops(view: StructuredOp) -> dict[str, int]:

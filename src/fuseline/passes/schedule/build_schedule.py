@@ -12,18 +12,39 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import DispatchOp
 from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, TensorUse
-from fuseline.passes.schedule.order_dispatches import earliest_waves, live_waves, makers_in, needs_of, number_transients, waves_of
+from fuseline.passes.schedule.order_dispatches import (
+    earliest_waves,
+    live_waves,
+    makers_in,
+    needs_of,
+    number_transients,
+    waves_of,
+)
 from fuseline.passes.schedule.plan_transients import Transient, plan_transients
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, LoopStep, Operand, Schedule, SizesStep, Slot, Step, Walk
+from fuseline.program.schedule import (
+    CopyStep,
+    DispatchStep,
+    HostStep,
+    LoopStep,
+    Operand,
+    Schedule,
+    SizesStep,
+    Slot,
+    Step,
+    Walk,
+)
 
 InPlace = Callable[[DispatchOp], Mapping[int, int]]
 """Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""
 
 
-def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None, poison: bool = False) -> Schedule:
-    """The schedule of `@main` in `module`, which must be outlined; with `poison` it overwrites dead memory after every step.
+def build_schedule(
+    ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None, poison: bool = False
+) -> Schedule:
+    """The schedule of `@main` in `module`, which must be outlined; with `poison` it overwrites dead memory after every
+    step.
 
     Raises FuselineError (E0305) for what is not schedulable.
     """
@@ -42,7 +63,16 @@ def build_schedule(ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace 
     symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
     constants = tuple(graph.constants)
     borders = tuple(graph.inputs), tuple(graph.outputs)
-    return Schedule(*borders, tuple(steps), constants, plan.bytes, symbols, tuple(ctx.requirements.values()), plan.bytes_at(-1), graph.slots)
+    return Schedule(
+        *borders,
+        tuple(steps),
+        constants,
+        plan.bytes,
+        symbols,
+        tuple(ctx.requirements.values()),
+        plan.bytes_at(-1),
+        graph.slots,
+    )
 
 
 def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPlace | None) -> list[tuple[int, int]]:
@@ -50,7 +80,11 @@ def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPl
     for node in graph.nodes if in_place is not None else ():
         if isinstance(node.op, DispatchOp) and in_place is not None:
             reads = {i: read.buffer for i, read in enumerate(node.reads) if read.offset == 0}
-            named = [(node.writes[result].buffer, reads[operand]) for result, operand in in_place(node.op).items() if operand in reads]
+            named = [
+                (node.writes[result].buffer, reads[operand])
+                for result, operand in in_place(node.op).items()
+                if operand in reads
+            ]
             pairs += [(transients[w], transients[r]) for w, r in named if w in transients and r in transients]
     return pairs
 
@@ -64,7 +98,9 @@ def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim)
     return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes, node.nodes)
 
 
-def _native_step(node: Node, wave: int, reads: tuple[Operand, ...], writes: tuple[Operand, ...]) -> DispatchStep | SizesStep | CopyStep:
+def _native_step(
+    node: Node, wave: int, reads: tuple[Operand, ...], writes: tuple[Operand, ...]
+) -> DispatchStep | SizesStep | CopyStep:
     if isinstance(node.op, DispatchOp):
         return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
     if node.op is not None:
@@ -91,7 +127,9 @@ def _moving_operand(use: TensorUse, loop: LoopBody, slots: Mapping[Buffer, Slot]
         buffer, offset = route.special
         special = _slot(buffer, d.add(offset, use.offset), slots)
     walk = Walk(route.stride, route.lag, route.alternates, special, route.at)
-    return Operand(_slot(route.buffer, d.add(route.offset, use.offset), slots), use.dims, use.dtype, use.element_bytes, walk)
+    return Operand(
+        _slot(route.buffer, d.add(route.offset, use.offset), slots), use.dims, use.dtype, use.element_bytes, walk
+    )
 
 
 def _operand(use: TensorUse, slots: Mapping[Buffer, Slot]) -> Operand:

@@ -23,7 +23,8 @@ _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object":
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory of one or more tensor values. `index` says which constant, input or output; transients get their offset later."""
+    """Memory of one or more tensor values. `index` says which constant, input or output; transients get their offset
+    later."""
 
     segment: Segment
     index: int
@@ -47,7 +48,8 @@ class TensorUse:
 
 @dataclass(frozen=True)
 class Route:
-    """Where a tensor at the border of a loop's body lies, bytes; see `fuseline.program.schedule.Walk`. `special` is a buffer and an offset."""
+    """Where a tensor at the border of a loop's body lies, bytes; see `fuseline.program.schedule.Walk`. `special` is a
+    buffer and an offset."""
 
     buffer: Buffer
     offset: Dim = 0
@@ -69,7 +71,8 @@ class LoopBody:
 
 @dataclass(eq=False)
 class Node:
-    """A step to be: a dispatch, a host call, a loop, a tensor of sizes (`tensor.from_elements`), or a copy (`op` None)."""
+    """A step to be: a dispatch, a host call, a loop, a tensor of sizes (`tensor.from_elements`), or a copy (`op`
+    None)."""
 
     op: Operation | None
     reads: tuple[TensorUse, ...]
@@ -105,7 +108,8 @@ def element_bytes(dtype: str) -> int:
 
 
 def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
-    """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless type cannot."""
+    """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless
+    type cannot."""
     return override or _name_of(type_.element_type)
 
 

@@ -1,13 +1,13 @@
 """order-dispatches: which steps run together and in which order: waves, with a barrier between them.
 
-A wave holds steps that do not depend on each other. Both orders below need as many waves as the longest chain of dependencies, the
-least possible; they differ in how long tensors live:
+A wave holds steps that do not depend on each other. Both orders below need as many waves as the longest chain of
+dependencies, the least possible; they differ in how long tensors live:
 
     earliest: each step as soon as its operands are there     (frees inputs early)
     latest:   each step just before its first consumer        (does not hold results early)
 
-The one whose live bytes peak lower is taken; of equal peaks, the one that holds less on the whole. The pass puts the ops of `@main` in that
-order; the schedule is computed from any order.
+The one whose live bytes peak lower is taken; of equal peaks, the one that holds less on the whole. The pass puts the
+ops of `@main` in that order; the schedule is computed from any order.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from fuseline.passes.schedule.read_main import main_function, read_main
 
 @dataclass(frozen=True, slots=True)
 class StepNeeds:
-    """What ordering must know of a step: the steps it depends on (all earlier in the list), the buffers it reads and writes (by number),
-    and whether it must be alone (a host call returns to Python, a loop has waves of its own: nothing may run beside them)."""
+    """What ordering must know of a step: the steps it depends on (all earlier in the list), the buffers it reads and
+    writes (by number), and whether it must be alone (a host call returns to Python, a loop has waves of its own:
+    nothing may run beside them)."""
 
     after: tuple[int, ...]
     reads: tuple[int, ...]
@@ -41,7 +42,8 @@ class StepNeeds:
 
 
 def order_dispatches(steps: Sequence[StepNeeds], buffer_bytes: Sequence[int]) -> list[int]:
-    """The wave of each step; `buffer_bytes` is 0 for what takes no transient memory. `steps` must be in a topological order.
+    """The wave of each step; `buffer_bytes` is 0 for what takes no transient memory. `steps` must be in a topological
+    order.
 
     >>> a, b = StepNeeds((), (), (0,)), StepNeeds((), (), (1,))
     >>> order_dispatches([a, b, StepNeeds((0, 1), (0, 1), ())], [4, 4])
@@ -71,7 +73,10 @@ def latest_waves(steps: Sequence[StepNeeds]) -> list[int]:
 
 def _separated(steps: Sequence[StepNeeds], waves: Sequence[int]) -> list[int]:
     """The same order with every step that must be alone in a wave of its own, before the others of its wave."""
-    keys = [(wave, number if step.alone else len(steps)) for number, (step, wave) in enumerate(zip(steps, waves, strict=True))]
+    keys = [
+        (wave, number if step.alone else len(steps))
+        for number, (step, wave) in enumerate(zip(steps, waves, strict=True))
+    ]
     rank = {key: position for position, key in enumerate(sorted(set(keys)))}
     return [rank[key] for key in keys]
 
@@ -99,7 +104,7 @@ def live_waves(steps: Sequence[StepNeeds], waves: Sequence[int]) -> dict[int, tu
     return found
 
 
-# the graph of @main --------------------------------------------------------------------------------------------------------------------
+# the graph of @main ---------------------------------------------------------------------------------------------------
 
 
 def number_transients(nodes: Iterable[Node]) -> dict[Buffer, int]:
@@ -123,16 +128,24 @@ def symbol_makers(nodes: Sequence[Node], given: Iterable[str]) -> dict[str, int]
     return makers
 
 
-def needs_of(nodes: Sequence[Node], transients: Mapping[Buffer, int], makers: Mapping[str, int] | None = None) -> list[StepNeeds]:
-    """What ordering must know of each node: it comes after those that write what it reads, and after those that make its sizes known."""
+def needs_of(
+    nodes: Sequence[Node], transients: Mapping[Buffer, int], makers: Mapping[str, int] | None = None
+) -> list[StepNeeds]:
+    """What ordering must know of each node: it comes after those that write what it reads, and after those that make
+    its sizes known."""
     writers: dict[Buffer, list[tuple[int, TensorUse]]] = {}
     out: list[StepNeeds] = []
     for number, node in enumerate(nodes):
         sizes = {symbol for _, size in node.sizes for symbol in d.symbols(size)}
         sizes |= {symbol for use in (*node.reads, *node.writes) for size in use.dims for symbol in d.symbols(size)}
         makes = {(makers or {}).get(symbol.name, number) for symbol in sizes} - {number}
-        after = sorted(makes | {number for use in node.reads for number, made in writers.get(use.buffer, ()) if not _apart(use, made)})
-        reads, writes = (tuple(transients[u.buffer] for u in uses if u.buffer in transients) for uses in (node.reads, node.writes))
+        after = sorted(
+            makes
+            | {number for use in node.reads for number, made in writers.get(use.buffer, ()) if not _apart(use, made)}
+        )
+        reads, writes = (
+            tuple(transients[u.buffer] for u in uses if u.buffer in transients) for uses in (node.reads, node.writes)
+        )
         out.append(StepNeeds(tuple(after), reads, writes, node.alone))
         for use in node.writes:
             writers.setdefault(use.buffer, []).append((number, use))
@@ -160,7 +173,9 @@ def makers_in(graph: MainGraph) -> dict[str, int]:
 def waves_of(graph: MainGraph) -> list[int]:
     """The wave of each node of `@main`."""
     transients = number_transients(graph.nodes)
-    return order_dispatches(needs_of(graph.nodes, transients, makers_in(graph)), [assumed_size(buffer.bytes) for buffer in transients])
+    return order_dispatches(
+        needs_of(graph.nodes, transients, makers_in(graph)), [assumed_size(buffer.bytes) for buffer in transients]
+    )
 
 
 @dataclass(frozen=True)

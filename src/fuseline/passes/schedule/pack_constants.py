@@ -1,6 +1,8 @@
-"""Constants as kernels read them: repacked to the layouts the kernels asked for, equal bytes stored once, each array moved once.
+"""Constants as kernels read them: repacked to the layouts the kernels asked for, equal bytes stored once, each array
+moved once.
 
-One block of memory takes all of them; a layout is applied straight into it, so that a constant of a gigabyte is copied once and never twice.
+One block of memory takes all of them; a layout is applied straight into it, so that a constant of a gigabyte is copied
+once and never twice.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
-from fuseline.program.schedule import ARENA_ALIGNMENT, CopyStep, DispatchStep, HostStep, Operand, PackedConstants, Schedule, flat_steps
+from fuseline.program.schedule import (
+    ARENA_ALIGNMENT,
+    CopyStep,
+    DispatchStep,
+    HostStep,
+    Operand,
+    PackedConstants,
+    Schedule,
+    flat_steps,
+)
 from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
 Bytes = NDArray[np.uint8]
@@ -28,7 +39,8 @@ _SAMPLE = 4096
 """Bytes from either end that tell most different constants apart before they are compared whole."""
 
 _PIECE = 512
-"""Columns that are multiplied by a layout's matrices at once: they stay in cache, and BLAS does not share them out among threads."""
+"""Columns that are multiplied by a layout's matrices at once: they stay in cache, and BLAS does not share them out
+among threads."""
 
 SHARED_BYTES = 1 << 16
 """From this size on a block is worth handing to a thread."""
@@ -50,15 +62,19 @@ def layout_key(kernel: CompiledKernel | None, position: int, operand: Operand) -
     return LayoutKey(tuple(int(size) for size in operand.dims if isinstance(size, int)), layout)
 
 
-def pack_constants(schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None) -> PackedConstants:
+def pack_constants(
+    schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None
+) -> PackedConstants:
     """All constants of `schedule` under the layouts of `kernels` (by executable), and the kernels' own.
 
-    `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). Raises FuselineError (E0901) for a layout that does not
-    fit its constant.
+    `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). Raises FuselineError (E0901) for a
+    layout that does not fit its constant.
     """
     uses = list(dict.fromkeys(_uses(schedule, kernels)))
     extras = [(name, i, block) for name, kernel in kernels.items() for i, block in enumerate(kernel.extra_constants)]
-    room = sum(_aligned(_packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(_aligned(len(block)) for _, _, block in extras)
+    room = sum(_aligned(_packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(
+        _aligned(len(block)) for _, _, block in extras
+    )
     packer = _Packer((allocate or _allocate)(room))
     layouts = dict(zip(uses, packer.add_arrays([(schedule.constants[c], key) for c, key in uses]), strict=True))
     own = {(name, i): packer.add_bytes(block) for name, i, block in extras}
@@ -78,7 +94,9 @@ def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator
             yield from _constant_operands(step.operands)
 
 
-def _constant_operands(operands: Sequence[Operand], kernel: CompiledKernel | None = None) -> Iterator[tuple[int, LayoutKey | None]]:
+def _constant_operands(
+    operands: Sequence[Operand], kernel: CompiledKernel | None = None
+) -> Iterator[tuple[int, LayoutKey | None]]:
     for position, operand in enumerate(operands):
         if operand.slot.segment == "constant":
             yield operand.slot.index, layout_key(kernel, position, operand)
@@ -107,10 +125,13 @@ class _Packer:
     memory: Bytes
     blocks: list[Bytes] = field(default_factory=list[Bytes])
     _filled: int = 0
-    _samples: dict[tuple[int, bytes, bytes], list[int]] = field(default_factory=dict[tuple[int, bytes, bytes], list[int]])
+    _samples: dict[tuple[int, bytes, bytes], list[int]] = field(
+        default_factory=dict[tuple[int, bytes, bytes], list[int]]
+    )
 
     def add_arrays(self, wanted: Sequence[tuple[NDArray[Any], LayoutKey | None]]) -> list[int]:
-        """The blocks that hold arrays in the wanted layouts; equal ones are packed once, several at a time (NumPy copies without Python's lock)."""
+        """The blocks that hold arrays in the wanted layouts; equal ones are packed once, several at a time (NumPy
+        copies without Python's lock)."""
         numbers: list[int] = []
         alike: dict[Hashable, list[tuple[NDArray[Any], int]]] = {}
         work: list[tuple[NDArray[Any], LayoutKey | None, Bytes]] = []
@@ -186,7 +207,9 @@ def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
         return
     array, first = array.reshape(dims), layout.permutation[0]
     pad_to = tuple(size if i == axis else extent for i, extent in enumerate(layout.pad_to))
-    step = replace(layout, pad_to=pad_to, reshape=tuple(1 if i == first else extent for i, extent in enumerate(layout.reshape)))
+    step = replace(
+        layout, pad_to=pad_to, reshape=tuple(1 if i == first else extent for i, extent in enumerate(layout.reshape))
+    )
     for i, where in enumerate(packed):
         part = tuple(slice(i * size, (i + 1) * size) if other == axis else slice(None) for other in range(array.ndim))
         np.copyto(where, _laid_out(array[part], step)[0])
@@ -200,8 +223,9 @@ def _laid_out(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
 
 
 def _outermost(layout: PackedLayout) -> tuple[int, int] | None:
-    """The dimension of the constant whose steps are outermost once it is laid out, and how much of it is one step. A step at a time stays in
-    cache while it is transformed, padded and permuted. None where the outermost steps are not steps of one untransformed dimension.
+    """The dimension of the constant whose steps are outermost once it is laid out, and how much of it is one step. A
+    step at a time stays in cache while it is transformed, padded and permuted. None where the outermost steps are not
+    steps of one untransformed dimension.
     """
     axis, product = 0, 1
     places: list[tuple[int, int]] = []
@@ -228,11 +252,16 @@ def _fits(dims: tuple[int, ...], layout: PackedLayout) -> bool:
         return False
     sizes = [size if m is None else len(m) for m, size in zip(matrices, dims, strict=True)]
     padded = all(size <= to for size, to in zip(sizes, layout.pad_to, strict=True))
-    return padded and prod(layout.reshape) == prod(layout.pad_to) and sorted(layout.permutation) == list(range(len(layout.reshape)))
+    return (
+        padded
+        and prod(layout.reshape) == prod(layout.pad_to)
+        and sorted(layout.permutation) == list(range(len(layout.reshape)))
+    )
 
 
 def transformed(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:
-    """`array` times the layout's matrices, computed in float64 a piece at a time: the whole in float64 would be several times the result."""
+    """`array` times the layout's matrices, computed in float64 a piece at a time: the whole in float64 would be several
+    times the result."""
     axes = [axis for axis, matrix in enumerate(layout.matrices) if matrix is not None]
     if not axes:
         return array

@@ -24,27 +24,45 @@ class LoopPlacer:
         used: which results anything reads.
     """
 
-    def __init__(self, shape: LoopShape, body: MainGraph, reads: Sequence[TensorUse], writes: Sequence[TensorUse], used: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        shape: LoopShape,
+        body: MainGraph,
+        reads: Sequence[TensorUse],
+        writes: Sequence[TensorUse],
+        used: Sequence[bool],
+    ) -> None:
         self.shape, self.body, self.reads, self.writes = shape, body, reads, writes
         self.pairs: dict[int, Buffer] = {}
         self.ends: dict[int, int] = {}
         for result, state in shape.last.items():
             if used[result] and state.result not in shape.stacks:
                 self.ends.setdefault(state.result, result)
-        self.copied = [result for result, state in shape.last.items() if used[result] and self.ends.get(state.result) != result]
+        self.copied = [
+            result for result, state in shape.last.items() if used[result] and self.ends.get(state.result) != result
+        ]
 
     def nodes(self, op: func.CallOp) -> list[Node]:
-        """The loop, and copies of states whose place at the end is not the one the program wants. Raises FuselineError (E0305)."""
+        """The loop, and copies of states whose place at the end is not the one the program wants. Raises FuselineError
+        (E0305)."""
         self._check(op)
-        routes: dict[tuple[Segment, int], Route] = {("input", number): self._input(number) for number in range(len(self.shape.operands))}
+        routes: dict[tuple[Segment, int], Route] = {
+            ("input", number): self._input(number) for number in range(len(self.shape.operands))
+        }
         routes |= {("output", number): self._output(number) for number in range(len(self.body.outputs))}
-        touched = [*(self.writes[stack.result] for stack in self.shape.stacks.values()), *(self.writes[result] for result in self.ends.values())]
+        touched = [
+            *(self.writes[stack.result] for stack in self.shape.stacks.values()),
+            *(self.writes[result] for result in self.ends.values()),
+        ]
         writes = (*touched, *(TensorUse(buffer, (buffer.bytes,), "uint8") for buffer in self._own()))
         loop = LoopBody(self.shape.trips, self.body.nodes, routes)
         nodes = provenance(op)
         label = ", ".join(nodes) or op.callee.string_value()
         made = Node(op, tuple(self.reads), writes, (("trips", self.shape.trips),), label, nodes, loop=loop)
-        return [made, *(Node(None, (self._end(result),), (self.writes[result],), label="copy") for result in self.copied)]
+        return [
+            made,
+            *(Node(None, (self._end(result),), (self.writes[result],), label="copy") for result in self.copied),
+        ]
 
     def _check(self, op: func.CallOp) -> None:
         what = None
@@ -54,12 +72,19 @@ class LoopPlacer:
         elif any(node.alone for node in self.body.nodes):
             what = "holds a host operator or another loop"
         if what is not None:
-            raise FuselineError("E0305", f"the loop @{op.callee.string_value()} {what}", node=", ".join(provenance(op)) or None)
+            raise FuselineError(
+                "E0305", f"the loop @{op.callee.string_value()} {what}", node=", ".join(provenance(op)) or None
+            )
 
     def _own(self) -> Iterator[Buffer]:
         """The buffers that only the loop uses."""
         yield from self.pairs.values()
-        inner = [use.buffer for node in self.body.nodes for use in (*node.reads, *node.writes) if use.buffer.segment == "arena"]
+        inner = [
+            use.buffer
+            for node in self.body.nodes
+            for use in (*node.reads, *node.writes)
+            if use.buffer.segment == "arena"
+        ]
         yield from dict.fromkeys(inner)
 
     def _input(self, number: int) -> Route:
@@ -80,7 +105,9 @@ class LoopPlacer:
         if number not in self.ends:
             return Route(self._pair(number), 0, self._bytes(number), 0, True)
         end = self.writes[self.ends[number]]
-        return Route(self._pair(number), 0, self._bytes(number), 0, True, (end.buffer, end.offset), d.sub(self.shape.trips, 1))
+        return Route(
+            self._pair(number), 0, self._bytes(number), 0, True, (end.buffer, end.offset), d.sub(self.shape.trips, 1)
+        )
 
     def _end(self, result: int) -> TensorUse:
         """The state that result `result` of the loop is, where the last iteration left it."""
@@ -90,7 +117,9 @@ class LoopPlacer:
             return self.writes[self.ends[state.result]]
         whole, position = self.writes[stack.result], stack.position
         elements = d.add(position.first, d.mul(d.sub(self.shape.trips, 1), position.stride))
-        return TensorUse(whole.buffer, target.dims, target.dtype, d.add(whole.offset, d.mul(elements, whole.element_bytes)))
+        return TensorUse(
+            whole.buffer, target.dims, target.dtype, d.add(whole.offset, d.mul(elements, whole.element_bytes))
+        )
 
     def _pair(self, number: int) -> Buffer:
         """Two places for result `number` of the body, written in turn."""

@@ -1,12 +1,13 @@
 """Where transients lie in the arena: buffers whose lives overlap do not overlap in memory.
 
-Sizes with a known upper bound are placed by it, best fit first, at fixed offsets. The others are placed in regions, one per kind of size,
-whose offsets are expressions that hold for every size:
+Sizes with a known upper bound are placed by it, best fit first, at fixed offsets. The others are placed in regions, one
+per kind of size, whose offsets are expressions that hold for every size:
 
     64-byte aligned |  static region  | k0 units of batch*seq | k1 units of batch*seq*seq | ...
 
-All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in units. Regions whose
-sizes are known later (a host operator decides them) lie behind the others, so that an offset is known as soon as its buffer is needed.
+All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in
+units. Regions whose sizes are known later (a host operator decides them) lie behind the others, so that an offset is
+known as soon as its buffer is needed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
-    """The offset of each transient and the size of the arena, bytes; `ends` is the size after the regions of each time, in order."""
+    """The offset of each transient and the size of the arena, bytes; `ends` is the size after the regions of each time,
+    in order."""
 
     offsets: tuple[Dim, ...]
     bytes: Dim
@@ -46,7 +48,8 @@ class ArenaPlan:
 def plan_transients(
     transients: Sequence[Transient], in_place: Sequence[tuple[int, int]] = (), known_at: Mapping[str, int] | None = None
 ) -> ArenaPlan:
-    """Place `transients`; `in_place` pairs (result, operand) say which result may lie exactly on an operand that dies where it is born.
+    """Place `transients`; `in_place` pairs (result, operand) say which result may lie exactly on an operand that dies
+    where it is born.
 
     `known_at` gives the time at which symbols become known, where that is not the beginning (time -1).
 
@@ -65,12 +68,15 @@ def plan_transients(
 
 
 def _merged(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]]) -> list[int]:
-    """For each transient the first of those it shares memory with. A pair counts only where the operand's last wave is the result's
-    first, both are equally big, and nothing else has taken the operand's place."""
+    """For each transient the first of those it shares memory with. A pair counts only where the operand's last wave is
+    the result's first, both are equally big, and nothing else has taken the operand's place."""
     owner = list(range(len(transients)))
     taken: set[int] = set()
     for result, operand in in_place:
-        fits = transients[operand].last == transients[result].first and transients[operand].bytes == transients[result].bytes
+        fits = (
+            transients[operand].last == transients[result].first
+            and transients[operand].bytes == transients[result].bytes
+        )
         if fits and operand not in taken and owner[result] == result:
             taken.add(operand)
             owner[result] = owner[operand]
@@ -106,14 +112,21 @@ def _plan_regions(transients: Sequence[Transient], known_at: Mapping[str, int]) 
 
 
 def _in_order(primitives: Iterable[Dim], known_at: Mapping[str, int]) -> list[tuple[int, Dim]]:
-    """Regions with the time at which their unit is known: earliest first, fixed ones before symbolic ones, then by name."""
-    times = {primitive: max((known_at.get(symbol.name, -1) for symbol in d.symbols(primitive)), default=-1) for primitive in primitives}
-    ranked = sorted(times, key=lambda primitive: (times[primitive], not isinstance(primitive, int), d.to_text(primitive)))
+    """Regions with the time at which their unit is known: earliest first, fixed ones before symbolic ones, then by
+    name."""
+    times = {
+        primitive: max((known_at.get(symbol.name, -1) for symbol in d.symbols(primitive)), default=-1)
+        for primitive in primitives
+    }
+    ranked = sorted(
+        times, key=lambda primitive: (times[primitive], not isinstance(primitive, int), d.to_text(primitive))
+    )
     return [(times[primitive], primitive) for primitive in ranked]
 
 
 def _primitive(size: Dim) -> Dim:
-    """What sizes of one region have in common: the expression without its greatest constant factor; 1 for a bounded size."""
+    """What sizes of one region have in common: the expression without its greatest constant factor; 1 for a bounded
+    size."""
     if isinstance(size, int) or d.upper_bound(size) is not None:
         return 1
     return d.floor_div(size, _content(size))
@@ -125,7 +138,8 @@ def _content(size: Dim) -> int:
 
 
 def _units(primitive: Dim, sizes: Sequence[Dim]) -> tuple[Dim, list[int]]:
-    """The unit of a region, a multiple of the alignment for all values of the symbols, and how many of it each size takes."""
+    """The unit of a region, a multiple of the alignment for all values of the symbols, and how many of it each size
+    takes."""
     if primitive == 1:
         return ARENA_ALIGNMENT, [-(-(d.upper_bound(size) or 0) // ARENA_ALIGNMENT) for size in sizes]
     common = gcd(*(_content(size) for size in sizes))
@@ -185,7 +199,8 @@ class _Placed:
         self._born.setdefault(transient.first, []).append(memory)
 
     def beside(self, transient: Transient) -> list[tuple[int, int]]:
-        """The memory of everything whose life overlaps that of `transient`: live when it is born, or born while it lives."""
+        """The memory of everything whose life overlaps that of `transient`: live when it is born, or born while it
+        lives."""
         found = list(self._live.get(transient.first, ()))
         for wave in range(transient.first + 1, transient.last + 1):
             found += self._born.get(wave, ())

@@ -1,7 +1,8 @@
-"""A schedule that overwrites, after every step, all memory that nothing needs any more: what reads it all the same shows.
+"""A schedule that overwrites, after every step, all memory that nothing needs any more: what reads it all the same
+shows.
 
-It is for tests (`CompileOptions.poison`): a program must give the same numbers with and without. What is live is read off the graph, step by
-step, not off the plan of transients, which only says where it lies.
+It is for tests (`CompileOptions.poison`): a program must give the same numbers with and without. What is live is read
+off the graph, step by step, not off the plan of transients, which only says where it lies.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ def poison_dead_memory(steps: Sequence[Step], nodes: Sequence[Node], slots: Mapp
     yield PoisonStep((), steps[0].wave if steps else 0, begins=True)
     for number, step in enumerate(steps):
         yield step
-        yield PoisonStep(tuple(_extents((buffer for buffer, (first, last) in lives.items() if first <= number < last), slots)), step.wave)
+        yield PoisonStep(
+            tuple(_extents((buffer for buffer, (first, last) in lives.items() if first <= number < last), slots)),
+            step.wave,
+        )
 
 
 def _lives(nodes: Iterable[Node]) -> dict[Buffer, tuple[int, int]]:

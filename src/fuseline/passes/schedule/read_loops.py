@@ -1,4 +1,5 @@
-"""A counted loop of `@main` as one step: what its body does in an iteration, and how each operand of the body moves from iteration to iteration.
+"""A counted loop of `@main` as one step: what its body does in an iteration, and how each operand of the body moves
+from iteration to iteration.
 
 %y, %h = func.call @loop(%x, %h0)           func @loop(%x, %h0) {
                                               %y, %h = scf.for %t = 0 to T iter_args(%ys = empty, %state = %h0) {
@@ -12,7 +13,8 @@ an operand of @step that is               lies in iteration i
   a state                                   where it begins (i = 0), then where iteration i - 1 left it
 a result of @step that is
   put into a stack                          there, i strides on: a state that is stacked has no place of its own
-  a state                                   in one of two places in turn; in the last iteration, where the loop's result lies
+  a state                                   in one of two places in turn; in the last iteration, where the loop's result
+                                            lies
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class Source:
 
 @dataclass(frozen=True)
 class State:
-    """An operand of the body that is what the body's result `result` was one iteration before, and argument `initial` of the loop at first."""
+    """An operand of the body that is what the body's result `result` was one iteration before, and argument `initial`
+    of the loop at first."""
 
     result: int
     initial: int
@@ -71,11 +74,9 @@ class LoopShape:
     """A loop function read. Numbers count tensors alone.
 
     Attributes:
-        step: the function that one iteration calls.
-        trips: how many iterations there are.
-        operands: for each tensor argument of `step`, what it is.
-        stacks: the stacks that each result of `step` goes to.
-        last: for each result of the loop that is a state at the end, which result of `step` that is; and the argument it begins with.
+        step: the function that one iteration calls. trips: how many iterations there are. operands: for each tensor
+        argument of `step`, what it is. stacks: the stacks that each result of `step` goes to. last: for each result of
+        the loop that is a state at the end, which result of `step` that is; and the argument it begins with.
     """
 
     step: func.FuncOp
@@ -86,13 +87,16 @@ class LoopShape:
 
 
 def read_loop(function: func.FuncOp, functions: Mapping[str, Operation], shapes: ShapeAnalysis) -> LoopShape | None:
-    """What `function` does, None where it holds no loop. Raises FuselineError (E0305) for a loop that is not of the form above."""
+    """What `function` does, None where it holds no loop. Raises FuselineError (E0305) for a loop that is not of the
+    form above."""
     loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)] if function.body.blocks else []
     return _Reader(function, loops[0], functions, shapes).read() if loops else None
 
 
 class _Reader:
-    def __init__(self, function: func.FuncOp, loop: scf.ForOp, functions: Mapping[str, Operation], shapes: ShapeAnalysis) -> None:
+    def __init__(
+        self, function: func.FuncOp, loop: scf.ForOp, functions: Mapping[str, Operation], shapes: ShapeAnalysis
+    ) -> None:
         self.function, self.loop, self.functions, self.shapes = function, loop, functions, shapes
         self.body = loop.body.block
         self.counter: SSAValue = self.body.args[0]
@@ -109,7 +113,11 @@ class _Reader:
         if not isinstance(step, func.FuncOp) or not step.body.blocks:
             raise self._error("calls no function of the module")
         results = self._results()
-        states = {number: state for number, value in enumerate(self.yielded) if (state := self._state(number, value)) is not None}
+        states = {
+            number: state
+            for number, value in enumerate(self.yielded)
+            if (state := self._state(number, value)) is not None
+        }
         stacks: dict[int, Stack] = {}
         for number, value in enumerate(self.yielded):
             if number not in states:
@@ -144,9 +152,16 @@ class _Reader:
             if not isinstance(value, OpResult) or not isinstance(value.op, tensor.InsertSliceOp):
                 raise self._error("a carried value is neither a result of its body nor a stack of such")
             op = value.op
-            if not isinstance(op.source, OpResult) or op.source.op is not self.call or op.source.index in stacks or number not in results:
+            if (
+                not isinstance(op.source, OpResult)
+                or op.source.op is not self.call
+                or op.source.index in stacks
+                or number not in results
+            ):
                 raise self._error("a stack takes something else than each result of the body at most once")
-            stacks[op.source.index] = Stack(results[number], self._position(op, self.shapes.dims(self.loop.iter_args[number])))
+            stacks[op.source.index] = Stack(
+                results[number], self._position(op, self.shapes.dims(self.loop.iter_args[number]))
+            )
             value = op.dest
 
     def _operand(self, value: SSAValue, states: Mapping[int, State]) -> Source | State:
@@ -154,7 +169,11 @@ class _Reader:
             return Source(self.arguments[value], Position())
         if value in self.carried and (state := states.get(self.carried.index(value))) is not None:
             return state
-        if isinstance(value, OpResult) and isinstance(value.op, tensor.ExtractSliceOp) and value.op.source in self.arguments:
+        if (
+            isinstance(value, OpResult)
+            and isinstance(value.op, tensor.ExtractSliceOp)
+            and value.op.source in self.arguments
+        ):
             return Source(self.arguments[value.op.source], self._position(value.op, self.shapes.dims(value.op.source)))
         raise self._error("its body reads something else than arguments, slices of them and states")
 
@@ -162,7 +181,9 @@ class _Reader:
         """Where a slice of a tensor of `dims` begins; it must be contiguous."""
         sizes = self.shapes.mixed(op.static_sizes.get_values(), op.sizes)
         moving = [axis for axis, size in enumerate(sizes) if size != 1]
-        if any(stride != 1 for stride in op.static_strides.get_values()) or any(sizes[axis] != dims[axis] for axis in range(*_tail(moving, dims))):
+        if any(stride != 1 for stride in op.static_strides.get_values()) or any(
+            sizes[axis] != dims[axis] for axis in range(*_tail(moving, dims))
+        ):
             raise self._error("a slice does not lie in one piece")
         rest = iter(op.offsets)
         first: Dim = 0
@@ -191,7 +212,9 @@ class _Reader:
         return found[0]
 
     def _error(self, what: str) -> FuselineError:
-        return FuselineError("E0305", f"@{self.function.sym_name.data}: {what}", node=", ".join(provenance(self.loop)) or None)
+        return FuselineError(
+            "E0305", f"@{self.function.sym_name.data}: {what}", node=", ".join(provenance(self.loop)) or None
+        )
 
 
 def _tail(moving: Sequence[int], dims: Sequence[Dim]) -> tuple[int, int]:

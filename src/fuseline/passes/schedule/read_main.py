@@ -1,12 +1,13 @@
 """`@main` after outlining as a graph of steps over buffers: which step reads and writes which memory.
 
-A view is a free alias of a contiguous buffer, or of a part of one. A result of `@main` lies in its output buffer from the start, wherever that is
-possible:
+A view is a free alias of a contiguous buffer, or of a part of one. A result of `@main` lies in its output buffer from
+the start, wherever that is possible:
 
     %r = flow.dispatch ..; %e = expand_shape %r; return %e     =>   the dispatch writes the output
     return %argument, return %constant, return %r twice        =>   one copy step
 
-A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied (`program/concat_places.py`).
+A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied
+(`program/concat_places.py`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ HOST_EXECUTOR = "onnx"
 
 
 def main_function(module: ModuleOp) -> func.FuncOp:
-    """The program's function: `@main`, or the only function with a body. Raises FuselineError (E0305) where there is neither."""
+    """The program's function: `@main`, or the only function with a body. Raises FuselineError (E0305) where there is
+    neither."""
     bodies = [op for op in module.ops if isinstance(op, func.FuncOp) and len(op.body.blocks) == 1]
     named = [op for op in bodies if op.sym_name.data == "main"] or bodies
     if len(named) != 1:
@@ -63,7 +65,8 @@ def main_function(module: ModuleOp) -> func.FuncOp:
 
 
 def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
-    """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call, size or tensor of sizes."""
+    """The graph of `@main`. Raises FuselineError (E0305) for an op that is no dispatch, reshape, constant, host call,
+    size or tensor of sizes."""
     symbols = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp | ExecutableOp)}
     return _Reader(ctx, main_function(module), symbols, MainGraph(shapes=ShapeAnalysis(ctx.symbols))).read()
 
@@ -71,7 +74,9 @@ def read_main(ctx: CompilerContext, module: ModuleOp) -> MainGraph:
 class _Reader:
     """Reads one function into `graph`: `@main`, or the body of a loop."""
 
-    def __init__(self, ctx: CompilerContext, function: func.FuncOp, symbols: Symbols, graph: MainGraph, *, is_body: bool = False) -> None:
+    def __init__(
+        self, ctx: CompilerContext, function: func.FuncOp, symbols: Symbols, graph: MainGraph, *, is_body: bool = False
+    ) -> None:
         self.ctx, self.main, self.symbols, self.graph, self.is_body = ctx, function, symbols, graph, is_body
         self.buffers: dict[SSAValue, Buffer] = {}
         self.resources: dict[str, int] = {}
@@ -87,7 +92,9 @@ class _Reader:
         for argument in block.args:
             if isinstance(argument.type, TensorType):
                 self._input(argument)
-            elif isinstance(argument.type, IndexType) and not self.is_body:  # a body shares the sizes of the loop's surroundings
+            elif (
+                isinstance(argument.type, IndexType) and not self.is_body
+            ):  # a body shares the sizes of the loop's surroundings
                 self._index(argument)
             elif isinstance(argument.type, HostType):
                 slot = self._new_slot(argument)
@@ -103,7 +110,7 @@ class _Reader:
             self.graph.nodes.append(Node(None, (use,), (target,), label="copy"))
         return self.graph
 
-    # borders ---------------------------------------------------------------------------------------------------------------------------
+    # borders ----------------------------------------------------------------------------------------------------------
 
     def _input(self, argument: BlockArgument) -> None:
         index, name = len(self.graph.inputs), self._input_name(argument)
@@ -113,10 +120,16 @@ class _Reader:
 
     def _index(self, argument: BlockArgument) -> None:
         """A number that sizes depend on: no memory, only what it is called."""
-        self.graph.inputs.append(Boundary(self._input_name(argument), "int64", (self.graph.shapes.index(argument),), type=INDEX_TYPE))
+        self.graph.inputs.append(
+            Boundary(self._input_name(argument), "int64", (self.graph.shapes.index(argument),), type=INDEX_TYPE)
+        )
 
     def _input_name(self, argument: BlockArgument) -> str:
-        return _attribute(self.main.arg_attrs, argument.index, "fuseline.name") or argument.name_hint or f"arg{argument.index}"
+        return (
+            _attribute(self.main.arg_attrs, argument.index, "fuseline.name")
+            or argument.name_hint
+            or f"arg{argument.index}"
+        )
 
     def _find_aliases(self, block: Block) -> None:
         for op in block.ops:
@@ -140,7 +153,9 @@ class _Reader:
             self.graph.outputs.append(Boundary(name, dtype, self.graph.shapes.dims(value)))
             buffer = Buffer("output", index, 0)
             root = self._root(value)
-            if root in self.buffers or not isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp):
+            if root in self.buffers or not isinstance(
+                root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp
+            ):
                 self.copies.append((value, buffer))
             else:
                 self.buffers[root] = buffer
@@ -152,11 +167,14 @@ class _Reader:
         for op, parts in reversed(found.items()):
             if parts is None:
                 hint = "only a concat of contiguous parts can be, and of results of dispatches for the most part"
-                raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
+                raise FuselineError(
+                    "E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint
+                )
             self._place_parts(op, parts)
 
     def _place_parts(self, op: tensor.ConcatOp, parts: Sequence[SSAValue | None]) -> None:
-        """Each part lies behind the one before; `parts` are the values that are computed there, None for those that are copied."""
+        """Each part lies behind the one before; `parts` are the values that are computed there, None for those that are
+        copied."""
         buffer, start = self._buffer(op.result), self.starts.get(op.result, 0)
         copied = self.copied_parts[op] = list[tuple[SSAValue, Dim]]()
         for part, made in zip(op.inputs, parts, strict=True):
@@ -177,7 +195,7 @@ class _Reader:
         self.graph.slots += 1
         return buffer
 
-    # operations ------------------------------------------------------------------------------------------------------------------------
+    # operations -------------------------------------------------------------------------------------------------------
 
     def _operation(self, op: Operation) -> None:
         if type(op) is DispatchOp:
@@ -190,7 +208,9 @@ class _Reader:
             self._copy_parts(op)
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
-            raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint)
+            raise FuselineError(
+                "E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint
+            )
 
     def _dispatch(self, op: DispatchOp) -> None:
         arguments = op.arguments
@@ -205,7 +225,9 @@ class _Reader:
         key = op.executable, op.entry
         if key not in self.size_names:
             executable = self.symbols.get(op.executable)
-            self.size_names[key] = tuple(_entry_size_names(executable, op.entry)) if isinstance(executable, ExecutableOp) else ()
+            self.size_names[key] = (
+                tuple(_entry_size_names(executable, op.entry)) if isinstance(executable, ExecutableOp) else ()
+            )
         names = self.size_names[key]
         if len(names) != count:
             raise FuselineError("E0305", f"@{op.entry} takes {len(names)} sizes, its dispatch passes {count}")
@@ -222,7 +244,9 @@ class _Reader:
     def _sizes(self, op: tensor.FromElementsOp) -> None:
         target = self._use(op.results[0])
         if target.dtype != "int64":
-            raise FuselineError("E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=", ".join(provenance(op)) or None)
+            raise FuselineError(
+                "E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=", ".join(provenance(op)) or None
+            )
         values = tuple((str(i), self.graph.shapes.index(value)) for i, value in enumerate(op.operands))
         self.graph.nodes.append(Node(op, (), (target,), values, "sizes", provenance(op)))
 
@@ -236,17 +260,30 @@ class _Reader:
         reader = _Reader(self.ctx, shape.step, self.symbols, body, is_body=True)
         reader.resources = self.resources
         reader.read()
-        reads, writes = ([self._use(value) for value in side if isinstance(value.type, TensorType)] for side in (op.arguments, op.res))
+        reads, writes = (
+            [self._use(value) for value in side if isinstance(value.type, TensorType)]
+            for side in (op.arguments, op.res)
+        )
         used = [value.first_use is not None for value in op.res]
         self.graph.nodes += LoopPlacer(shape, body, reads, writes, used).nodes(op)
         if (lower_bound(shape.trips) or 0) < 1:  # its last iteration makes the results: there must be one
-            self.ctx.require(SizeRequirement(shape.trips, 1, ", ".join(provenance(op)) or op.callee.string_value(), at_least=True))
+            self.ctx.require(
+                SizeRequirement(shape.trips, 1, ", ".join(provenance(op)) or op.callee.string_value(), at_least=True)
+            )
 
     def _host_call(self, op: func.CallOp, callee: func.FuncOp | ExecutableOp | None) -> None:
-        kind, text = (callee.attributes.get(f"fuseline.{key}") if callee is not None else None for key in ("host_op", "onnx_node"))
+        kind, text = (
+            callee.attributes.get(f"fuseline.{key}") if callee is not None else None for key in ("host_op", "onnx_node")
+        )
         if not isinstance(callee, func.FuncOp) or not isinstance(kind, StringAttr) or not isinstance(text, StringAttr):
-            raise FuselineError("E0305", f"call of {op.callee.string_value()}, which is no host operator", node=", ".join(provenance(op)) or None)
-        reads = tuple(self._use(v, _attribute(callee.arg_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.arguments))
+            raise FuselineError(
+                "E0305",
+                f"call of {op.callee.string_value()}, which is no host operator",
+                node=", ".join(provenance(op)) or None,
+            )
+        reads = tuple(
+            self._use(v, _attribute(callee.arg_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.arguments)
+        )
         writes = tuple(self._use(v, _attribute(callee.res_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.res))
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data
@@ -257,7 +294,9 @@ class _Reader:
     def _use(self, value: SSAValue, dtype: str | None = None) -> TensorUse:
         if isinstance(value.type, HostType):
             return TensorUse(self._buffer(value), (), "object")
-        if isinstance(value.type, IndexType):  # a number that a host operator tells: from there on a size like any other
+        if isinstance(
+            value.type, IndexType
+        ):  # a number that a host operator tells: from there on a size like any other
             return TensorUse(self._new_slot(value), (self.graph.shapes.index(value),), "object")
         name = dtype_name(_tensor(value), dtype)
         offset = mul(add(self.starts.get(self._root(value), 0), self.offsets.get(value, 0)), element_bytes(name))
@@ -308,9 +347,12 @@ class _Reader:
 
 
 def _computes_nothing(op: Operation) -> bool:
-    """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already express."""
+    """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already
+    express."""
     if isinstance(op, linalg.ops.FillOp):
-        return isinstance(op.inputs[0].owner, arith.ConstantOp) and DYNAMIC_INDEX not in _tensor(op.results[0]).get_shape()
+        return (
+            isinstance(op.inputs[0].owner, arith.ConstantOp) and DYNAMIC_INDEX not in _tensor(op.results[0]).get_shape()
+        )
     if is_view(op) or isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
         return True
     return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
@@ -318,7 +360,9 @@ def _computes_nothing(op: Operation) -> bool:
 
 def _tensor(value: SSAValue) -> TensorType[Attribute]:
     if not isinstance(value.type, TensorType):
-        raise FuselineError("E0305", f"a value of type {value.type} cannot be scheduled", hint="programs pass tensors and sizes only")
+        raise FuselineError(
+            "E0305", f"a value of type {value.type} cannot be scheduled", hint="programs pass tensors and sizes only"
+        )
     return value.type
 
 

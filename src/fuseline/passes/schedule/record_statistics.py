@@ -1,4 +1,5 @@
-"""The statistics of a compile: counts and bytes over the finished schedule and the code of its dispatches (`stats --json`)."""
+"""The statistics of a compile: counts and bytes over the finished schedule and the code of its dispatches (`stats
+--json`)."""
 
 from __future__ import annotations
 
@@ -23,9 +24,15 @@ LAST_FAMILY = "loop-nest"
 
 
 def record_statistics(
-    record: CompileRecord, kernels: Mapping[str, CompiledKernel], schedule: Schedule, constants: PackedConstants, *, shared: bool = True
+    record: CompileRecord,
+    kernels: Mapping[str, CompiledKernel],
+    schedule: Schedule,
+    constants: PackedConstants,
+    *,
+    shared: bool = True,
 ) -> None:
-    """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables count once."""
+    """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables
+    count once."""
     steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
         _complete(dispatch, kernels.get(dispatch.executable))
@@ -128,4 +135,9 @@ def _number(size: Dim) -> int | None:
 def _edges(record: CompileRecord) -> dict[str, Any]:
     counts = count_edges(record.decisions)
     missed = dict(sorted(counts.missed.items()))
-    return {"fused": counts.fused, "superseded": counts.superseded, "side_by_side": counts.side_by_side, "missed": missed}
+    return {
+        "fused": counts.fused,
+        "superseded": counts.superseded,
+        "side_by_side": counts.side_by_side,
+        "missed": missed,
+    }

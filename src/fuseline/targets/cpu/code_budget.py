@@ -1,15 +1,18 @@
 """The budget of code and of compile time that a kernel has, measured while it is emitted.
 
-What fusion estimates (`passes/fusion/code_size.py`) knows nothing of tiles and of the copies of an epilogue that a family writes out. So the kernel
-builder counts: about one instruction for each register that an operation fills. That is the same on every run, whatever the machine's load, and
-stands for bytes and seconds alike: 9 bytes (7 to 10) and 18 to 25 us of code generation an instruction, over kernels of 500 to 100,000 of them
-(AVX-512, 2.0 GHz; long bodies in every family). A kernel that would be longer than the budget is emitted again in a smaller form:
+What fusion estimates (`passes/fusion/code_size.py`) knows nothing of tiles and of the copies of an epilogue that a
+family writes out. So the kernel builder counts: about one instruction for each register that an operation fills. That
+is the same on every run, whatever the machine's load, and stands for bytes and seconds alike: 9 bytes (7 to 10) and 18
+to 25 us of code generation an instruction, over kernels of 500 to 100,000 of them (AVX-512, 2.0 GHz; long bodies in
+every family). A kernel that would be longer than the budget is emitted again in a smaller form:
 
     full       as the family has it
-    compact    every body once: epilogues in a loop over the tile's registers, vectors all masked rather than whole ones and a rest
+    compact    every body once: epilogues in a loop over the tile's registers, vectors all masked rather than whole ones
+               and a rest
 
-and where that is still too long, the dispatch comes back without code and is split by the region former, or, where it is one op, left to the families
-that would be asked next, and in the end emitted as it is: then the op's own body is that long.
+and where that is still too long, the dispatch comes back without code and is split by the region former, or, where it
+is one op, left to the families that would be asked next, and in the end emitted as it is: then the op's own body is
+that long.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.target import FORMS
 
 CODE_BUDGET = 32_768
-"""Instructions of a kernel, about: 300 KB, 0.7 s of code generation. The longest of the models in the tests has 5,000."""
+"""Instructions of a kernel, about: 300 KB, 0.7 s of code generation. The longest of the models in the tests has
+5,000."""
 
 FULL, COMPACT, OVER_BUDGET = FORMS[1:]
 """Forms of a kernel; the last one is compact, too, and longer than the budget."""

@@ -1,4 +1,5 @@
-"""The CPU as a target: each dispatch goes to the first kernel family that accepts it, and equal kernels are compiled once."""
+"""The CPU as a target: each dispatch goes to the first kernel family that accepts it, and equal kernels are compiled
+once."""
 
 from __future__ import annotations
 
@@ -59,7 +60,12 @@ class CpuTarget(Target):
     makes_artifacts = True
 
     def __init__(
-        self, isa: str | Machine | None = None, threads: int | None = None, *, use_cache: bool | None = None, numerics: str = "default"
+        self,
+        isa: str | Machine | None = None,
+        threads: int | None = None,
+        *,
+        use_cache: bool | None = None,
+        numerics: str = "default",
     ) -> None:
         self.machine: Machine = isa if isinstance(isa, Machine) else machine_named(isa or "")
         self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
@@ -74,16 +80,23 @@ class CpuTarget(Target):
         self._numbers = AttributeNumbers()
         self._made: dict[Any, CompiledKernel] = {}
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
-        """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a symbol and an object."""
+    def compile_executables(
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+    ) -> list[CompiledKernel]:
+        """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a
+        symbol and an object."""
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
         counts = [count for count, arms in zip(call_counts(entries), split, strict=True) for _ in arms]
         kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts, splits))
-        return [kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms]) for entry, arms in zip(entries, split, strict=True)]
+        return [
+            kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms])
+            for entry, arms in zip(entries, split, strict=True)
+        ]
 
     def _compile(self, entries: Sequence[FuncOp], counts: Sequence[int], splits: bool) -> list[CompiledKernel]:
-        """Code for each entry function; `counts` says how often each is launched. What an earlier call made is not made again."""
+        """Code for each entry function; `counts` says how often each is launched. What an earlier call made is not made
+        again."""
         keys = [structural_key(entry, self._numbers) for entry in entries]
         distinct = {key: entry for key, entry in reversed(list(zip(keys, entries, strict=True)))}
         first = list(distinct.values())
@@ -103,7 +116,10 @@ class CpuTarget(Target):
 
     def _within_memory(self, dispatches: Sequence[tuple[DispatchView, int]]) -> list[Policy]:
         """The policies for the kernels of a program with these dispatches, each launched so often."""
-        return [replace(self.policy, filter_growth=limit) for limit in filter_growth_limits(dispatches, self.machine, self.policy)]
+        return [
+            replace(self.policy, filter_growth=limit)
+            for limit in filter_growth_limits(dispatches, self.machine, self.policy)
+        ]
 
     def _kernel(self, entry: FuncOp, policy: Policy, splits: bool) -> CompiledKernel:
         """The code of one dispatch, under a name that its text decides; none where it is to be split."""
@@ -112,7 +128,9 @@ class CpuTarget(Target):
             return CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
         text = print_llvm([built.kernel], self.machine)
         symbol = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        (code,) = compile_texts([text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1)
+        (code,) = compile_texts(
+            [text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1
+        )
         return _compiled(built, symbol, code)
 
     def build(self, entry: FuncOp, policy: Policy | None = None) -> _Built:
@@ -125,7 +143,8 @@ class CpuTarget(Target):
         return built
 
     def _build(self, entry: FuncOp, policy: Policy, splits: bool) -> _Built | None:
-        """The kernel of one dispatch, of the first family that has one within the budget, or the smallest of the first family.
+        """The kernel of one dispatch, of the first family that has one within the budget, or the smallest of the first
+        family.
 
         None, where `splits`, for one of several ops that the first family cannot emit within the budget.
         """
@@ -150,13 +169,21 @@ class CpuTarget(Target):
         return _Built(family, plan, as_it_is(_PLACEHOLDER, self.machine, family, plan), refusals, OVER_BUDGET)
 
     def assemble(
-        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+        self,
+        schedule: Schedule,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        *,
+        records: bytes,
+        metadata: Mapping[str, Any],
     ) -> Artifact:
         """The artifact that runs `schedule` with `kernels` (by executable symbol)."""
         from fuseline.targets.cpu.link.program import assemble
 
         threads = self.description.threads
-        return assemble(schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata)
+        return assemble(
+            schedule, kernels, constants, machine=self.machine, threads=threads, records=records, metadata=metadata
+        )
 
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:

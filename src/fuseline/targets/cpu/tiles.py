@@ -1,7 +1,7 @@
 """Register tiles and workgroup blocks: pure functions of the shape and the machine.
 
-A tile is `rows x (vectors * lanes)` accumulators held in registers over the whole reduction. Each step of the reduction loads one vector of
-columns per `vectors`, broadcasts one element per row, and issues `rows * vectors` multiply-adds.
+A tile is `rows x (vectors * lanes)` accumulators held in registers over the whole reduction. Each step of the reduction
+loads one vector of columns per `vectors`, broadcasts one element per row, and issues `rows * vectors` multiply-adds.
 """
 
 from __future__ import annotations
@@ -26,22 +26,26 @@ WORKGROUP_FLOPS = 400_000
 """The least work of a workgroup, about 4 us of one core: far above the cost of decoding its place in the grid."""
 
 FLOPS_PER_BYTE = 2
-"""Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is bound by."""
+"""Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is
+bound by."""
 
 MAX_VECTORS = 8
-"""Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share out."""
+"""Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share
+out."""
 
 MAX_ROWS = 32
 
 PANELS_PER_PACKING = 4
-"""A workgroup that packs its rows has at least so many panels to use each: packing a row costs about a fifth of its tile."""
+"""A workgroup that packs its rows has at least so many panels to use each: packing a row costs about a fifth of its
+tile."""
 
 TILES_PER_PACKING = 12
-"""A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a tile."""
+"""A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a
+tile."""
 
 TILES_PER_PANEL = 8
-"""Rows are blocked for the second-level cache in no smaller groups: reading panels anew for each would cost more (128x768x3072: 90 % of peak in
-groups of 4 tiles, 94 % in one of 22)."""
+"""Rows are blocked for the second-level cache in no smaller groups: reading panels anew for each would cost more
+(128x768x3072: 90 % of peak in groups of 4 tiles, 94 % in one of 22)."""
 
 MAX_WORKGROUPS = 64
 """More groups than this do not balance better on the machines in view and cost locality."""
@@ -71,9 +75,11 @@ class RowSplit:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What one workgroup covers: `lines` of the second-to-last row loop, `tiles` along the last one, `panels` of columns.
+    """What one workgroup covers: `lines` of the second-to-last row loop, `tiles` along the last one, `panels` of
+    columns.
 
-    `columns_outer`: the grid counts columns slowest, so that a thread's consecutive workgroups share column panels rather than rows.
+    `columns_outer`: the grid counts columns slowest, so that a thread's consecutive workgroups share column panels
+    rather than rows.
     """
 
     lines: int
@@ -96,14 +102,18 @@ def split_rows(extent: int, rows: int) -> RowSplit:
 
 
 def fits(rows: int, vectors: int, machine: Machine, temporaries: int = 1) -> bool:
-    """Whether the accumulators, the column vectors and what else a step holds (a broadcast) fit the registers (one more ran at half speed)."""
+    """Whether the accumulators, the column vectors and what else a step holds (a broadcast) fit the registers (one more
+    ran at half speed)."""
     columns = vectors if rows > 1 else 1  # used once, a column vector is a memory operand
     return rows * vectors + columns + temporaries <= machine.vector_registers
 
 
 def step_cycles(rows: int, vectors: int) -> float:
-    """Modelled cycles of one reduction step of a tile: multiply-adds, loads, columns from cache, or the latency of one chain: the longest."""
-    return max(rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors / L2_VECTORS_PER_CYCLE, FMA_LATENCY)
+    """Modelled cycles of one reduction step of a tile: multiply-adds, loads, columns from cache, or the latency of one
+    chain: the longest."""
+    return max(
+        rows * vectors / FMA_PER_CYCLE, (rows + vectors) / LOADS_PER_CYCLE, vectors / L2_VECTORS_PER_CYCLE, FMA_LATENCY
+    )
 
 
 def cached_rows(stride_bytes: int, machine: Machine) -> int:
@@ -118,9 +128,17 @@ def cached_rows(stride_bytes: int, machine: Machine) -> int:
     return max(1, ways - 2) * min(sets, L1_SETS)
 
 
-def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Machine, *, most_rows: int = MAX_ROWS, temporaries: int = 1) -> Tile:
-    """The tile with the least modelled cycles per step over all `rows x columns`; None stands for a large unknown extent.
-    No more than `most_rows`; `temporaries` are the registers that a step needs beside accumulators and columns.
+def choose_tile(
+    rows: int | None,
+    columns: int | None,
+    lanes: int,
+    machine: Machine,
+    *,
+    most_rows: int = MAX_ROWS,
+    temporaries: int = 1,
+) -> Tile:
+    """The tile with the least modelled cycles per step over all `rows x columns`; None stands for a large unknown
+    extent. No more than `most_rows`; `temporaries` are the registers that a step needs beside accumulators and columns.
 
     Ties go to the larger tile, then to more rows: fewer column panels are streamed.
     """
@@ -129,7 +147,11 @@ def choose_tile(rows: int | None, columns: int | None, lanes: int, machine: Mach
     chosen = Tile(1, 1)
     for vectors in range(1, MAX_VECTORS + 1):
         for height in range(1, min(machine.vector_registers, most_rows + 1)):
-            if not fits(height, vectors, machine, temporaries) or height > row_count or vectors > -(-column_count // lanes):
+            if (
+                not fits(height, vectors, machine, temporaries)
+                or height > row_count
+                or vectors > -(-column_count // lanes)
+            ):
                 break
             key = (round(_cycles(row_count, column_count, height, vectors, lanes), 3), -height * vectors, -height)
             if best is None or key < best:
@@ -147,7 +169,8 @@ def _cycles(rows: int, columns: int, height: int, vectors: int, lanes: int) -> f
 
 @dataclass(frozen=True, slots=True)
 class BlockProblem:
-    """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile, bytes of operands.
+    """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile,
+    bytes of operands.
 
     `serial`: one thread runs them all, so that only caches ask for more than one.
     """
@@ -165,7 +188,8 @@ class BlockProblem:
 
 
 def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
-    """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand read once."""
+    """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand
+    read once."""
     p = problem
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
     wanted = 1 if p.serial else -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
@@ -186,7 +210,8 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
 
 
 def _cache_groups(problem: BlockProblem, units: int, machine: Machine) -> int:
-    """In how many groups rows stay in the second-level cache; where such groups are too small for a panel, in the cache that cores share."""
+    """In how many groups rows stay in the second-level cache; where such groups are too small for a panel, in the cache
+    that cores share."""
     groups = -(-2 * problem.lhs_bytes // machine.l2_bytes)
     return groups if units >= groups * TILES_PER_PANEL else -(-2 * problem.lhs_bytes // SHARED_CACHE_BYTES)
 

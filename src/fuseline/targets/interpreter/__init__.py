@@ -1,7 +1,7 @@
 """The interpreter target: NumPy runs a program at any phase. Slow, exact, and the reference for every other target.
 
-A module of any phase: `Interpreter(module, ctx).run(feeds)`. A compiled program: `create()` as the pipeline's target, which interprets the
-schedule (its order, its arena, its constants) with NumPy in place of kernels.
+A module of any phase: `Interpreter(module, ctx).run(feeds)`. A compiled program: `create()` as the pipeline's target,
+which interprets the schedule (its order, its arena, its constants) with NumPy in place of kernels.
 """
 
 from __future__ import annotations

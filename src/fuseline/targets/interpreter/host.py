@@ -22,11 +22,16 @@ HOST_EXECUTOR = "onnx"
 
 
 def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
-    """Run the operator that a host declaration names on `operands`; raises E0305 for a declaration without a node, E0503 without onnx."""
+    """Run the operator that a host declaration names on `operands`; raises E0305 for a declaration without a node,
+    E0503 without onnx."""
     node = declaration.attributes.get("fuseline.onnx_node")
     if not isinstance(node, StringAttr):
-        raise FuselineError("E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data)
-    operands = [_declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)]
+        raise FuselineError(
+            "E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data
+        )
+    operands = [
+        _declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)
+    ]
     label = ", ".join(provenance(declaration)) or declaration.sym_name.data
     held = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
@@ -36,6 +41,10 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
 
 def _declared(operand: Any, type_: Attribute) -> Any:
     """An operand in the type that the operator was declared for: a program interpreted in float64 has others."""
-    if not isinstance(type_, TensorType) or not isinstance(operand, np.ndarray | np.generic) or operand.dtype.kind != "f":
+    if (
+        not isinstance(type_, TensorType)
+        or not isinstance(operand, np.ndarray | np.generic)
+        or operand.dtype.kind != "f"
+    ):
         return operand
     return operand.astype(numpy_dtype(type_.get_element_type()), copy=False)

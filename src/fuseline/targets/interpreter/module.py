@@ -24,7 +24,8 @@ def _names(attributes: Any, count: int, stem: str) -> tuple[str, ...]:
 
 
 class Interpreter:
-    """Runs the entry of `module`. Inputs and outputs without a `fuseline.name` are called `input0`, `output0` and so on.
+    """Runs the entry of `module`. Inputs and outputs without a `fuseline.name` are called `input0`, `output0` and so
+    on.
 
     Args:
         resources: the arrays behind `dense_resource` constants.
@@ -38,14 +39,22 @@ class Interpreter:
         self.outputs = _names(self.function.res_attrs, len(self.function.function_type.outputs), "output")
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
-        """Outputs by name; raises E0201 or E0202 for a feed too many or missing, E0305 for IR that cannot be executed."""
+        """Outputs by name; raises E0201 or E0202 for a feed too many or missing, E0305 for IR that cannot be
+        executed."""
         for name in feeds:
             if name not in self.inputs:
-                raise FuselineError("E0201", "the program has no such input", node=name, hint=f"inputs: {', '.join(self.inputs) or 'none'}")
+                raise FuselineError(
+                    "E0201",
+                    "the program has no such input",
+                    node=name,
+                    hint=f"inputs: {', '.join(self.inputs) or 'none'}",
+                )
         for name in self.inputs:
             if name not in feeds:
                 raise FuselineError("E0202", "no feed for this input", node=name)
         arguments = [feeds[name] for name in self.inputs]
-        results = evaluate_function(self.function, arguments, self.resources, double=self.double, host_call=call_declared)
+        results = evaluate_function(
+            self.function, arguments, self.resources, double=self.double, host_call=call_declared
+        )
         owned = hand_out(map(lend, results), map(lend, [*arguments, *self.resources.values()]))
         return dict(zip(self.outputs, owned, strict=True))

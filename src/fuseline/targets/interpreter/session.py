@@ -1,4 +1,5 @@
-"""A schedule executed step by step with NumPy, on an arena laid out as the schedule says: what a wrong plan breaks, breaks here too."""
+"""A schedule executed step by step with NumPy, on an arena laid out as the schedule says: what a wrong plan breaks,
+breaks here too."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class InterpretedProgram:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Raises E0502: there is no code to save."""
-        raise FuselineError("E0502", "an interpreted program has no code to save", node=os.fspath(path), hint="compile for cpu")
+        raise FuselineError(
+            "E0502", "an interpreted program has no code to save", node=os.fspath(path), hint="compile for cpu"
+        )
 
 
 class InterpretedSession:
@@ -75,19 +78,31 @@ class InterpretedSession:
         elif isinstance(step, CopyStep):
             memory.write([step.target], [memory.read(step.source).view(memory.dtype(step.target))])
         elif isinstance(step, SizesStep):
-            memory.write([step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)])
+            memory.write(
+                [step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)]
+            )
         elif isinstance(step, HostStep):
             memory.keep(step, self._call(step, memory))
         elif isinstance(step, PoisonStep):
-            poison(memory.arena, [(d.evaluate(offset, memory.sizes), d.evaluate(length, memory.sizes)) for offset, length in step.live])
+            poison(
+                memory.arena,
+                [(d.evaluate(offset, memory.sizes), d.evaluate(length, memory.sizes)) for offset, length in step.live],
+            )
         else:
             sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
-            memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]))
+            memory.write(
+                step.results,
+                evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]),
+            )
 
     def _call(self, step: HostStep, memory: _Memory) -> list[Any]:
         operands = [memory.read(operand) for operand in step.operands]
         lent = [array for operand, array in zip(step.operands, operands, strict=True) if not _is_held(operand)]
-        return host.call(host.Call(step.executor, step.node, step.label, [_is_held(operand) for operand in step.results]), operands, lent)
+        return host.call(
+            host.Call(step.executor, step.node, step.label, [_is_held(operand) for operand in step.results]),
+            operands,
+            lent,
+        )
 
 
 def _is_held(operand: Operand) -> bool:
@@ -95,7 +110,8 @@ def _is_held(operand: Operand) -> bool:
 
 
 class _Memory:
-    """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing shows."""
+    """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing
+    shows."""
 
     def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
         schedule = self.schedule = program.schedule
@@ -111,20 +127,28 @@ class _Memory:
 
     def results(self) -> list[Any]:
         """The outputs, as the caller's own."""
-        fed, left = ([self.held[border.slot] for border in side if border.slot is not None] for side in (self.schedule.inputs, self.schedule.outputs))
+        fed, left = (
+            [self.held[border.slot] for border in side if border.slot is not None]
+            for side in (self.schedule.inputs, self.schedule.outputs)
+        )
         held = iter(hand_out(left, fed))
-        return [self._output(i) if border.slot is None else next(held) for i, border in enumerate(self.schedule.outputs)]
+        return [
+            self._output(i) if border.slot is None else next(held) for i, border in enumerate(self.schedule.outputs)
+        ]
 
     def _output(self, index: int) -> Array:
         """An output in memory, made when it is first asked for: its sizes may have turned up during the run."""
         boundary = self.schedule.outputs[index]
         if index not in self._outputs:
-            self._outputs[index] = np.empty([d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype))
+            self._outputs[index] = np.empty(
+                [d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype)
+            )
             poison_array(self._outputs[index])
         return self._outputs[index]
 
     def keep(self, step: HostStep, answers: Sequence[Any]) -> None:
-        """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make known."""
+        """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make
+        known."""
         for operand, answer in zip(step.results, answers, strict=True):
             if operand.dims or not _is_held(operand):
                 learn_sizes(self.program, step.label, runtime_sizes(operand.dims), told_shape(answer), self.sizes)
@@ -172,7 +196,9 @@ class _Memory:
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         segment = self._segment(slot)
         if stop > segment.size:
-            raise FuselineError("E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}")
+            raise FuselineError(
+                "E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}"
+            )
         return segment[start:stop].view(dtype).reshape(shape)
 
     def write(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> None:

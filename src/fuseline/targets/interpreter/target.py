@@ -25,14 +25,22 @@ class InterpreterTarget(Target):
         self.description = TargetDescription("interpreter", numerics=numerics)
         self._entries: dict[str, FuncOp] = {}
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
+    def compile_executables(
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+    ) -> list[CompiledKernel]:
         """No code: what each dispatch counts. The functions are kept by the symbol of their entry."""
         del resources
         self._entries = {entry.sym_name.data: entry for entry in entries}
         return [counted_kernel(entry, "interpreter", entry.sym_name.data) for entry in entries]
 
     def assemble(
-        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+        self,
+        schedule: Schedule,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        *,
+        records: bytes,
+        metadata: Mapping[str, Any],
     ) -> InterpretedProgram:
         """The program that `session()` runs."""
         del constants
@@ -42,7 +50,9 @@ class InterpreterTarget(Target):
             steps=host_calls(schedule),
             arena_bytes=size_from_json(to_json(schedule.arena_bytes)),
             symbols=dict(schedule.symbols),
-            requirements=requirements_from_json((to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements),
+            requirements=requirements_from_json(
+                (to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements
+            ),
         )
         entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
         return InterpretedProgram(schedule, entries, program, records, metadata)

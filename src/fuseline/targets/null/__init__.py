@@ -13,7 +13,8 @@ __all__ = ["NullProgram", "NullTarget", "create"]
 
 
 def create(variant: str | None = None, threads: int | None = None, numerics: str = "default") -> Target:
-    """The target `null`, as described in the TOML file `variant` if given (`null:npu.toml`); raises E0501 for a file that is no description."""
+    """The target `null`, as described in the TOML file `variant` if given (`null:npu.toml`); raises E0501 for a file
+    that is no description."""
     if variant is None:
         return NullTarget(TargetDescription("null", threads=threads or 1, numerics=numerics))
     described = read_description(Path(variant), threads)

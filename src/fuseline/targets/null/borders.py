@@ -23,4 +23,6 @@ def boundary_specs(boundaries: Iterable[Boundary]) -> tuple[TensorSpec, ...]:
 
 def host_calls(schedule: Schedule) -> tuple[HostCall, ...]:
     """The host operators of a schedule, without their operands."""
-    return tuple(HostCall(step.executor, step.node, (), (), step.label) for step in schedule.steps if isinstance(step, HostStep))
+    return tuple(
+        HostCall(step.executor, step.node, (), (), step.label) for step in schedule.steps if isinstance(step, HostStep)
+    )

@@ -21,7 +21,8 @@ def _total(parts: Iterable[Dim]) -> Dim:
 
 
 def counted_kernel(entry: FuncOp, family: str, symbol: str) -> CompiledKernel:
-    """A kernel without code for `entry`, called `symbol`: floating-point operations, bytes read (each argument once) and written per launch."""
+    """A kernel without code for `entry`, called `symbol`: floating-point operations, bytes read (each argument once)
+    and written per launch."""
     view = DispatchView(entry)
     return CompiledKernel(
         symbol=symbol,

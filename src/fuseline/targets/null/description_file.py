@@ -1,4 +1,5 @@
-"""A target described in a TOML file: the numbers that passes may know of a machine, for a target that this project has no code for.
+"""A target described in a TOML file: the numbers that passes may know of a machine, for a target that this project has
+no code for.
 
 name = "toy-npu"
 threads = 4
@@ -24,7 +25,8 @@ from fuseline.targets.description_file import costs_of, is_positive, read_toml
 
 
 def read_description(path: Path, threads: int | None = None) -> TargetDescription:
-    """The description in the file at `path`; `threads` counts before what it says. Raises E0501 naming the file and the entry at fault."""
+    """The description in the file at `path`; `threads` counts before what it says. Raises E0501 naming the file and the
+    entry at fault."""
     known: dict[str, Any] = {"name": path.stem}
     for name, value in read_toml(path).items():
         known[name] = _value(name, value, path)
@@ -41,7 +43,9 @@ def _value(name: str, value: object, path: Path) -> object:
     field = next((field for field in dataclasses.fields(TargetDescription) if field.name == name), None)
     if field is None:
         names = ", ".join(field.name for field in dataclasses.fields(TargetDescription))
-        raise FuselineError("E0501", f"{name} is nothing that a description says", node=str(path), hint=f"it says {names}")
+        raise FuselineError(
+            "E0501", f"{name} is nothing that a description says", node=str(path), hint=f"it says {names}"
+        )
     if field.type == "int" and not is_positive(value):
         raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=str(path))
     if field.type == "str" and not isinstance(value, str):

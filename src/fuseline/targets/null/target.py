@@ -25,8 +25,11 @@ class NullTarget(Target):
     def __init__(self, description: TargetDescription) -> None:
         self.description = description
 
-    def compile_executables(self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False) -> list[CompiledKernel]:
-        """A record without code per entry function; what would be equal code, arms of dispatches included, has one symbol."""
+    def compile_executables(
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+    ) -> list[CompiledKernel]:
+        """A record without code per entry function; what would be equal code, arms of dispatches included, has one
+        symbol."""
         del resources
         names, numbers = dict[Hashable, str](), AttributeNumbers()
         return [self._count(entry, names, numbers) for entry in entries]
@@ -38,7 +41,13 @@ class NullTarget(Target):
         return kernel_of_arms(entry.sym_name.data, arms, counted)
 
     def assemble(
-        self, schedule: Schedule, kernels: Mapping[str, CompiledKernel], constants: PackedConstants, *, records: bytes, metadata: Mapping[str, Any]
+        self,
+        schedule: Schedule,
+        kernels: Mapping[str, CompiledKernel],
+        constants: PackedConstants,
+        *,
+        records: bytes,
+        metadata: Mapping[str, Any],
     ) -> NullProgram:
         """The records and the program's boundary."""
         del kernels, constants
@@ -82,4 +91,6 @@ class NullProgram:
 
     def save(self, path: str | os.PathLike[str]) -> NoReturn:
         """Raises E0502: there is no code to save."""
-        raise FuselineError("E0502", "the null target generates no code to save", node=os.fspath(path), hint="compile for cpu")
+        raise FuselineError(
+            "E0502", "the null target generates no code to save", node=os.fspath(path), hint="compile for cpu"
+        )

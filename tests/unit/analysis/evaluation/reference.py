@@ -1,4 +1,5 @@
-"""The plainest evaluation of a structured op: one Python step per point of the loops. What the vectorised one is compared with."""
+"""The plainest evaluation of a structured op: one Python step per point of the loops. What the vectorised one is
+compared with."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from fuseline.analysis.evaluation.program import Program, Scope, run_op
 Array = NDArray[Any]
 
 
-def evaluate_point_by_point(op: LinalgStructuredOperation, operands: Sequence[Array], outer: Scope | None = None) -> list[Array]:
+def evaluate_point_by_point(
+    op: LinalgStructuredOperation, operands: Sequence[Array], outer: Scope | None = None
+) -> list[Array]:
     """The results of `op` on `operands` (inputs, then outputs)."""
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     sizes = loop_sizes(maps, [np.shape(array) for array in operands], len(op.get_iterator_types()))

@@ -26,7 +26,9 @@ ARRAY = np.arange(24).reshape(4, 6)
         (AffineMap.from_callable(lambda i, j: (0 * i + 2, j)), (5, 6), ARRAY[2:3]),
     ],
 )
-def test_no_data_moves_for_linear_maps(map_: AffineMap, sizes: tuple[int, int], expected: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> None:
+def test_no_data_moves_for_linear_maps(
+    map_: AffineMap, sizes: tuple[int, int], expected: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+) -> None:
     view = loop_view(ARRAY, map_, sizes)
     np.testing.assert_array_equal(view, expected)
     assert np.shares_memory(view, ARRAY)

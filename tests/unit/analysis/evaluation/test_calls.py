@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, IntegerAttr, StringAttr, TensorType, f32, i8, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    f32,
+    i8,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_module
@@ -87,7 +97,11 @@ def test_an_executable_that_is_not_there(gone: str):
     op = next(op for op in module.walk() if isinstance(op, DispatchOp))
     assert entry_function(op).sym_name.data == "inner"
     named = gone.split("@")[1]
-    renamed = next(op for op in module.walk() if isinstance(name := op.properties.get("sym_name"), StringAttr) and name.data == named)
+    renamed = next(
+        op
+        for op in module.walk()
+        if isinstance(name := op.properties.get("sym_name"), StringAttr) and name.data == named
+    )
     renamed.properties["sym_name"] = StringAttr("other")
     with pytest.raises(FuselineError, match=r"E0305.*no executable entry @e::@inner"):
         evaluate_module(module, [X])
@@ -125,7 +139,9 @@ FOR = """func.func @main(%low: index, %high: index, %step: index) -> (i64, i64) 
 }"""
 
 
-@pytest.mark.parametrize(("bounds", "expected"), [((2, 7, 2), (48, 3)), ((2, 6, 2), (8, 2)), ((5, 5, 1), (1, 0)), ((5, 2, 1), (1, 0))])
+@pytest.mark.parametrize(
+    ("bounds", "expected"), [((2, 7, 2), (48, 3)), ((2, 6, 2), (8, 2)), ((5, 5, 1), (1, 0)), ((5, 2, 1), (1, 0))]
+)
 def test_counted_loops(bounds: tuple[int, int, int], expected: tuple[int, int]):
     assert tuple(evaluate_module(parse_module(FOR, new_context()), list(bounds))) == expected
 
@@ -145,7 +161,10 @@ def test_every_op_has_one_evaluation():
             evaluates(name)(handler)
 
 
-@pytest.mark.parametrize(("number", "bits", "expected"), [(-1, 8, -1), (255, 8, -1), (128, 8, -128), (-(2**63), 64, -(2**63)), (2**64 - 1, 64, -1)])
+@pytest.mark.parametrize(
+    ("number", "bits", "expected"),
+    [(-1, 8, -1), (255, 8, -1), (128, 8, -128), (-(2**63), 64, -(2**63)), (2**64 - 1, 64, -1)],
+)
 def test_integers_wrap(number: int, bits: int, expected: int):
     text = f"func.func @main() -> i{bits} {{ %r = arith.constant {number} : i{bits}\n return %r : i{bits} }}"
     (found,) = evaluate_module(parse_module(text, new_context()), [])
@@ -154,7 +173,10 @@ def test_integers_wrap(number: int, bits: int, expected: int):
 
 def test_dense_constants_keep_their_shape():
     type_ = TensorType(f32, [2, 3])
-    many, one = DenseIntOrFPElementsAttr.from_list(type_, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), DenseIntOrFPElementsAttr.from_list(type_, [7.0])
+    many, one = (
+        DenseIntOrFPElementsAttr.from_list(type_, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        DenseIntOrFPElementsAttr.from_list(type_, [7.0]),
+    )
     np.testing.assert_array_equal(dense_array(many), [[1, 2, 3], [4, 5, 6]])
     np.testing.assert_array_equal(dense_array(one), np.full((2, 3), 7))
     assert dense_array(DenseIntOrFPElementsAttr.from_list(TensorType(i8, [1]), [5])).dtype == np.int8
@@ -162,7 +184,10 @@ def test_dense_constants_keep_their_shape():
         constant_value(arith.ConstantOp(IntegerAttr(0, i64)), StringAttr("text"), Program())
 
 
-WEIGHT = "func.func @main() -> tensor<2x2xi8> { %r = arith.constant dense_resource<w> : tensor<2x2xi8>\n return %r : tensor<2x2xi8> }"
+WEIGHT = (
+    "func.func @main() -> tensor<2x2xi8> { %r = arith.constant dense_resource<w> : tensor<2x2xi8>\n return %r : "
+    "tensor<2x2xi8> }"
+)
 
 
 def test_weights_are_looked_up_and_checked():

@@ -20,7 +20,11 @@ X = RNG.standard_normal((5, 7)).astype("f4")
 def run(body: str, arguments: str, result: str, *args: Any) -> Any:
     text = f"func.func @main({arguments}) -> {result} {{ {body}\n return %r : {result} }}"
     module = parse_module(text, new_context())
-    assert all(is_evaluable(op) for op in module.walk() if op.name.startswith("linalg.") and op.name.removeprefix("linalg.") in vars(named))
+    assert all(
+        is_evaluable(op)
+        for op in module.walk()
+        if op.name.startswith("linalg.") and op.name.removeprefix("linalg.") in vars(named)
+    )
     return evaluate_module(module, list(args))[0]
 
 
@@ -57,7 +61,8 @@ def test_softmax_is_shifted_by_the_maximum(axis: int):
     np.testing.assert_allclose(got, powers / powers.sum(axis, keepdims=True), rtol=2e-5)
 
 
-MAP = """%r = linalg.map ins(%x, %y : tensor<?x?xf32>, tensor<?x?xf32>) outs(%x : tensor<?x?xf32>) (%a: f32, %b: f32, %o: f32) {
+MAP = """%r = linalg.map ins(%x, %y : tensor<?x?xf32>, tensor<?x?xf32>)
+    outs(%x : tensor<?x?xf32>) (%a: f32, %b: f32, %o: f32) {
   %s = arith.subf %a, %b : f32
   linalg.yield %s : f32
 }"""
@@ -70,8 +75,8 @@ def test_map():
         run(MAP, arguments, "tensor<?x?xf32>", X, y[:4])
 
 
-PACK = """%r = linalg.pack %x padding_value(%z : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [3, 2]
-  into %e : tensor<5x7xf32> -> tensor<3x3x3x2xf32>"""
+PACK = """%r = linalg.pack %x padding_value(%z : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0]
+  inner_tiles = [3, 2] into %e : tensor<5x7xf32> -> tensor<3x3x3x2xf32>"""
 
 
 def _packed(x: Any, tile: int, value: float) -> Any:
@@ -86,7 +91,8 @@ def test_pack_and_unpack():
     got = run(PACK, arguments, "tensor<3x3x3x2xf32>", X, np.float32(-1), empty)
     np.testing.assert_array_equal(got, _packed(X, 3, -1))
     back = """%o = tensor.empty() : tensor<5x7xf32>
-      %r = linalg.unpack %e outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [3, 2] into %o : tensor<3x3x3x2xf32> -> tensor<5x7xf32>"""
+      %r = linalg.unpack %e outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [3, 2]
+          into %o : tensor<3x3x3x2xf32> -> tensor<5x7xf32>"""
     np.testing.assert_array_equal(run(back, "%e: tensor<3x3x3x2xf32>", "tensor<5x7xf32>", got), X)
 
 

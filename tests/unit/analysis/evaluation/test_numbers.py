@@ -27,8 +27,12 @@ def apply(op: str, types: list[str], result: str, args: list[Any], *, double: bo
 
 
 def binary(op: str, type_: str, a: Any, b: Any) -> Any:
-    dtype: Any = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i1": bool}.get(type_) or np.dtype(f"int{type_[1:]}")
-    return apply(f"{op} {{}}, {{}} : {type_}", [type_, type_], type_, [np.asarray(a).astype(dtype), np.asarray(b).astype(dtype)])
+    dtype: Any = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i1": bool}.get(type_) or np.dtype(
+        f"int{type_[1:]}"
+    )
+    return apply(
+        f"{op} {{}}, {{}} : {type_}", [type_, type_], type_, [np.asarray(a).astype(dtype), np.asarray(b).astype(dtype)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,11 +127,14 @@ def test_unary(op: str, value: float, expected: float):
 @pytest.mark.parametrize("value", [27.0, -8.0, 0.3])
 def test_cube_roots(value: float):
     """To one unit in the last place: NumPy rounds them as the machine's vector library does."""
-    assert apply("math.cbrt {} : f32", ["f32"], "f32", [np.float32(value)]) == pytest.approx(float(np.cbrt(np.float64(value))), rel=2**-23)
+    assert apply("math.cbrt {} : f32", ["f32"], "f32", [np.float32(value)]) == pytest.approx(
+        float(np.cbrt(np.float64(value))), rel=2**-23
+    )
 
 
 @pytest.mark.parametrize(
-    ("op", "value", "expected"), [("ctlz", 1, 31), ("ctlz", -1, 0), ("ctlz", 0, 32), ("cttz", 8, 3), ("cttz", 0, 32), ("ctpop", -1, 32)]
+    ("op", "value", "expected"),
+    [("ctlz", 1, 31), ("ctlz", -1, 0), ("ctlz", 0, 32), ("cttz", 8, 3), ("cttz", 0, 32), ("ctpop", -1, 32)],
 )
 def test_bit_counts(op: str, value: int, expected: int):
     assert apply(f"math.{op} {{}} : i32", ["i32"], "i32", [np.int32(value)]) == expected
@@ -135,27 +142,58 @@ def test_bit_counts(op: str, value: int, expected: int):
 
 @pytest.mark.parametrize(
     ("predicate", "a", "b", "expected"),
-    [("slt", -1, 1, True), ("ult", -1, 1, False), ("eq", 3, 3, True), ("uge", -1, 1, True), ("sge", -1, 1, False), ("ne", 1, 2, True)],
+    [
+        ("slt", -1, 1, True),
+        ("ult", -1, 1, False),
+        ("eq", 3, 3, True),
+        ("uge", -1, 1, True),
+        ("sge", -1, 1, False),
+        ("ne", 1, 2, True),
+    ],
 )
 def test_integer_comparison(predicate: str, a: int, b: int, expected: bool):
     assert apply(f"arith.cmpi {predicate}, {{}}, {{}} : i8", ["i8", "i8"], "i1", [np.int8(a), np.int8(b)]) is expected
 
 
-_ORDERED = {"oeq": False, "ogt": False, "oge": False, "olt": False, "ole": False, "one": False, "ord": False, "false": False}
+_ORDERED = {
+    "oeq": False,
+    "ogt": False,
+    "oge": False,
+    "olt": False,
+    "ole": False,
+    "one": False,
+    "ord": False,
+    "false": False,
+}
 _UNORDERED = {"ueq": True, "ugt": True, "uge": True, "ult": True, "ule": True, "une": True, "uno": True, "true": True}
 
 
 @pytest.mark.parametrize(("predicate", "expected"), [*_ORDERED.items(), *_UNORDERED.items()])
 def test_comparison_with_nan(predicate: str, expected: bool):
-    assert apply(f"arith.cmpf {predicate}, {{}}, {{}} : f32", ["f32", "f32"], "i1", [np.float32(NAN), np.float32(1)]) is expected
+    assert (
+        apply(f"arith.cmpf {predicate}, {{}}, {{}} : f32", ["f32", "f32"], "i1", [np.float32(NAN), np.float32(1)])
+        is expected
+    )
 
 
 @pytest.mark.parametrize(
     ("predicate", "expected"),
-    [("oeq", False), ("ogt", False), ("olt", True), ("one", True), ("ult", True), ("uge", False), ("ord", True), ("uno", False)],
+    [
+        ("oeq", False),
+        ("ogt", False),
+        ("olt", True),
+        ("one", True),
+        ("ult", True),
+        ("uge", False),
+        ("ord", True),
+        ("uno", False),
+    ],
 )
 def test_comparison_of_numbers(predicate: str, expected: bool):
-    assert apply(f"arith.cmpf {predicate}, {{}}, {{}} : f32", ["f32", "f32"], "i1", [np.float32(1), np.float32(2)]) is expected
+    assert (
+        apply(f"arith.cmpf {predicate}, {{}}, {{}} : f32", ["f32", "f32"], "i1", [np.float32(1), np.float32(2)])
+        is expected
+    )
 
 
 def test_extended_results():

@@ -28,7 +28,9 @@ def check(function: FuncOp, seed: int = 0) -> list[Array]:
     for a, b in zip(expected, got, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
         if a.dtype.kind == "f":
-            np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=2e-5 if a.dtype.itemsize > 2 else 2e-2, atol=1e-5)
+            np.testing.assert_allclose(
+                b.astype(np.float64), a.astype(np.float64), rtol=2e-5 if a.dtype.itemsize > 2 else 2e-2, atol=1e-5
+            )
         else:
             np.testing.assert_array_equal(a, b)
     return got
@@ -66,7 +68,15 @@ def test_sums_of_products(maps: list[str], kinds: str, ins: list[str], out: str)
 
 
 def test_integer_products_are_exact_and_wrap():
-    check(generic(["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x5xi8>", "tensor<5x4xi8>"], ["tensor<3x4xi32>"], MULTIPLY_ADD_I32))
+    check(
+        generic(
+            ["d0, d2", "d2, d1", "d0, d1"],
+            "ppr",
+            ["tensor<3x5xi8>", "tensor<5x4xi8>"],
+            ["tensor<3x4xi32>"],
+            MULTIPLY_ADD_I32,
+        )
+    )
     function = generic(
         ["d0", "d0", ""],
         "r",
@@ -82,20 +92,42 @@ def test_integer_products_are_exact_and_wrap():
 def test_a_large_window_is_unrolled_piecewise(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(contraction, "COPY_LIMIT_BYTES", 64)
     monkeypatch.setattr(contraction, "SHORT_REDUCTION", 1)
-    check(generic(["d0 + d2, d3", "d2, d3, d1", "d0, d1"], "pprr", ["tensor<9x3xf32>", "tensor<3x3x2xf32>"], ["tensor<7x2xf32>"], MULTIPLY_ADD))
+    check(
+        generic(
+            ["d0 + d2, d3", "d2, d3, d1", "d0, d1"],
+            "pprr",
+            ["tensor<9x3xf32>", "tensor<3x3x2xf32>"],
+            ["tensor<7x2xf32>"],
+            MULTIPLY_ADD,
+        )
+    )
 
 
 def test_half_floats_are_summed_in_float32():
     body = MULTIPLY_ADD.replace("f32", "f16")
-    check(generic(["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x64xf16>", "tensor<64x4xf16>"], ["tensor<3x4xf16>"], body))
-    ones = generic(["d0", ""], "r", ["tensor<4096xf16>"], ["tensor<f16>"], "%s = arith.addf %a0, %a1 : f16\n linalg.yield %s : f16")
+    check(
+        generic(
+            ["d0, d2", "d2, d1", "d0, d1"], "ppr", ["tensor<3x64xf16>", "tensor<64x4xf16>"], ["tensor<3x4xf16>"], body
+        )
+    )
+    ones = generic(
+        ["d0", ""], "r", ["tensor<4096xf16>"], ["tensor<f16>"], "%s = arith.addf %a0, %a1 : f16\n linalg.yield %s : f16"
+    )
     (total,) = evaluate_function(ones, [np.ones(4096, np.float16), np.float16(0)])
     assert float(total) == 4096
 
 
 @pytest.mark.parametrize("op", ["addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf"])
 def test_float_reductions(op: str):
-    check(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3xf32>"], f"%s = arith.{op} %a0, %a1 : f32\n linalg.yield %s : f32"))
+    check(
+        generic(
+            ["d0, d1", "d0"],
+            "pr",
+            ["tensor<3x5xf32>"],
+            ["tensor<3xf32>"],
+            f"%s = arith.{op} %a0, %a1 : f32\n linalg.yield %s : f32",
+        )
+    )
 
 
 @pytest.mark.parametrize("type_", ["i8", "i1", "i32"])
@@ -108,7 +140,11 @@ def test_integer_reductions(op: str, type_: str):
 def test_a_term_that_does_not_use_a_loop_is_repeated():
     check(
         generic(
-            ["d0", "d1", "d0"], "pr", ["tensor<3xf32>", "tensor<4xf32>"], ["tensor<3xf32>"], "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s : f32"
+            ["d0", "d1", "d0"],
+            "pr",
+            ["tensor<3xf32>", "tensor<4xf32>"],
+            ["tensor<3xf32>"],
+            "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s : f32",
         )
     )
 
@@ -155,11 +191,25 @@ def test_elementwise_maps(maps: list[str], shapes: list[str]):
 
 
 def test_the_initial_value_is_read_where_the_body_reads_it():
-    check(generic(["d0, d1", "d1, d0"], "pp", ["tensor<3x4xf32>"], ["tensor<4x3xf32>"], "%v = arith.subf %a1, %a0 : f32\n linalg.yield %v : f32"))
+    check(
+        generic(
+            ["d0, d1", "d1, d0"],
+            "pp",
+            ["tensor<3x4xf32>"],
+            ["tensor<4x3xf32>"],
+            "%v = arith.subf %a1, %a0 : f32\n linalg.yield %v : f32",
+        )
+    )
 
 
 def test_no_points():
-    function = generic(["d0, d1", "d0"], "pr", ["tensor<3x0xf32>"], ["tensor<3xf32>"], "%s = arith.maximumf %a0, %a1 : f32\n linalg.yield %s : f32")
+    function = generic(
+        ["d0, d1", "d0"],
+        "pr",
+        ["tensor<3x0xf32>"],
+        ["tensor<3xf32>"],
+        "%s = arith.maximumf %a0, %a1 : f32\n linalg.yield %s : f32",
+    )
     init = np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(evaluate_function(function, [np.zeros((3, 0), np.float32), init])[0], init)
 
@@ -174,13 +224,22 @@ def test_a_map_that_leaves_its_operand_is_refused():
 
 
 def test_an_output_indexed_by_a_reduction_is_refused():
-    function = generic(["d0, d1", "d0, d1"], "pr", ["tensor<3x4xf32>"], ["tensor<3x4xf32>"], "%s = arith.addf %a0, %a1 : f32\n linalg.yield %s : f32")
+    function = generic(
+        ["d0, d1", "d0, d1"],
+        "pr",
+        ["tensor<3x4xf32>"],
+        ["tensor<3x4xf32>"],
+        "%s = arith.addf %a0, %a1 : f32\n linalg.yield %s : f32",
+    )
     with pytest.raises(FuselineError, match=r"E0305.*indexed by a reduction loop"):
         evaluate_function(function, random_arguments(function, 0))
 
 
 def test_a_result_that_names_the_reduction_loops_has_every_element():
-    maps, body = ["d0, d1", "d0", "d0, d1", "d0"], "%e = math.exp %a0 : f32\n %p = arith.mulf %e, %a1 : f32\n %s = arith.addf %e, %a3 : f32"
+    maps, body = (
+        ["d0, d1", "d0", "d0, d1", "d0"],
+        "%e = math.exp %a0 : f32\n %p = arith.mulf %e, %a1 : f32\n %s = arith.addf %e, %a3 : f32",
+    )
     ins, outs = ["tensor<3x5xf32>", "tensor<3xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"]
     check(generic(maps, "pr", ins, outs, f"{body}\n linalg.yield %p, %s : f32, f32"))
     best = "%c = arith.cmpf ogt, %a0, %a3 : f32\n %p = arith.negf %a0 : f32\n %s = arith.select %c, %a0, %a3 : f32"
@@ -189,7 +248,9 @@ def test_a_result_that_names_the_reduction_loops_has_every_element():
 
 def test_a_running_total_in_every_element_is_refused():
     text = "%s = arith.addf %a0, %a2 : f32\n linalg.yield %s, %s : f32, f32"
-    function = generic(["d0, d1", "d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"], text)
+    function = generic(
+        ["d0, d1", "d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3x5xf32>", "tensor<3xf32>"], text
+    )
     with pytest.raises(FuselineError, match="E0305.*indexed by a reduction loop"):
         evaluate_function(function, random_arguments(function, 1))
 
@@ -204,6 +265,8 @@ def test_a_sum_of_no_products_is_zero(reductions: tuple[int, ...]) -> None:
 
 def test_an_output_that_names_some_of_the_summed_loops_is_refused() -> None:
     """Which of the elements that one place is written with would stay?"""
-    function = generic(["d0, d1, d2", "d0, d1"], "prr", ["tensor<2x3x4xf32>"], ["tensor<2x3xf32>"], "linalg.yield %a0 : f32")
+    function = generic(
+        ["d0, d1, d2", "d0, d1"], "prr", ["tensor<2x3x4xf32>"], ["tensor<2x3xf32>"], "linalg.yield %a0 : f32"
+    )
     with pytest.raises(FuselineError, match="an output is indexed by a reduction loop"):
         evaluate_function(function, random_arguments(function, 0))

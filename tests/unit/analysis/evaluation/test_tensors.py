@@ -58,7 +58,10 @@ def test_slices_of_unknown_sizes_within_their_source(n: int, m: int):
 @pytest.mark.parametrize(("n", "m", "axis"), [(3, 0, 0), (0, 5, 1), (-1, 0, 0)])
 def test_slices_outside_of_their_source_are_refused(n: int, m: int, axis: int):
     body = "%r = tensor.extract_slice %x[%n, %m] [3, 3] [1, 1] : tensor<?x?xf32> to tensor<3x3xf32>"
-    with pytest.raises(FuselineError, match=rf"E0305.*dimension {axis} of size {X.shape[axis]} is sliced at {(n, m)[axis]}, 3 elements, stride 1"):
+    with pytest.raises(
+        FuselineError,
+        match=rf"E0305.*dimension {axis} of size {X.shape[axis]} is sliced at {(n, m)[axis]}, 3 elements, stride 1",
+    ):
         run(body, DYNAMIC, "tensor<3x3xf32>", X, n, m)
 
 
@@ -74,7 +77,9 @@ def test_a_slice_put_in_leaves_what_it_was_put_into():
     body = "%r = tensor.insert_slice %p into %x[1, 2] [2, 3] [2, 1] : tensor<2x3xf32> into tensor<5x7xf32>"
     expected = X.copy()
     expected[1:4:2, 2:5] = part
-    np.testing.assert_array_equal(run(body, "%x: tensor<5x7xf32>, %p: tensor<2x3xf32>", "tensor<5x7xf32>", out, part), expected)
+    np.testing.assert_array_equal(
+        run(body, "%x: tensor<5x7xf32>, %p: tensor<2x3xf32>", "tensor<5x7xf32>", out, part), expected
+    )
     np.testing.assert_array_equal(out, X)
 
 
@@ -107,7 +112,9 @@ PAD = """%z = arith.constant 0.0 : f32
 
 @pytest.mark.parametrize(("n", "m"), [(-1, 0), (0, -2)])
 def test_negative_pads_are_refused(n: int, m: int):
-    np.testing.assert_array_equal(run(PAD, DYNAMIC, "tensor<?x?xf32>", X, abs(n), abs(m)), np.pad(X, ((abs(n), 0), (0, abs(m)))))
+    np.testing.assert_array_equal(
+        run(PAD, DYNAMIC, "tensor<?x?xf32>", X, abs(n), abs(m)), np.pad(X, ((abs(n), 0), (0, abs(m))))
+    )
     with pytest.raises(FuselineError, match="E0305.*negative padding"):
         run(PAD, DYNAMIC, "tensor<?x?xf32>", X, n, m)
 
@@ -115,7 +122,9 @@ def test_negative_pads_are_refused(n: int, m: int):
 def test_shapes_are_changed_and_checked():
     flat = "%r = tensor.collapse_shape %x [[0, 1]] : tensor<5x7xf32> into tensor<35xf32>"
     np.testing.assert_array_equal(run(flat, "%x: tensor<5x7xf32>", "tensor<35xf32>", X), X.ravel())
-    split = "%r = tensor.expand_shape %x [[0, 1], [2]] output_shape [%n, %m, 7] : tensor<?x7xf32> into tensor<?x?x7xf32>"
+    split = (
+        "%r = tensor.expand_shape %x [[0, 1], [2]] output_shape [%n, %m, 7] : tensor<?x7xf32> into tensor<?x?x7xf32>"
+    )
     arguments = "%x: tensor<?x7xf32>, %n: index, %m: index"
     np.testing.assert_array_equal(run(split, arguments, "tensor<?x?x7xf32>", X[:4], 2, 2), X[:4].reshape(2, 2, 7))
     with pytest.raises(FuselineError, match=r"E0305.*\(5, 7\) cannot expand to \(2, 2, 7\)"):
@@ -126,7 +135,10 @@ def test_reshapes_by_a_tensor():
     body = "%r = tensor.reshape %x(%s) : (tensor<5x7xf32>, tensor<3xi64>) -> tensor<7x1x5xf32>"
     arguments = "%x: tensor<5x7xf32>, %s: tensor<3xi64>"
     np.testing.assert_array_equal(run(body, arguments, "tensor<7x1x5xf32>", X, np.array([7, 1, 5])), X.reshape(7, 1, 5))
-    for sizes, message in (([7, 2, 5], r"\(5, 7\) cannot be reshaped to \(7, 2, 5\)"), ([5, 1, 7], r"the result has shape \(5, 1, 7\)")):
+    for sizes, message in (
+        ([7, 2, 5], r"\(5, 7\) cannot be reshaped to \(7, 2, 5\)"),
+        ([5, 1, 7], r"the result has shape \(5, 1, 7\)"),
+    ):
         with pytest.raises(FuselineError, match=f"E0305.*{message}"):
             run(body, arguments, "tensor<7x1x5xf32>", X, np.array(sizes))
 
@@ -149,19 +161,32 @@ def test_casts_check_the_shape():
         run(body, DYNAMIC, "tensor<5x7xf32>", X[:4], 0, 0)
 
 
-@pytest.mark.parametrize(("element", "poison"), [("f32", np.nan), ("i32", -(2**31)), ("i8", -128), ("i1", True), ("f16", np.nan)])
+@pytest.mark.parametrize(
+    ("element", "poison"), [("f32", np.nan), ("i32", -(2**31)), ("i8", -128), ("i1", True), ("f16", np.nan)]
+)
 def test_what_was_never_written_shows(element: str, poison: Any):
     found = run(f"%r = tensor.empty(%n) : tensor<?x3x{element}>", "%n: index", f"tensor<?x3x{element}>", 2)
     np.testing.assert_array_equal(found, np.full((2, 3), poison))
 
 
 def test_elements():
-    row = run("%r = tensor.from_elements %a, %b, %a, %b : tensor<2x2xf32>", "%a: f32, %b: f32", "tensor<2x2xf32>", np.float32(1.5), np.float32(-2))
+    row = run(
+        "%r = tensor.from_elements %a, %b, %a, %b : tensor<2x2xf32>",
+        "%a: f32, %b: f32",
+        "tensor<2x2xf32>",
+        np.float32(1.5),
+        np.float32(-2),
+    )
     np.testing.assert_array_equal(row, [[1.5, -2], [1.5, -2]])
-    everywhere = run("%r = tensor.splat %a[%n] : tensor<?x2xf32>", "%a: f32, %n: index", "tensor<?x2xf32>", np.float32(1.5), 3)
+    everywhere = run(
+        "%r = tensor.splat %a[%n] : tensor<?x2xf32>", "%a: f32, %n: index", "tensor<?x2xf32>", np.float32(1.5), 3
+    )
     np.testing.assert_array_equal(everywhere, np.full((3, 2), 1.5))
     joined = run(
-        "%r = tensor.concat dim(1) %x, %x : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x14xf32>", "%x: tensor<5x7xf32>", "tensor<5x14xf32>", X
+        "%r = tensor.concat dim(1) %x, %x : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x14xf32>",
+        "%x: tensor<5x7xf32>",
+        "tensor<5x14xf32>",
+        X,
     )
     np.testing.assert_array_equal(joined, np.hstack([X, X]))
 
@@ -175,7 +200,10 @@ def test_an_element_read_and_replaced():
     np.testing.assert_array_equal(out, X)
     for n, m, axis in ((5, 0, 0), (0, -1, 1)):
         for text, result in (("%r = tensor.extract %x[%n, %m] : tensor<?x?xf32>", "f32"), (body, "tensor<?x?xf32>")):
-            with pytest.raises(FuselineError, match=rf"E0305.*dimension {axis} of size {X.shape[axis]} is read at {(n, m)[axis]}\.\.{(n, m)[axis]}"):
+            with pytest.raises(
+                FuselineError,
+                match=rf"E0305.*dimension {axis} of size {X.shape[axis]} is read at {(n, m)[axis]}\.\.{(n, m)[axis]}",
+            ):
                 run(text, DYNAMIC, result, X, n, m)
 
 

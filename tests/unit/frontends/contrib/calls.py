@@ -38,7 +38,8 @@ def one_call(
     free: Collection[int] = (),
     **attributes: Any,
 ) -> onnx.ModelProto:
-    """`op_type` on `i0`, `i1`, .. (None: left out), of which `asked` outputs are named; `free` are sizes that are symbols, equal ones the same."""
+    """`op_type` on `i0`, `i1`, .. (None: left out), of which `asked` outputs are named; `free` are sizes that are
+    symbols, equal ones the same."""
     names = ["" if array is None else f"i{place}" for place, array in enumerate(inputs)]
     results = [f"o{place}" if place in asked else "" for place in range(max(asked) + 1)]
     node = helper.make_node(op_type, names, results, name="node", domain="com.microsoft", **attributes)
@@ -56,7 +57,13 @@ def _info(name: str, array: Array, free: Collection[int]) -> onnx.ValueInfoProto
 
 
 def agree(
-    op_type: str, inputs: Sequence[Array | None], *, constants: Collection[int] = (), host: int | None = 0, target: str = "interpreter", **more: Any
+    op_type: str,
+    inputs: Sequence[Array | None],
+    *,
+    constants: Collection[int] = (),
+    host: int | None = 0,
+    target: str = "interpreter",
+    **more: Any,
 ) -> None:
     """The program gives onnxruntime's outputs, and runs `host` nodes on the host (None: any number)."""
     proto = one_call(op_type, inputs, constants=constants, **more)

@@ -1,4 +1,5 @@
-"""Attention as onnxruntime's transformer optimiser writes it, with each kind of mask, past and bias: native, with onnxruntime's numbers."""
+"""Attention as onnxruntime's transformer optimiser writes it, with each kind of mask, past and bias: native, with
+onnxruntime's numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FREE = (B, S, L, P)
 
 
 def masks(keys: int) -> dict[str, Array]:
-    """One of each kind that onnxruntime's CPU kernel takes. Each query sees a key: scores that are all near -10000 hold three digits only."""
+    """One of each kind that onnxruntime's CPU kernel takes. Each query sees a key: scores that are all near -10000 hold
+    three digits only."""
     starts, ends = ints(3, B), 3 + ints(keys - 2, B)
     padding, whole = ints(2, B, keys), ints(2, B, S, keys)
     padding[:, 0] = whole[:, :, 0] = 1
@@ -33,7 +35,13 @@ def masks(keys: int) -> dict[str, Array]:
 
 
 def attention(mask: Array | None = None, past: Array | None = None, bias: Array | None = None, **more: Any) -> None:
-    agree("Attention", [normal(B, S, 6), normal(6, 3 * D), normal(3 * D), mask, past, bias], constants=(1, 2), num_heads=N, **more)
+    agree(
+        "Attention",
+        [normal(B, S, 6), normal(6, 3 * D), normal(3 * D), mask, past, bias],
+        constants=(1, 2),
+        num_heads=N,
+        **more,
+    )
 
 
 @pytest.mark.parametrize("free", [(), FREE])
@@ -78,7 +86,13 @@ def test_one_dispatch_streams_it():
 @pytest.mark.parametrize("value_width", [D, 12])
 def test_many_heads_over_other_keys(value_width: int, free: tuple[int, ...]):
     bias = normal(2 * D + value_width)
-    agree("MultiHeadAttention", [normal(B, S, D), normal(B, L, D), normal(B, L, value_width), bias], num_heads=N, scale=0.4, free=free)
+    agree(
+        "MultiHeadAttention",
+        [normal(B, S, D), normal(B, L, D), normal(B, L, value_width), bias],
+        num_heads=N,
+        scale=0.4,
+        free=free,
+    )
 
 
 @pytest.mark.parametrize("free", [(), FREE])
@@ -105,25 +119,35 @@ def test_many_heads_behind_what_is_past(causal: int, target: str):
 def test_the_scores_as_an_output():
     inputs = [normal(B, S, D), normal(B, L, D), normal(B, L, D), None, masks(L)["padding"]]
     proto = one_call("MultiHeadAttention", inputs, asked=(0, 3), num_heads=N)
-    proto.graph.output[1].type.CopyFrom(helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))  # which onnxruntime does not infer
+    proto.graph.output[1].type.CopyFrom(
+        helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+    )  # which onnxruntime does not infer
     feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None}
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
     program = fuseline.compile(proto, target="interpreter")
     assert program.stats["host_ops"] == 0
     for found, wanted in zip(program.run(feeds).values(), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-3)  # scores around -10000 hold three digits behind the point
+        np.testing.assert_allclose(
+            found, wanted, rtol=1e-5, atol=2e-3
+        )  # scores around -10000 hold three digits behind the point
 
 
 def test_time_between_queries_and_other_keys_stays_on_the_host():
     """onnxruntime's kernel lets the last query see all keys, however many there are."""
-    agree("MultiHeadAttention", [normal(B, S, D), normal(B, L, D), normal(B, L, D)], num_heads=N, unidirectional=1, host=1)
+    agree(
+        "MultiHeadAttention", [normal(B, S, D), normal(B, L, D), normal(B, L, D)], num_heads=N, unidirectional=1, host=1
+    )
 
 
 def test_quantized_attention():
     def number(value: float, dtype: Any) -> Array:
         return np.asarray(value, dtype)
 
-    quantized: list[Array | None] = [ints(256, B, S, 6, dtype=np.uint8), ints(256, 6, 3 * D, dtype=np.uint8), normal(3 * D)]
+    quantized: list[Array | None] = [
+        ints(256, B, S, 6, dtype=np.uint8),
+        ints(256, 6, 3 * D, dtype=np.uint8),
+        normal(3 * D),
+    ]
     scales, zeros = [number(0.05, np.float32), number(0.03, np.float32)], [number(120, np.uint8), number(128, np.uint8)]
     agree("QAttention", [*quantized, *scales, masks(S)["padding"], *zeros], constants=(1, 2, 3, 4, 6, 7), num_heads=N)
     inputs = [*quantized, *scales, None, *zeros, normal(2, B, N, P, H)]
@@ -132,9 +156,9 @@ def test_quantized_attention():
 
 def test_what_onnxruntime_cannot_run_either_is_refused_by_its_node():
     with pytest.raises(FuselineError, match="Packed QKV") as raised:
-        fuseline.compile(one_call("MultiHeadAttention", [normal(B, S, N, 3, H)], num_heads=N), target="interpreter").run(
-            {"i0": normal(B, S, N, 3, H)}
-        )
+        fuseline.compile(
+            one_call("MultiHeadAttention", [normal(B, S, N, 3, H)], num_heads=N), target="interpreter"
+        ).run({"i0": normal(B, S, N, 3, H)})
     assert (raised.value.code, raised.value.node) == ("E0106", "node")
 
 
@@ -150,11 +174,17 @@ def test_attention_in_the_body_of_a_loop():
     """A loop that reads rows one after another expands the body as any function."""
     call = one_call("Attention", [normal(B, S, 6), normal(6, 3 * D), normal(3 * D)], constants=(1, 2), num_heads=N)
     node = call.graph.node[0]
-    branch = helper.make_graph([node], "branch", [], [helper.make_tensor_value_info("o0", onnx.TensorProto.FLOAT, [B, S, D])])
+    branch = helper.make_graph(
+        [node], "branch", [], [helper.make_tensor_value_info("o0", onnx.TensorProto.FLOAT, [B, S, D])]
+    )
     both = helper.make_node("If", ["yes"], ["y"], name="if", then_branch=branch, else_branch=branch)
     inputs = [*call.graph.input, helper.make_tensor_value_info("yes", onnx.TensorProto.BOOL, [])]
-    graph = helper.make_graph([both], "g", inputs, [helper.make_tensor_value_info("y", 1, [B, S, D])], list(call.graph.initializer))
+    graph = helper.make_graph(
+        [both], "g", inputs, [helper.make_tensor_value_info("y", 1, [B, S, D])], list(call.graph.initializer)
+    )
     proto = helper.make_model(graph, opset_imports=list(call.opset_import), ir_version=8)
     x = normal(B, S, 6)
     inside = fuseline.compile(proto, target="interpreter").run({"i0": x, "yes": np.asarray(True)})["y"]
-    np.testing.assert_allclose(inside, fuseline.compile(call, target="interpreter").run({"i0": x})["o0"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        inside, fuseline.compile(call, target="interpreter").run({"i0": x})["o0"], rtol=1e-5, atol=1e-5
+    )

@@ -1,4 +1,5 @@
-"""Operators of onnxruntime's own domain without a lowering: counted host ops where it is installed, coded errors where not."""
+"""Operators of onnxruntime's own domain without a lowering: counted host ops where it is installed, coded errors where
+not."""
 
 from __future__ import annotations
 
@@ -45,9 +46,23 @@ def test_free_sizes_are_those_that_onnxruntime_infers():
 def test_outputs_that_are_not_asked_for_are_not_computed():
     """The kernel takes a call without present keys for cross attention, and refuses one with them here."""
     one, beams = np.ones(1, np.int32), np.zeros((1, 1, 1), np.int32)
-    inputs = [normal(1, 1, 8), normal(1, 2, 10, 4), normal(1, 2, 10, 4), None, None, None, None, one, one, beams, normal(24)]
+    inputs = [
+        normal(1, 1, 8),
+        normal(1, 2, 10, 4),
+        normal(1, 2, 10, 4),
+        None,
+        None,
+        None,
+        None,
+        one,
+        one,
+        beams,
+        normal(24),
+    ]
     proto = one_call("DecoderMaskedMultiHeadAttention", inputs, asked=(0, 3), num_heads=2, output_qk=1)
-    proto.graph.output[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, None))  # which onnxruntime does not infer
+    proto.graph.output[1].type.CopyFrom(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )  # which onnxruntime does not infer
     feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None}
     program = fuseline.compile(proto, target="interpreter")
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)

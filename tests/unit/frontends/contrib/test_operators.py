@@ -42,14 +42,28 @@ def test_a_norm_of_a_sum_with_a_bias_that_is_an_output(free: tuple[int, ...]):
 
 @free_or_not
 def test_norms_of_embeddings(free: tuple[int, ...]):
-    ids, tables, weights = [ints(9, B, S), ints(2, B, S)], [normal(9, W), normal(11, W), normal(2, W)], [normal(W), normal(W)]
-    agree("EmbedLayerNormalization", [*ids, *tables, *weights, ints(2, B, S)], constants=(2, 3, 4, 5, 6), asked=(0, 1, 2), free=free)
+    ids, tables, weights = (
+        [ints(9, B, S), ints(2, B, S)],
+        [normal(9, W), normal(11, W), normal(2, W)],
+        [normal(W), normal(W)],
+    )
+    agree(
+        "EmbedLayerNormalization",
+        [*ids, *tables, *weights, ints(2, B, S)],
+        constants=(2, 3, 4, 5, 6),
+        asked=(0, 1, 2),
+        free=free,
+    )
     inputs = [ids[0], None, *tables[:2], None, *weights, None, ints(11, 1, S)]
     agree("EmbedLayerNormalization", inputs, constants=(2, 3, 5, 6), asked=(0, 1), epsilon=1e-3, free=free)
 
 
 def test_norms_of_embeddings_in_bytes():
-    tables, scales, zeros = [of_bytes(9, W), of_bytes(11, W), of_bytes(2, W)], [number(0.02)] * 5, [number(128, np.uint8)] * 5
+    tables, scales, zeros = (
+        [of_bytes(9, W), of_bytes(11, W), of_bytes(2, W)],
+        [number(0.02)] * 5,
+        [number(128, np.uint8)] * 5,
+    )
     inputs = [ints(9, B, S), ints(2, B, S), *tables, of_bytes(W), of_bytes(W), ints(2, B, S), *scales, *zeros]
     agree("QEmbedLayerNormalization", inputs, constants=range(2, 7), asked=(0, 1))
 
@@ -60,8 +74,20 @@ def test_rotary_embeddings(interleaved: int, free: tuple[int, ...]):
     def tables(half: int) -> list[Array]:
         return [normal(20, half), normal(20, half)]
 
-    agree("RotaryEmbedding", [normal(B, S, W), ints(20, B, S, dtype=np.int64), *tables(2)], constants=(2, 3), interleaved=interleaved, free=free)
-    agree("RotaryEmbedding", [normal(B, 2, S, W), np.array([6]), *tables(4)], constants=(2, 3), interleaved=interleaved, free=free)
+    agree(
+        "RotaryEmbedding",
+        [normal(B, S, W), ints(20, B, S, dtype=np.int64), *tables(2)],
+        constants=(2, 3),
+        interleaved=interleaved,
+        free=free,
+    )
+    agree(
+        "RotaryEmbedding",
+        [normal(B, 2, S, W), np.array([6]), *tables(4)],
+        constants=(2, 3),
+        interleaved=interleaved,
+        free=free,
+    )
     partly: dict[str, Any] = {"num_heads": 2, "rotary_embedding_dim": 4, "interleaved": interleaved}
     agree("RotaryEmbedding", [normal(B, S, 16), np.array([6]), *tables(2)], constants=(2, 3), free=free, **partly)
 
@@ -87,7 +113,15 @@ def test_the_older_name_of_a_product():
 
 @pytest.mark.parametrize(("activation", "more"), [("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Tanh", {})])
 def test_a_product_with_an_activation(activation: str, more: dict[str, Any]):
-    agree("FusedGemm", [normal(5, 4), normal(5, 6), normal(6)], activation=activation, transA=1, alpha=0.5, beta=2.0, **more)
+    agree(
+        "FusedGemm",
+        [normal(5, 4), normal(5, 6), normal(6)],
+        activation=activation,
+        transA=1,
+        alpha=0.5,
+        beta=2.0,
+        **more,
+    )
 
 
 @pytest.mark.parametrize(("bits", "block", "inner"), [(4, 16, 40), (4, 32, 64), (8, 16, 32)])
@@ -114,7 +148,11 @@ def test_images_with_channels_last():
 
 def test_choices_and_softmax_in_bytes():
     out = [number(0.15), number(9, np.uint8)]
-    agree("QLinearWhere", [ints(2, 3, 4).astype(bool), *quantized(3, 4), *quantized(3, 4, scale=0.2), *out], constants=(2, 3, 5, 6, 7, 8))
+    agree(
+        "QLinearWhere",
+        [ints(2, 3, 4).astype(bool), *quantized(3, 4), *quantized(3, 4, scale=0.2), *out],
+        constants=(2, 3, 5, 6, 7, 8),
+    )
     agree("QLinearSoftmax", [*quantized(2, 4, 5), number(1 / 256), number(0, np.uint8)], axis=1, opset=11)
 
 

@@ -14,9 +14,13 @@ FEATURES = 5
 class Ensemble:
     """Trees of random shape over `FEATURES` features; thresholds are quarters, so that features meet them."""
 
-    def __init__(self, seed: int, trees: int, depth: int, modes: tuple[str, ...] = MODES[:1], missing: bool = False) -> None:
+    def __init__(
+        self, seed: int, trees: int, depth: int, modes: tuple[str, ...] = MODES[:1], missing: bool = False
+    ) -> None:
         self.rng, self.modes = np.random.default_rng(seed), modes
-        self.nodes: dict[str, list[Any]] = {key: [] for key in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")}
+        self.nodes: dict[str, list[Any]] = {
+            key: [] for key in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")
+        }
         self.missing: list[int] | None = [] if missing else None
         self.leaves: list[tuple[int, int]] = []
         for tree in range(trees):
@@ -29,7 +33,9 @@ class Ensemble:
             inner = room > 0 and (room == depth or self.rng.random() < 0.8)
             values = (tree, number, int(self.rng.integers(FEATURES)), float(self.rng.integers(-6, 7)) / 4)
             mode = str(self.rng.choice(self.modes)) if inner else "LEAF"
-            for key, value in zip(self.nodes, (*values, mode, free if inner else 0, free + 1 if inner else 0), strict=True):
+            for key, value in zip(
+                self.nodes, (*values, mode, free if inner else 0, free + 1 if inner else 0), strict=True
+            ):
                 self.nodes[key].append(value)
             if self.missing is not None:
                 self.missing.append(int(self.rng.integers(2)))
@@ -44,7 +50,9 @@ class Ensemble:
         out: dict[str, Any] = {f"nodes_{key}": values for key, values in self.nodes.items()}
         if self.missing is not None:
             out["nodes_missing_value_tracks_true"] = self.missing
-        said = [(tree, node, target) for (tree, node), some in zip(self.leaves, targets, strict=True) for target in some]
+        said = [
+            (tree, node, target) for (tree, node), some in zip(self.leaves, targets, strict=True) for target in some
+        ]
         weights = self.rng.standard_normal(len(said))
         out |= {f"{kind}_{name}": [entry[i] for entry in said] for i, name in enumerate(("treeids", "nodeids", "ids"))}
         return out | {f"{kind}_weights": [float(abs(w) / 4 if positive else w) for w in weights]}

@@ -42,10 +42,17 @@ def test_tables_of_any_length(count: int) -> None:
     keys = RNG.choice(3 * count, count, replace=False) - count
     x = RNG.integers(-count - 2, 3 * count, (7, 11))
     check(x, 2, keys_int64s=keys.tolist(), values_int64s=RNG.integers(-99, 99, count).tolist())
-    check(x.astype(np.float32), 2, keys_floats=keys.astype(np.float32).tolist(), values_floats=RNG.standard_normal(count).tolist())
+    check(
+        x.astype(np.float32),
+        2,
+        keys_floats=keys.astype(np.float32).tolist(),
+        values_floats=RNG.standard_normal(count).tolist(),
+    )
 
 
-@pytest.mark.parametrize(("keys", "values"), [("float64", "float64"), ("float64", "int64"), ("int64", "float64"), ("float32", "float32")])
+@pytest.mark.parametrize(
+    ("keys", "values"), [("float64", "float64"), ("float64", "int64"), ("int64", "float64"), ("float32", "float32")]
+)
 @pytest.mark.parametrize("default", [None, 5])
 def test_tensors(keys: str, values: str, default: int | None) -> None:
     held = [1, 7, 2, 7, -5]
@@ -65,7 +72,9 @@ def test_strings_run_on_the_host() -> None:
 
 @pytest.mark.parametrize("change", [{"values_int64s": [1]}, {"keys_int64s": [], "keys_floats": [1.0, 2.0]}])
 def test_tables_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
-    given = {name: value for name, value in ({"keys_int64s": [1, 2], "values_int64s": [1, 2]} | change).items() if value}
+    given = {
+        name: value for name, value in ({"keys_int64s": [1, 2], "values_int64s": [1, 2]} | change).items() if value
+    }
     with pytest.raises(FuselineError, match=r"E0105 \[node\]"):
         fuseline.compile(one_node("LabelEncoder", [WHOLE], given, domain=ML, opset=2), threads=1)
 
@@ -87,4 +96,6 @@ def test_features_of_other_ranks() -> None:
 def test_features_that_do_not_fit_are_refused(widths: list[int], rows: int) -> None:
     parts = [np.ones((4, 3), np.float32), np.ones((rows, 2), np.float32)]
     with pytest.raises(FuselineError, match=r"E010[57] \[node\]"):
-        fuseline.compile(one_node("FeatureVectorizer", parts, {"inputdimensions": widths}, domain=ML, opset=1), threads=1)
+        fuseline.compile(
+            one_node("FeatureVectorizer", parts, {"inputdimensions": widths}, domain=ML, opset=1), threads=1
+        )

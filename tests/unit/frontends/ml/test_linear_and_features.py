@@ -21,14 +21,23 @@ def numbers(*shape: int) -> list[float]:
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("targets", [1, 3])
 def test_linear_regressor(targets: int, post: str):
-    attributes: dict[str, Any] = {"coefficients": numbers(targets, 5), "intercepts": numbers(targets), "targets": targets, "post_transform": post}
+    attributes: dict[str, Any] = {
+        "coefficients": numbers(targets, 5),
+        "intercepts": numbers(targets),
+        "targets": targets,
+        "post_transform": post,
+    }
     assert_as_onnxruntime("LinearRegressor", [X], attributes=attributes, domain=ML, opset=1)
 
 
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC"])
 @pytest.mark.parametrize(("scores", "labels"), [(3, [5, 2, 9]), (2, [4, 7]), (1, [4, 7])])
 def test_linear_classifier(scores: int, labels: list[int], post: str):
-    attributes: dict[str, Any] = {"coefficients": numbers(scores, 5), "intercepts": numbers(scores), "classlabels_ints": labels}
+    attributes: dict[str, Any] = {
+        "coefficients": numbers(scores, 5),
+        "intercepts": numbers(scores),
+        "classlabels_ints": labels,
+    }
     attributes["post_transform"] = post
     if scores == 1 and post == "SOFTMAX":
         pytest.skip("a share of one score")
@@ -36,9 +45,18 @@ def test_linear_classifier(scores: int, labels: list[int], post: str):
 
 
 @pytest.mark.parametrize("one_class", [0, 1])
-@pytest.mark.parametrize(("kind", "parameters"), [("LINEAR", [0, 0, 0]), ("RBF", [0.3, 0, 0]), ("POLY", [0.2, 0.5, 3]), ("SIGMOID", [0.2, 0.1, 0])])
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [("LINEAR", [0, 0, 0]), ("RBF", [0.3, 0, 0]), ("POLY", [0.2, 0.5, 3]), ("SIGMOID", [0.2, 0.1, 0])],
+)
 def test_support_vector_regressor(kind: str, parameters: list[float], one_class: int):
-    attributes: dict[str, Any] = {"kernel_type": kind, "support_vectors": numbers(9, 5), "n_supports": 9, "coefficients": numbers(9), "rho": [0.2]}
+    attributes: dict[str, Any] = {
+        "kernel_type": kind,
+        "support_vectors": numbers(9, 5),
+        "n_supports": 9,
+        "coefficients": numbers(9),
+        "rho": [0.2],
+    }
     attributes["kernel_params"] = [float(p) for p in parameters]
     assert_as_onnxruntime("SVMRegressor", [X], attributes=attributes | {"one_class": one_class}, domain=ML, opset=1)
 

@@ -1,4 +1,5 @@
-"""SVMClassifier of ai.onnx.ml natively, against onnxruntime: decisions, votes, and probabilities coupled from those of all pairs."""
+"""SVMClassifier of ai.onnx.ml natively, against onnxruntime: decisions, votes, and probabilities coupled from those of
+all pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def machine(classes: int, kind: str, *, fitted: bool, seed: int = 0, **more: Any
     def numbers(count: int, low: float = -1.5, high: float = 1.5) -> list[float]:
         return [float(v) for v in rng.uniform(low, high, count)]
 
-    given: dict[str, Any] = {"kernel_type": kind, "kernel_params": [0.3, 0.4, 2.0], "support_vectors": numbers(vectors * WIDTH)}
+    given: dict[str, Any] = {
+        "kernel_type": kind,
+        "kernel_params": [0.3, 0.4, 2.0],
+        "support_vectors": numbers(vectors * WIDTH),
+    }
     given |= {"vectors_per_class": per, "coefficients": numbers((classes - 1) * vectors), "rho": numbers(pairs)}
     fit = {"prob_a": numbers(pairs, -2, -0.5), "prob_b": numbers(pairs, -0.5, 0.5)} if fitted else {}
     return given | fit | {"classlabels_ints": [7 * i + 3 for i in range(classes)]} | more
@@ -68,11 +73,17 @@ def test_probabilities_whose_coupling_takes_many_sweeps() -> None:
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_other_numbers(dtype: Any) -> None:
     given = machine(3, "RBF", fitted=True)
-    assert_as_onnxruntime("SVMClassifier", [(3 * X).astype(dtype)], attributes=given, domain=ML, opset=1, outputs=2, rtol=1e-4)
+    assert_as_onnxruntime(
+        "SVMClassifier", [(3 * X).astype(dtype)], attributes=given, domain=ML, opset=1, outputs=2, rtol=1e-4
+    )
 
 
 def test_without_support_vectors() -> None:
-    given: dict[str, Any] = {"coefficients": [0.1 * i - 0.7 for i in range(3 * WIDTH)], "rho": [0.3], "classlabels_ints": [4, 2, 9]}
+    given: dict[str, Any] = {
+        "coefficients": [0.1 * i - 0.7 for i in range(3 * WIDTH)],
+        "rho": [0.3],
+        "classlabels_ints": [4, 2, 9],
+    }
     given |= {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0], "post_transform": "SOFTMAX"}
     assert_as_onnxruntime("SVMClassifier", [X], attributes=given, domain=ML, opset=1, outputs=2)
 
@@ -82,7 +93,9 @@ def test_labels_that_are_strings_are_looked_up_on_the_host() -> None:
     del given["classlabels_ints"]
     model = one_node("SVMClassifier", [X], given, domain=ML, opset=1, outputs=2)
     program = fuseline.compile(model, threads=1)
-    assert [(host.op_type, host.reason) for host in program.record.host_ops] == [("Gather", "host-value: labels are strings")]
+    assert [(host.op_type, host.reason) for host in program.record.host_ops] == [
+        ("Gather", "host-value: labels are strings")
+    ]
     labels, scores = program.run(feeds_of([X])).values()
     wanted = by_onnxruntime(model, feeds_of([X]))
     assert list(labels) == list(wanted[0])
@@ -92,7 +105,9 @@ def test_labels_that_are_strings_are_looked_up_on_the_host() -> None:
 def test_more_classes_than_a_body_holds() -> None:
     model = one_node("SVMClassifier", [X], machine(MOST_CLASSES + 1, "RBF", fitted=True), domain=ML, opset=1, outputs=2)
     program = fuseline.compile(model, threads=1)
-    assert [host.reason for host in program.record.host_ops] == [f"many-classes: probabilities of {MOST_CLASSES + 1} classes"]
+    assert [host.reason for host in program.record.host_ops] == [
+        f"many-classes: probabilities of {MOST_CLASSES + 1} classes"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +126,8 @@ def test_numbers_that_do_not_fit_are_refused(change: dict[str, Any], message: st
 
 
 def test_a_score_that_onnxruntime_leaves_unwritten_is_refused() -> None:
-    model = one_node("SVMClassifier", [X], machine(2, "RBF", fitted=False, post_transform="PROBIT"), domain=ML, opset=1, outputs=2)
+    model = one_node(
+        "SVMClassifier", [X], machine(2, "RBF", fitted=False, post_transform="PROBIT"), domain=ML, opset=1, outputs=2
+    )
     with pytest.raises(FuselineError, match=r"E0106 \[node\].*PROBIT"):
         fuseline.compile(model, threads=1)

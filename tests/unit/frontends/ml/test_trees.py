@@ -19,7 +19,9 @@ ML = "ai.onnx.ml"
 
 def regress(x: Any, attributes: dict[str, Any], targets: int, **more: Any) -> None:
     opset = 3 if any(name.endswith("as_tensor") for name in attributes) else 1
-    assert_as_onnxruntime("TreeEnsembleRegressor", [x], attributes=attributes | {"n_targets": targets} | more, domain=ML, opset=opset)
+    assert_as_onnxruntime(
+        "TreeEnsembleRegressor", [x], attributes=attributes | {"n_targets": targets} | more, domain=ML, opset=opset
+    )
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -30,7 +32,9 @@ def test_modes(modes: tuple[str, ...], missing: bool):
 
 
 @pytest.mark.parametrize("says", ["each", "own", "some"])
-@pytest.mark.parametrize(("targets", "aggregate"), [(1, "SUM"), (3, "SUM"), (20, "SUM"), (3, "AVERAGE"), (1, "MIN"), (20, "MIN"), (3, "MAX")])
+@pytest.mark.parametrize(
+    ("targets", "aggregate"), [(1, "SUM"), (3, "SUM"), (20, "SUM"), (3, "AVERAGE"), (1, "MIN"), (20, "MIN"), (3, "MAX")]
+)
 def test_aggregates(says: str, targets: int, aggregate: str):
     """Where a target has base values and nothing is said of it, onnxruntime forgets them."""
     forest = Ensemble(targets, 41, 4)
@@ -53,7 +57,9 @@ def test_transforms(post: str, targets: int):
 def test_types_of_features(dtype: Any):
     forest = Ensemble(3, 6, 4)
     attributes = forest.attributes("class", forest.each(3)) | {"classlabels_int64s": [3, 1, 7]}
-    assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40, dtype)], attributes=attributes, domain=ML, opset=1, outputs=2)
+    assert_as_onnxruntime(
+        "TreeEnsembleClassifier", [rows(40, dtype)], attributes=attributes, domain=ML, opset=1, outputs=2
+    )
 
 
 def test_thresholds_in_double():
@@ -63,7 +69,9 @@ def test_thresholds_in_double():
     for name in ("nodes_values", "target_weights"):
         attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.asarray(attributes.pop(name)) + 1e-12, name)
     attributes.pop("nodes_hitrates", None)
-    model = one_node("TreeEnsembleRegressor", [x := rows(60, np.float64)], attributes | {"n_targets": 1}, domain=ML, opset=3)
+    model = one_node(
+        "TreeEnsembleRegressor", [x := rows(60, np.float64)], attributes | {"n_targets": 1}, domain=ML, opset=3
+    )
     assert_same(native(model, {"i0": x}), by_onnxruntime(model, {"i0": x}))
 
 
@@ -78,7 +86,8 @@ def test_classes(post: str, base: bool):
 
 
 def test_two_classes_that_are_both_scored():
-    """The larger score decides; onnxruntime looks at the second one alone, and answers 0 and 1 whatever the labels are."""
+    """The larger score decides; onnxruntime looks at the second one alone, and answers 0 and 1 whatever the labels
+    are."""
     forest = Ensemble(2, 9, 4)
     attributes = forest.attributes("class", forest.each(2)) | {"classlabels_int64s": [4, -1]}
     model = one_node("TreeEnsembleClassifier", [x := rows(40)], attributes, domain=ML, opset=1, outputs=2)
@@ -93,7 +102,10 @@ def test_two_classes_that_are_both_scored():
 def test_one_score_for_two_classes(post: str, positive: bool, base: list[float]):
     """Whose sum decides, against a half where it is a share."""
     forest = Ensemble(8, 5, 4)
-    attributes = forest.attributes("class", forest.each(1), positive) | {"classlabels_int64s": [0, 1], "post_transform": post}
+    attributes = forest.attributes("class", forest.each(1), positive) | {
+        "classlabels_int64s": [0, 1],
+        "post_transform": post,
+    }
     if base:
         attributes["base_values"] = base
     assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40)], attributes=attributes, domain=ML, opset=1, outputs=2)
@@ -134,7 +146,8 @@ def test_rows_with_too_few_features_are_refused():
 
 
 def listed_apart(forest: Ensemble, members: dict[int, list[float]]) -> dict[str, Any]:
-    """The attributes of TreeEnsemble; the inner nodes in `members` ask whether the feature is one of some values instead."""
+    """The attributes of TreeEnsemble; the inner nodes in `members` ask whether the feature is one of some values
+    instead."""
     nodes, inner = forest.nodes, [i for i, mode in enumerate(forest.nodes["modes"]) if mode != "LEAF"]
     at = {(nodes["treeids"][i], nodes["nodeids"][i]): i for i in range(len(nodes["modes"]))}
     leaves = [i for i in range(len(nodes["modes"])) if i not in inner]
@@ -157,7 +170,9 @@ def listed_apart(forest: Ensemble, members: dict[int, list[float]]) -> dict[str,
 
 
 @pytest.mark.parametrize("aggregate", [0, 1, 2, 3])
-@pytest.mark.parametrize("sets", [{}, {0: [1.0]}, {1: [-1.0, 2.0, 1.0], 4: [2.0, 1.0, -1.0, 0.0, -2.0]}], ids=["plain", "one", "several"])
+@pytest.mark.parametrize(
+    "sets", [{}, {0: [1.0]}, {1: [-1.0, 2.0, 1.0], 4: [2.0, 1.0, -1.0, 0.0, -2.0]}], ids=["plain", "one", "several"]
+)
 def test_leaves_listed_apart(sets: dict[int, list[float]], aggregate: int):
     attributes = listed_apart(Ensemble(6, 6, 4, MODES), sets) | {"aggregate_function": aggregate}
     assert_as_onnxruntime("TreeEnsemble", [np.rint(rows(60))], attributes=attributes, domain=ML, opset=5)

@@ -1,4 +1,5 @@
-"""What holds for every cleanup pass: again changes nothing, provenance is kept or recorded as gone, time grows with the program."""
+"""What holds for every cleanup pass: again changes nothing, provenance is kept or recorded as gone, time grows with the
+program."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from fuseline.passes.cleanup.fold_constants import FoldConstantsPass
 from fuseline.passes.cleanup.folds.slices import MOST_SHARED_PARTS
 from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass
 
-CLEANUP: tuple[ModulePass, ...] = (GeneralizeNamedOpsPass(), CanonicalizePass(), CsePass(), FoldConstantsPass(), DeadCodePass())
+CLEANUP: tuple[ModulePass, ...] = (
+    GeneralizeNamedOpsPass(),
+    CanonicalizePass(),
+    CsePass(),
+    FoldConstantsPass(),
+    DeadCodePass(),
+)
 
 PROGRAM = """func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<16x8xf32> {
   %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32> loc("weights")
@@ -31,12 +38,25 @@ PROGRAM = """func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tens
   %b = linalg.elementwise <exp> ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32> loc("exp_2")
   %c = tensor.collapse_shape %a [[0, 1]] : tensor<8x16xf32> into tensor<128xf32> loc("flatten")
   %d = tensor.expand_shape %c [[0, 1]] output_shape [8, 16] : tensor<128xf32> into tensor<8x16xf32> loc("unflatten")
-  %f = linalg.elementwise <add> ins(%d, %b : tensor<8x16xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32> loc("add")
+  %f = linalg.elementwise <add> ins(%d, %b : tensor<8x16xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>)
+      -> tensor<8x16xf32> loc("add")
   %g0 = tensor.empty() : tensor<16x8xf32> loc("transpose")
   %g = linalg.transpose ins(%f : tensor<8x16xf32>) outs(%g0 : tensor<16x8xf32>) permutation = [1, 0] loc("transpose")
   return %g : tensor<16x8xf32> loc("output")
 }"""
-NODES = {"weights", "shape", "transpose_w", "unused", "exp_1", "exp_2", "flatten", "unflatten", "add", "transpose", "output"}
+NODES = {
+    "weights",
+    "shape",
+    "transpose_w",
+    "unused",
+    "exp_1",
+    "exp_2",
+    "flatten",
+    "unflatten",
+    "add",
+    "transpose",
+    "output",
+}
 
 
 def _run(module: ModuleOp, ctx: CompilerContext, *steps: ModulePass) -> None:
@@ -88,9 +108,14 @@ def test_after_every_pass_each_node_is_present_or_recorded_as_eliminated():
 
 
 def _chain(length: int) -> ModuleOp:
-    steps = (f"  %v{i + 1} = linalg.elementwise <exp> ins(%v{i} : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>" for i in range(length))
+    steps = (
+        f"  %v{i + 1} = linalg.elementwise <exp> ins(%v{i} : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>"
+        for i in range(length)
+    )
     head = "func.func @main(%v0: tensor<8xf32>) -> tensor<8xf32> {\n  %e = tensor.empty() : tensor<8xf32>"
-    return parse_module("\n".join([head, *steps, f"  return %v{length} : tensor<8xf32>", "}"]), new_context(), verify=False)
+    return parse_module(
+        "\n".join([head, *steps, f"  return %v{length} : tensor<8xf32>", "}"]), new_context(), verify=False
+    )
 
 
 def test_time_grows_about_linearly():
@@ -112,7 +137,10 @@ def test_a_chain_of_concats_stays_linear(links: int):
     before, rows = "%x0", 1
     for i in range(1, links + 1):
         arguments.append(f"%x{i}: tensor<1x4xf32>")
-        lines.append(f"  %c{i} = tensor.concat dim(0) {before}, %x{i} : (tensor<{rows}x4xf32>, tensor<1x4xf32>) -> tensor<{rows + 1}x4xf32>")
+        lines.append(
+            f"  %c{i} = tensor.concat dim(0) {before}, %x{i} : (tensor<{rows}x4xf32>, tensor<1x4xf32>) -> "
+            f"tensor<{rows + 1}x4xf32>"
+        )
         before, rows = f"%c{i}", rows + 1
         results.append(f"tensor<{rows}x4xf32>")
     returned = ", ".join(f"%c{i}" for i in range(1, links + 1))

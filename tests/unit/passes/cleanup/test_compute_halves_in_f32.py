@@ -1,4 +1,5 @@
-"""16-bit floats computed in f32: what rounds where, what stays as it is stored, and the values of programs with loops, tables and host operators."""
+"""16-bit floats computed in f32: what rounds where, what stays as it is stored, and the values of programs with loops,
+tables and host operators."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ PROGRAM = """func.func @main(%x: tensor<?xf16>, %i: tensor<?xi64>) -> (tensor<?x
   %cut = tensor.extract_slice %padded[1] [%n] [1] : tensor<?xf16> to tensor<?xf16>
   %e = tensor.empty(%n) : tensor<?xf16>
   %b = tensor.empty(%n) : tensor<?xi16>
-  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+      affine_map<(i) -> (i)>],
                          iterator_types = ["parallel"]}
       ins(%cut, %i : tensor<?xf16>, tensor<?xi64>) outs(%e, %b : tensor<?xf16>, tensor<?xi16>) {
   ^bb0(%v: f16, %j: i64, %out: f16, %bits: i16):
@@ -77,10 +79,15 @@ def test_a_program_without_halves_stays_the_same():
 
 
 def _model(
-    nodes: list[onnx.NodeProto], weights: dict[str, Array], inputs: dict[str, tuple[int, list[Any]]], outputs: dict[str, tuple[int, list[Any]]]
+    nodes: list[onnx.NodeProto],
+    weights: dict[str, Array],
+    inputs: dict[str, tuple[int, list[Any]]],
+    outputs: dict[str, tuple[int, list[Any]]],
 ):
     given, made = ([helper.make_tensor_value_info(n, t, s) for n, (t, s) in side.items()] for side in (inputs, outputs))
-    graph = helper.make_graph(nodes, "g", given, made, [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    graph = helper.make_graph(
+        nodes, "g", given, made, [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
@@ -95,8 +102,16 @@ TARGETS = pytest.mark.parametrize("target", ["cpu", "cpu:baseline", "interpreter
 def test_sums_of_many_products_round_once(target: str):
     """`strict` rounds the product and each step behind it; else only the result is rounded."""
     rng = np.random.default_rng(11)
-    x, w, c = rng.standard_normal((5, 37)).astype("f2"), rng.standard_normal((37, 9)).astype("f2"), rng.standard_normal(9).astype("f2")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "c"], ["s"]), helper.make_node("Mul", ["s", "s"], ["y"])]
+    x, w, c = (
+        rng.standard_normal((5, 37)).astype("f2"),
+        rng.standard_normal((37, 9)).astype("f2"),
+        rng.standard_normal(9).astype("f2"),
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "c"], ["s"]),
+        helper.make_node("Mul", ["s", "s"], ["y"]),
+    ]
     model = _model(nodes, {"w": w, "c": c}, {"x": (F16, [5, 37])}, {"y": (F16, [5, 9])})
     exact = (x.astype("f8") @ w.astype("f8") + c.astype("f8")) ** 2
     rounded = (x.astype("f4") @ w.astype("f4")).astype("f2") + c
@@ -139,11 +154,19 @@ def test_a_table_stays_as_it_is_stored():
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU"])
 def test_states_of_loops_are_f32(target: str, op_type: str):
     rng, hidden, gates = np.random.default_rng(8), 6, {"LSTM": 4, "GRU": 3}[op_type]
-    weights = {"w": rng.standard_normal((1, gates * hidden, 5)).astype("f2"), "r": rng.standard_normal((1, gates * hidden, hidden)).astype("f2")}
+    weights = {
+        "w": rng.standard_normal((1, gates * hidden, 5)).astype("f2"),
+        "r": rng.standard_normal((1, gates * hidden, hidden)).astype("f2"),
+    }
     node = helper.make_node(op_type, ["x", "w", "r"], ["y"], hidden_size=hidden)
     model = _model([node], weights, {"x": (F16, [9, 2, 5])}, {"y": (F16, [9, 1, 2, hidden])})
     x = rng.standard_normal((9, 2, 5)).astype("f2")
-    wide = _model([node], {name: array.astype("f4") for name, array in weights.items()}, {"x": (F32, [9, 2, 5])}, {"y": (F32, [9, 1, 2, hidden])})
+    wide = _model(
+        [node],
+        {name: array.astype("f4") for name, array in weights.items()},
+        {"x": (F32, [9, 2, 5])},
+        {"y": (F32, [9, 1, 2, hidden])},
+    )
     expected = _compile(wide, "interpreter").run({"x": x.astype("f4")})["y"]
     got = _compile(model, target).run({"x": x})["y"]
     assert got.dtype == np.float16
@@ -152,7 +175,11 @@ def test_states_of_loops_are_f32(target: str, op_type: str):
 
 @TARGETS
 def test_host_operators_exchange_what_they_declare(target: str):
-    nodes = [helper.make_node("Add", ["x", "x"], ["d"]), helper.make_node("Unique", ["d"], ["u"]), helper.make_node("Mul", ["u", "u"], ["y"])]
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["d"]),
+        helper.make_node("Unique", ["d"], ["u"]),
+        helper.make_node("Mul", ["u", "u"], ["y"]),
+    ]
     model = _model(nodes, {}, {"x": (F16, [3, 8])}, {"y": (F16, ["n"])})
     x = np.random.default_rng(2).integers(-9, 9, (3, 8)).astype("f2")
     compiled = _compile(model, target)

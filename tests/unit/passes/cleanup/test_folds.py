@@ -31,13 +31,16 @@ from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 def parsed(body: str, arguments: str, result: str) -> tuple[ModuleOp, Block]:
     """A function that returns `%r`, and its block."""
-    module = parse_module(f"func.func @main({arguments}) -> {result} {{ {body}\n return %r : {result} }}", new_context())
+    module = parse_module(
+        f"func.func @main({arguments}) -> {result} {{ {body}\n return %r : {result} }}", new_context()
+    )
     (function,) = (op for op in module.ops if isinstance(op, FuncOp))
     return module, function.body.block
 
 
 def folded(fold: Fold, body: str, arguments: str, result: str) -> Operation | int | None:
-    """What makes `%r` after `fold` on the op that made it: an op, the number of an argument, or None where the fold did nothing."""
+    """What makes `%r` after `fold` on the op that made it: an op, the number of an argument, or None where the fold did
+    nothing."""
     _, block = parsed(body, arguments, result)
     end = block.last_op
     assert end is not None
@@ -63,7 +66,12 @@ RIGHT = [
 
 
 def _with_constant(name: str, type_: str, number: str, order: str) -> Operation | int | None:
-    return folded(fold_identity, f"%c = arith.constant {number} : {type_}\n %r = {name} {order} : {type_}", f"%y: {type_}, %x: {type_}", type_)
+    return folded(
+        fold_identity,
+        f"%c = arith.constant {number} : {type_}\n %r = {name} {order} : {type_}",
+        f"%y: {type_}, %x: {type_}",
+        type_,
+    )
 
 
 @pytest.mark.parametrize(("name", "type_", "number"), [*LEFT_OR_RIGHT, *RIGHT])
@@ -124,13 +132,22 @@ def test_there_and_back(first: str, second: str, kept: bool):
     ],
 )
 def test_arithmetic_on_constants(op: str, type_: str, numbers: tuple[float, float], expected: float | None):
-    constants = "".join(f"%{name} = arith.constant {number} : {type_}\n" for name, number in zip("ab", numbers, strict=True))
+    constants = "".join(
+        f"%{name} = arith.constant {number} : {type_}\n" for name, number in zip("ab", numbers, strict=True)
+    )
     made = folded(fold_scalar_constants, f"{constants} %r = {op} : {type_}", "", type_)
-    assert made is None if expected is None else isinstance(made, Operation) and constant_value(made.results[0]) == expected
+    assert (
+        made is None
+        if expected is None
+        else isinstance(made, Operation) and constant_value(made.results[0]) == expected
+    )
 
 
 def test_arithmetic_on_what_is_given_stays():
-    assert folded(fold_scalar_constants, "%a = arith.constant 3 : i32\n %r = arith.addi %a, %x : i32", "%x: i32", "i32") is None
+    assert (
+        folded(fold_scalar_constants, "%a = arith.constant 3 : i32\n %r = arith.addi %a, %x : i32", "%x: i32", "i32")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +161,11 @@ def test_arithmetic_on_what_is_given_stays():
     ],
 )
 def test_ops_said_by_others_mean_the_same(op: str, argument: str, result: str):
-    values = [np.float32(v) for v in (1.5, -np.inf, np.inf, np.nan, -0.0)] if argument == "f32" else [np.int64(v) for v in (3, 120)]
+    values = (
+        [np.float32(v) for v in (1.5, -np.inf, np.inf, np.nan, -0.0)]
+        if argument == "f32"
+        else [np.int64(v) for v in (3, 120)]
+    )
     values = [np.int8(-7), np.int8(7)] if argument == "i8" else values
     module, block = parsed(f"%r = {op}", f"%x: {argument}", result)
     first = block.first_op
@@ -153,7 +174,9 @@ def test_ops_said_by_others_mean_the_same(op: str, argument: str, result: str):
     assert type(first) in scalar_folds() and first.parent is None
     meaning = {"math.isnan": np.isnan, "math.isinf": np.isinf, "math.isfinite": np.isfinite}
     for value in values:
-        expected = meaning[op.split()[0]](value) if argument == "f32" else int(value) % (256 if argument == "i8" else 2**64)
+        expected = (
+            meaning[op.split()[0]](value) if argument == "f32" else int(value) % (256 if argument == "i8" else 2**64)
+        )
         assert evaluate_module(module, [value])[0] == expected
 
 
@@ -175,7 +198,12 @@ def _slices(first: str, second: str, steps: str = "1, 1") -> Operation | int | N
     rows, columns = (int(n) for n in first.split(" / ")[1].split(", "))
     more = int(second.split(" / ")[1].split(", ")[1])
     result = f"tensor<{rows}x{columns + more}xf32>"
-    return folded(fold_adjacent_slices, f"{a}{b}%r = tensor.concat dim(1) %a, %b : ({at}, {bt}) -> {result}", "%x: tensor<9x8xf32>", result)
+    return folded(
+        fold_adjacent_slices,
+        f"{a}{b}%r = tensor.concat dim(1) %a, %b : ({at}, {bt}) -> {result}",
+        "%x: tensor<9x8xf32>",
+        result,
+    )
 
 
 def test_slices_that_continue_each_other_are_one():
@@ -227,7 +255,8 @@ def test_groups_of_dimensions(large: Sequence[int], small: Sequence[int], groups
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind"), [((6, 4), tensor.CollapseShapeOp), ((2, 3, 2, 2), tensor.ExpandShapeOp), ((4, 6), None), ((2, 3, 4), None)]
+    ("shape", "kind"),
+    [((6, 4), tensor.CollapseShapeOp), ((2, 3, 2, 2), tensor.ExpandShapeOp), ((4, 6), None), ((2, 3, 4), None)],
 )
 def test_one_op_of_another_shape(shape: tuple[int, ...], kind: type[Operation] | None):
     _, block = parsed("%r = tensor.empty() : tensor<1xf32>", "%x: tensor<2x3x4xf32>", "tensor<1xf32>")
@@ -259,9 +288,16 @@ def test_reshapes_of_nothing_and_of_one_number():
     assert isinstance(folded(fold_contentless, empty + shape, "", "tensor<6xf32>"), tensor.EmptyOp)
     fill = "%m = linalg.fill ins(%v : f32) outs(%x : tensor<2x3xf32>) -> tensor<2x3xf32>\n"
     made = folded(fold_contentless, fill + shape, "%v: f32, %x: tensor<2x3xf32>", "tensor<6xf32>")
-    assert isinstance(made, linalg.ops.FillOp) and made.inputs[0].owner is not made and isinstance(made.outputs[0].owner, tensor.EmptyOp)
+    assert (
+        isinstance(made, linalg.ops.FillOp)
+        and made.inputs[0].owner is not made
+        and isinstance(made.outputs[0].owner, tensor.EmptyOp)
+    )
     assert folded(fold_contentless, shape.replace("%m", "%x"), "%x: tensor<2x3xf32>", "tensor<6xf32>") is None
-    unknown = "%m = tensor.empty(%n) : tensor<?x3xf32>\n%r = tensor.collapse_shape %m [[0, 1]] : tensor<?x3xf32> into tensor<?xf32>"
+    unknown = (
+        "%m = tensor.empty(%n) : tensor<?x3xf32>\n%r = tensor.collapse_shape %m [[0, 1]] : tensor<?x3xf32> into "
+        "tensor<?xf32>"
+    )
     assert folded(fold_contentless, unknown, "%n: index", "tensor<?xf32>") is None
 
 
@@ -278,12 +314,16 @@ def test_fills():
 
 @pytest.mark.parametrize(("order", "kept"), [("[0, 1]", True), ("[1, 0]", False)])
 def test_a_transpose_that_moves_nothing(order: str, kept: bool):
-    body = f"%e = tensor.empty() : tensor<3x3xf32>\n%r = linalg.transpose ins(%x : tensor<3x3xf32>) outs(%e : tensor<3x3xf32>) permutation = {order}"
+    body = (
+        f"%e = tensor.empty() : tensor<3x3xf32>\n%r = linalg.transpose ins(%x : tensor<3x3xf32>) outs(%e : "
+        f"tensor<3x3xf32>) permutation = {order}"
+    )
     assert folded(fold_identity_transpose, body, "%x: tensor<3x3xf32>", "tensor<3x3xf32>") == (0 if kept else None)
 
 
 COPY = """%r = linalg.generic {{
-  indexing_maps = [affine_map<(i, j) -> ({0})>, affine_map<(i, j) -> ({1})>], iterator_types = ["parallel", "parallel"]}}
+  indexing_maps = [affine_map<(i, j) -> ({0})>, affine_map<(i, j) -> ({1})>],
+      iterator_types = ["parallel", "parallel"]}}
   ins(%x : tensor<3x3xf32>) outs(%e : tensor<3x3xf32>) {{
 ^bb0(%a: f32, %o: f32):
   linalg.yield %{2} : f32
@@ -292,7 +332,12 @@ COPY = """%r = linalg.generic {{
 
 @pytest.mark.parametrize(
     ("read", "written", "value", "kept"),
-    [("i, j", "i, j", "a", True), ("j, i", "j, i", "a", True), ("j, i", "i, j", "a", False), ("i, j", "i, j", "z", False)],
+    [
+        ("i, j", "i, j", "a", True),
+        ("j, i", "j, i", "a", True),
+        ("j, i", "i, j", "a", False),
+        ("i, j", "i, j", "z", False),
+    ],
 )
 def test_copies(read: str, written: str, value: str, kept: bool):
     arguments = "%x: tensor<3x3xf32>, %e: tensor<3x3xf32>, %z: f32"
@@ -311,7 +356,9 @@ MATMUL = ", ".join(f"affine_map<(m, n, k) -> ({results})>" for results in ("m, k
 
 
 def test_one_number_everywhere_is_a_scalar_but_in_a_contraction():
-    assert folded(fold_splat_inputs, PRODUCT.format(MATMUL, "reduction"), "%x: tensor<3x3xf32>", "tensor<3x3xf32>") is None
+    assert (
+        folded(fold_splat_inputs, PRODUCT.format(MATMUL, "reduction"), "%x: tensor<3x3xf32>", "tensor<3x3xf32>") is None
+    )
     summed = PRODUCT.format(MATMUL.replace("(k, n)", "(m, n)"), "reduction")
     made = folded(fold_splat_inputs, summed, "%x: tensor<3x3xf32>", "tensor<3x3xf32>")
     assert isinstance(made, linalg.ops.GenericOp)
@@ -319,7 +366,9 @@ def test_one_number_everywhere_is_a_scalar_but_in_a_contraction():
     assert product is not None and constant_value(product.operands[1]) == 2.0
 
 
-@pytest.mark.parametrize(("second", "map_", "expected"), [("%x", "(d0, d1)", True), ("%x", "(d1, d0)", False), ("%y", "(d0, d1)", False)])
+@pytest.mark.parametrize(
+    ("second", "map_", "expected"), [("%x", "(d0, d1)", True), ("%x", "(d1, d0)", False), ("%y", "(d0, d1)", False)]
+)
 def test_a_tensor_read_twice_alike_is_read_once(second: str, map_: str, expected: bool) -> None:
     """What reads it changes as well, so that the folds look at it again."""
     body = f"""%r = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> {map_}>,

@@ -12,7 +12,9 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module
 from fuseline.passes.cleanup.compute_halves_in_f32 import ComputeHalvesInF32Pass
 
-GENERIC = 'linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}'
+GENERIC = (
+    'linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}'
+)
 WIDEN = ["generic [f16] [f32] -> [f32]", "  extf f16 -> f32"]
 NARROW = ["generic [f32] [f16] -> [f16]", "  truncf f32 -> f16"]
 
@@ -31,14 +33,19 @@ def elementwise(source: str, result: str, body: str) -> str:
 
 
 def ops(text: str) -> list[str]:
-    """The ops of the program after the pass with the elements of their types, bodies indented; without empties, yields and returns."""
+    """The ops of the program after the pass with the elements of their types, bodies indented; without empties, yields
+    and returns."""
     ctx = new_context()
     ctx.target = TargetDescription("null")
     module = parse_module(text, ctx)
     ComputeHalvesInF32Pass().apply(ctx, module)
     module.verify()
     left_out = (tensor.EmptyOp, tensor.YieldOp, linalg.ops.YieldOp)
-    kept = (op for op in module.walk() if not isinstance(op, left_out) and op.name not in ("builtin.module", "func.func", "func.return"))
+    kept = (
+        op
+        for op in module.walk()
+        if not isinstance(op, left_out) and op.name not in ("builtin.module", "func.func", "func.return")
+    )
     return [line(op) for op in kept]
 
 
@@ -76,16 +83,26 @@ def test_a_conversion_and_more_is_computed_wide():
 
 def test_a_rounding_that_the_model_asks_for_stays():
     made = ops(elementwise("f32", "f16", "%t = arith.truncf %a : f32 to f16\n%s = arith.negf %t : f16"))
-    assert made == ["generic [f32] [f32] -> [f32]", "  truncf f32 -> f16", "  extf f16 -> f32", "  negf f32 -> f32", *NARROW]
+    assert made == [
+        "generic [f32] [f32] -> [f32]",
+        "  truncf f32 -> f16",
+        "  extf f16 -> f32",
+        "  negf f32 -> f32",
+        *NARROW,
+    ]
 
 
 def test_a_rounding_for_storage_goes():
-    made = ops(elementwise("f32", "f16", "%t = arith.truncf %a {fuseline.storage} : f32 to f16\n%s = arith.negf %t : f16"))
+    made = ops(
+        elementwise("f32", "f16", "%t = arith.truncf %a {fuseline.storage} : f32 to f16\n%s = arith.negf %t : f16")
+    )
     assert made == ["generic [f32] [f32] -> [f32]", "  negf f32 -> f32", *NARROW]
 
 
 def test_a_rounding_of_f64_for_storage_rounds_to_f32():
-    made = ops(elementwise("f64", "f16", "%t = arith.truncf %a {fuseline.storage} : f64 to f16\n%s = arith.negf %t : f16"))
+    made = ops(
+        elementwise("f64", "f16", "%t = arith.truncf %a {fuseline.storage} : f64 to f16\n%s = arith.negf %t : f16")
+    )
     assert made == ["generic [f64] [f32] -> [f32]", "  truncf f64 -> f32", "  negf f32 -> f32", *NARROW]
 
 
@@ -102,9 +119,21 @@ def test_integers_round_as_the_model_asks(conversion: str):
 
 def test_bits_are_those_of_the_stored_type():
     made = ops(elementwise("f16", "i16", "%t = arith.addf %a, %a : f16\n%s = arith.bitcast %t : f16 to i16"))
-    assert made == [*WIDEN, "generic [f32] [i16] -> [i16]", "  addf f32 f32 -> f32", "  truncf f32 -> f16", "  bitcast f16 -> i16"]
+    assert made == [
+        *WIDEN,
+        "generic [f32] [i16] -> [i16]",
+        "  addf f32 f32 -> f32",
+        "  truncf f32 -> f16",
+        "  bitcast f16 -> i16",
+    ]
     back = ops(elementwise("i16", "f16", "%t = arith.bitcast %a : i16 to f16\n%s = arith.negf %t : f16"))
-    assert back == ["generic [i16] [f32] -> [f32]", "  bitcast i16 -> f16", "  extf f16 -> f32", "  negf f32 -> f32", *NARROW]
+    assert back == [
+        "generic [i16] [f32] -> [f32]",
+        "  bitcast i16 -> f16",
+        "  extf f16 -> f32",
+        "  negf f32 -> f32",
+        *NARROW,
+    ]
 
 
 CALLS = """func.func @main(%x: tensor<4xf16>) -> tensor<4xf16> {

@@ -1,4 +1,5 @@
-"""What must hold for places to lie inside: nothing where it is proved, a requirement where sizes decide, a refusal where it never holds."""
+"""What must hold for places to lie inside: nothing where it is proved, a requirement where sizes decide, a refusal
+where it never holds."""
 
 from __future__ import annotations
 

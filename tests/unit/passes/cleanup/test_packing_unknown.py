@@ -1,4 +1,5 @@
-"""Packs and unpacks of sizes that only the run tells give what those of known sizes give, and refuse what tiles do not divide."""
+"""Packs and unpacks of sizes that only the run tells give what those of known sizes give, and refuse what tiles do not
+divide."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_without_padding_tiles_have_to_divide(target: str, tmp_path: Path):
 def test_an_unpack_leaves_the_filling(target: str, sizes: tuple[int, int], tmp_path: Path):
     text = """func.func @main(%x: tensor<?x?x4x2xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %e = math.tanh %x : tensor<?x?x4x2xf32>
-  %r = linalg.unpack %e outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [4, 2] into %o : tensor<?x?x4x2xf32> -> tensor<?x?xf32>
+  %r = linalg.unpack %e outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [4, 2]
+      into %o : tensor<?x?x4x2xf32> -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }"""
     rows, columns = -(-sizes[0] // 2), -(-sizes[1] // 4)

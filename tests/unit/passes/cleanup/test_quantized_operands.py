@@ -1,4 +1,5 @@
-"""Operands of integers stored in 8 bits behind pads, reshapes and transposes; where their scales lie; products of them, by before and after."""
+"""Operands of integers stored in 8 bits behind pads, reshapes and transposes; where their scales lie; products of them,
+by before and after."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def stored(name: str, source: str, shape: str, *, scale: str = "affine_map<(i, j
     """`(x - zero) * scale` as f32; the scale is `%scale`."""
     whole = "affine_map<(i, j) -> (i, j)>"
     return f"""%{name}_e = tensor.empty() : tensor<{shape}xf32>
-      %{name} = linalg.generic {{indexing_maps = [{whole}, {scale}, {whole}], iterator_types = ["parallel", "parallel"]}}
+      %{name} = linalg.generic {{indexing_maps = [{whole}, {scale}, {whole}],
+          iterator_types = ["parallel", "parallel"]}}
           ins(%{source}, %scale : tensor<{shape}xi8>, tensor<4xf32>) outs(%{name}_e : tensor<{shape}xf32>) {{
       ^bb0(%a: i8, %s: f32, %o: f32):
         %n = arith.extsi %a : i8 to i32
@@ -40,7 +42,10 @@ def stored(name: str, source: str, shape: str, *, scale: str = "affine_map<(i, j
 
 def _last(body: str) -> SSAValue:
     """The last value of a function over `%x: tensor<4x4xi8>`."""
-    text = f"func.func @main(%x: tensor<4x4xi8>, %scale: tensor<4xf32>, %y: tensor<4x4xf32>) {{ %zero = arith.constant 0.0 : f32\n{body}\n return }}"
+    text = (
+        f"func.func @main(%x: tensor<4x4xi8>, %scale: tensor<4xf32>, %y: tensor<4x4xf32>) {{ %zero = "
+        f"arith.constant 0.0 : f32\n{body}\n return }}"
+    )
     (function,) = parse_module(text, new_context()).ops
     assert isinstance(function, FuncOp)
     end = function.body.block.last_op
@@ -49,7 +54,8 @@ def _last(body: str) -> SSAValue:
 
 
 TRANSPOSE = """%e = tensor.empty() : tensor<4x4xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
       ins(%q : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
   ^bb0(%a: f32, %o: f32):
     linalg.yield %a : f32
@@ -70,7 +76,11 @@ PAD = """%p = tensor.pad %q low[{0}] high[{1}] {{
         ("affine_map<(i, j) -> (i)>", PAD.format("0, 1", "0, 2", "zero", "4x7"), (0,)),
         ("affine_map<(i, j) -> (j)>", PAD.format("0, 1", "0, 2", "zero", "4x7"), None),
         ("affine_map<(i, j) -> (j)>", PAD.format("0, 0", "0, 2", "zero", "4x6"), None),
-        ("affine_map<(i, j) -> (j)>", "%c = tensor.collapse_shape %q [[0, 1]] : tensor<4x4xf32> into tensor<16xf32>", None),
+        (
+            "affine_map<(i, j) -> (j)>",
+            "%c = tensor.collapse_shape %q [[0, 1]] : tensor<4x4xf32> into tensor<16xf32>",
+            None,
+        ),
     ],
 )
 def test_where_a_scale_lies(scale: str, move: str, axes: tuple[int | None, ...] | None):
@@ -104,15 +114,20 @@ def test_other_operands_are_not_quantised():
 
 MATMUL = """%out = tensor.empty() : tensor<4x4xf32>
   %init = linalg.fill ins(%zero : f32) outs(%out : tensor<4x4xf32>) -> tensor<4x4xf32>
-  %m = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
-      iterator_types = ["parallel", "parallel", "reduction"]}} ins(%{0}, %{1} : tensor<4x4xf32>, tensor<4x4xf32>) outs(%init : tensor<4x4xf32>) {{
+  %m = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+      affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}} ins(%{0}, %{1} : tensor<4x4xf32>, tensor<4x4xf32>)
+          outs(%init : tensor<4x4xf32>) {{
   ^bb0(%a: f32, %b: f32, %o: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %o, %p : f32
     linalg.yield %s : f32
   }} -> tensor<4x4xf32>
   return %m : tensor<4x4xf32>"""
-WEIGHT = "%weight = arith.constant dense<[[1, -2, 3, -128], [127, 0, 5, 6], [7, 8, 9, -10], [11, 12, -13, 14]]> : tensor<4x4xi8>\n"
+WEIGHT = (
+    "%weight = arith.constant dense<[[1, -2, 3, -128], [127, 0, 5, 6], [7, 8, 9, -10], [11, 12, -13, 14]]> : "
+    "tensor<4x4xi8>\n"
+)
 
 
 def _compare(body: str, numerics: str = "default") -> tuple[str, CompilerContext]:
@@ -120,7 +135,9 @@ def _compare(body: str, numerics: str = "default") -> tuple[str, CompilerContext
     ctx = new_context()
     ctx.target = TargetDescription("null", numerics=numerics)
     arguments = "%x: tensor<4x4xi8>, %w: tensor<4x4xi8>, %scale: tensor<4xf32>, %y: tensor<4x4xf32>"
-    module: ModuleOp = parse_module(f"func.func @main({arguments}) -> tensor<4x4xf32> {{ %zero = arith.constant 0.0 : f32\n{body} }}", ctx)
+    module: ModuleOp = parse_module(
+        f"func.func @main({arguments}) -> tensor<4x4xf32> {{ %zero = arith.constant 0.0 : f32\n{body} }}", ctx
+    )
     rng = np.random.default_rng(5)
     x, w = rng.integers(-128, 128, (2, 4, 4)).astype(np.int8)
     args = [x, w, rng.standard_normal(4).astype("f4"), rng.standard_normal((4, 4)).astype("f4")]
@@ -156,7 +173,9 @@ def test_a_product_and_its_own_transpose():
 @pytest.mark.parametrize(("numerics", "narrow"), [("default", True), ("strict", False)])
 def test_a_constant_operand_alone_stays_in_8_bits(numerics: str, narrow: bool):
     text, _ = _compare(WEIGHT + stored("r", "weight", "4x4", zero=0) + MATMUL.format("y", "r"), numerics)
-    assert ("ins(%y, %r" not in text and "arith.sitofp %" in text and "tensor<4x4xf32>, tensor<4x4xi8>" in text) == narrow
+    assert (
+        "ins(%y, %r" not in text and "arith.sitofp %" in text and "tensor<4x4xf32>, tensor<4x4xi8>" in text
+    ) == narrow
 
 
 def test_an_operand_that_is_given_does_not():

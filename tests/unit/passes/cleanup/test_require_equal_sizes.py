@@ -12,11 +12,13 @@ from fuseline.passes.registry import make_pass
 
 N, M = d.symbol("n"), d.symbol("m")
 
-ADD = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}, %y: tensor<?x4xf32> {fuseline.dims = ["m", "4"]}) -> tensor<?x4xf32> {
+ADD = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]},
+    %y: tensor<?x4xf32> {fuseline.dims = ["m", "4"]}) -> tensor<?x4xf32> {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?x4xf32>
   %e = tensor.empty(%n) : tensor<?x4xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>,
+      affine_map<(a, b) -> (a, b)>],
       iterator_types = ["parallel", "parallel"]}
       ins(%x, %y : tensor<?x4xf32>, tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) {
   ^bb0(%p: f32, %q: f32, %out: f32):
@@ -25,7 +27,8 @@ ADD = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}, %y: t
   } -> tensor<?x4xf32> loc("sum")
   return %r : tensor<?x4xf32>
 }"""
-CONCAT = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}, %y: tensor<?x?xf32> {fuseline.dims = ["m", "n"]}) -> tensor<?x4xf32> {
+CONCAT = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]},
+    %y: tensor<?x?xf32> {fuseline.dims = ["m", "n"]}) -> tensor<?x4xf32> {
   %r = tensor.concat dim(0) %x, %y : (tensor<?x4xf32>, tensor<?x?xf32>) -> tensor<?x4xf32> loc("join")
   return %r : tensor<?x4xf32>
 }"""
@@ -49,7 +52,9 @@ def noted(text: str, **bounds: d.Dim) -> CompilerContext:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [(ADD, (N, M, "sum")), (CONCAT, (4, N, "join")), (RESHAPE, (N, 24, "shape"))], ids=["loops", "concat", "reshape"]
+    ("text", "expected"),
+    [(ADD, (N, M, "sum")), (CONCAT, (4, N, "join")), (RESHAPE, (N, 24, "shape"))],
+    ids=["loops", "concat", "reshape"],
 )
 def test_sizes_that_must_be_equal(text: str, expected: tuple[d.Dim, d.Dim, str]):
     assert [(item.left, item.right, item.node) for item in noted(text).requirements.values()] == [expected]
@@ -77,7 +82,9 @@ SLICE = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}) -> 
 
 
 def test_a_slice_lies_inside_what_it_is_a_slice_of():
-    assert [(item.left, item.right, item.node, item.at_least) for item in noted(SLICE).requirements.values()] == [(N, 5, "part", True)]
+    assert [(item.left, item.right, item.node, item.at_least) for item in noted(SLICE).requirements.values()] == [
+        (N, 5, "part", True)
+    ]
     assert not noted(SLICE, n=d.symbol("n", 5, 9)).requirements
 
 
@@ -87,7 +94,8 @@ def test_a_slice_that_never_lies_inside():
 
 
 def test_slices_put_in_are_as_large_as_they_say():
-    text = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<9xf32>, %m: index {fuseline.name = "m"}) -> tensor<9xf32> {
+    text = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<9xf32>,
+        %m: index {fuseline.name = "m"}) -> tensor<9xf32> {
   %r = tensor.insert_slice %x into %y[0] [%m] [1] : tensor<?xf32> into tensor<9xf32> loc("put")
   return %r : tensor<9xf32>
 }"""
@@ -107,18 +115,23 @@ COLLAPSE = """func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["n", "4"]}) 
   %r = tensor.collapse_shape %x [[0, 1]] : tensor<?x4xf32> into tensor<24xf32> loc("flat")
   return %r : tensor<24xf32>
 }"""
-LONG = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<?xf32> {fuseline.dims = ["m"]}) -> tensor<10xf32> {
+LONG = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %y: tensor<?xf32> {fuseline.dims = ["m"]})
+    -> tensor<10xf32> {
   %r = tensor.concat dim(0) %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<10xf32> loc("join")
   return %r : tensor<10xf32>
 }"""
 
 
-@pytest.mark.parametrize(("text", "left", "right"), [(COLLAPSE, d.mul(N, 4), 24), (LONG, d.add(N, M), 10)], ids=["collapsed", "joined"])
+@pytest.mark.parametrize(
+    ("text", "left", "right"), [(COLLAPSE, d.mul(N, 4), 24), (LONG, d.add(N, M), 10)], ids=["collapsed", "joined"]
+)
 def test_a_result_is_as_large_as_its_type_says(text: str, left: d.Dim, right: d.Dim):
     assert [(item.left, item.right) for item in noted(text).requirements.values()] == [(left, right)]
 
 
-@pytest.mark.parametrize(("offset", "size", "ok"), [(0, 5, True), (1, 4, True), (2, 4, False), (5, 0, True), (6, 0, False)])
+@pytest.mark.parametrize(
+    ("offset", "size", "ok"), [(0, 5, True), (1, 4, True), (2, 4, False), (5, 0, True), (6, 0, False)]
+)
 def test_programs_without_symbols_are_looked_at_as_well(offset: int, size: int, ok: bool):
     """A part that does not fit is refused when it is compiled, not met by a kernel."""
     text = f"""func.func @main(%x: tensor<{size}xf32>, %y: tensor<5xf32>) -> tensor<5xf32> {{

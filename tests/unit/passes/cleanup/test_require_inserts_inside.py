@@ -55,7 +55,9 @@ def test_a_place_in_data_may_be_none(tmp_path: Path, target: str) -> None:
     for at in (0, 4, 5, -1, 2**62, -(2**63)):
         expected = t.copy()
         expected[at : at + 1 or None] = 7 if 0 <= at < 5 else expected[at : at + 1 or None]
-        np.testing.assert_array_equal(result(tmp_path, COMPUTED, target, t=t, s=np.float32(7), at=np.array(at)), expected)
+        np.testing.assert_array_equal(
+            result(tmp_path, COMPUTED, target, t=t, s=np.float32(7), at=np.array(at)), expected
+        )
 
 
 def test_what_no_run_can_check_is_not_asked_for() -> None:

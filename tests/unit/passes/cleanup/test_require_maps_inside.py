@@ -12,8 +12,10 @@ from fuseline.passes.registry import make_pass
 
 N, M, K = d.symbol("n", 0), d.symbol("m", 0), d.symbol("k", 0)
 
-READ = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %e: tensor<?x?xf32> {fuseline.dims = ["m", "k"]}) -> tensor<?x?xf32> {
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (PLACE)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+READ = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %e: tensor<?x?xf32> {fuseline.dims = ["m", "k"]})
+    -> tensor<?x?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (PLACE)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<?xf32>) outs(%e : tensor<?x?xf32>) {
   ^bb0(%p: f32, %out: f32):
     linalg.yield %p : f32
@@ -53,7 +55,9 @@ def refused(ctx: CompilerContext, n: int, m: int, k: int) -> bool:
         ("3", [(4, 1, 1)], [(3, 1, 1)]),
     ],
 )
-def test_sizes_that_would_be_left_are_refused(place: str, inside: list[tuple[int, int, int]], outside: list[tuple[int, int, int]]):
+def test_sizes_that_would_be_left_are_refused(
+    place: str, inside: list[tuple[int, int, int]], outside: list[tuple[int, int, int]]
+):
     ctx = noted(place)
     assert {r.node for r in ctx.requirements.values()} == {"read"}
     assert [sizes for sizes in inside if refused(ctx, *sizes)] == []

@@ -12,7 +12,8 @@ from fuseline.passes.registry import make_pass
 
 N, M = d.symbol("n", 0), d.symbol("m", 0)
 
-READ = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %i: tensor<?xi64> {fuseline.dims = ["m"]}) -> tensor<?xf32> {
+READ = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %i: tensor<?xi64> {fuseline.dims = ["m"]})
+    -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>
   %m = tensor.dim %i, %c0 : tensor<?xi64>
@@ -76,7 +77,9 @@ def refused(ctx: CompilerContext, n: int, m: int) -> bool:
     ],
     ids=["end, start", "start, end", "counter", "behind", "doubled", "mirrored"],
 )
-def test_sizes_that_would_be_left_are_refused(place: str, inside: list[tuple[int, int]], outside: list[tuple[int, int]]):
+def test_sizes_that_would_be_left_are_refused(
+    place: str, inside: list[tuple[int, int]], outside: list[tuple[int, int]]
+):
     ctx = noted(place)
     assert {r.node for r in ctx.requirements.values()} == {"read"}
     assert not any(refused(ctx, n, m) for n, m in inside)

@@ -13,7 +13,9 @@ from fuseline.passes.cleanup.elimination import is_dead, is_pure, is_removable, 
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
 
 
-def _module(body: str, arguments: str = "%x: i32, %y: i32, %f: f32, %g: f32, %t: tensor<4xf32>") -> tuple[ModuleOp, list[Operation], CompilerContext]:
+def _module(
+    body: str, arguments: str = "%x: i32, %y: i32, %f: f32, %g: f32, %t: tensor<4xf32>"
+) -> tuple[ModuleOp, list[Operation], CompilerContext]:
     ctx = new_context()
     module = parse_module(f"func.func @main({arguments}) {{ {body}\n return }}", ctx)
     (main,) = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
@@ -52,7 +54,10 @@ def test_equal_keys_mean_equal_values(first: str, second: str, equal: bool):
 
 def _generic(body: str, name: str, arguments: str = "%p: f32, %q: f32") -> str:
     maps = 'indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]'
-    return f"%{name} = linalg.generic {{{maps}}} ins(%t : tensor<4xf32>) outs(%t : tensor<4xf32>) {{\n^bb0({arguments}):\n {body} }} -> tensor<4xf32>"
+    return (
+        f"%{name} = linalg.generic {{{maps}}} ins(%t : tensor<4xf32>) outs(%t : tensor<4xf32>) "
+        f"{{\n^bb0({arguments}):\n {body} }} -> tensor<4xf32>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,13 +93,17 @@ def test_calls_may_go_where_what_they_call_only_computes():
 
 
 def test_what_is_read_or_has_an_effect_stays():
-    _, ops, _ = _module("%a = arith.addi %x, %y : i32\n %b = arith.addi %a, %y : i32\n %e = tensor.empty() : tensor<4xf32>")
+    _, ops, _ = _module(
+        "%a = arith.addi %x, %y : i32\n %b = arith.addi %a, %y : i32\n %e = tensor.empty() : tensor<4xf32>"
+    )
     assert [is_dead(op) for op in ops] == [False, True, True, False]
     assert [is_pure(op) for op in ops] == [True, True, True, False]
 
 
 def test_nodes_that_nothing_carries_are_gone_and_the_first_pass_that_says_so_is_named():
-    module, _, ctx = _module('%a = arith.addi %x, %y : i32 loc("kept")\n %e = tensor.empty() : tensor<4xf32> loc("empty")')
+    module, _, ctx = _module(
+        '%a = arith.addi %x, %y : i32 loc("kept")\n %e = tensor.empty() : tensor<4xf32> loc("empty")'
+    )
     record_eliminated(ctx, module, ["kept", "gone", "empty"], "cse")
     record_eliminated(ctx, module, ["gone"], "dead-code")
     record_eliminated(ctx, module, [], "dead-code")

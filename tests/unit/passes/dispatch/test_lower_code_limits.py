@@ -28,7 +28,9 @@ def test_whole_dispatches() -> None:
 
 def test_only_the_arm_that_is_too_long() -> None:
     arms = tuple(KernelArm(_kernel(too_long=long), (), (), ()) for long in (False, True))
-    assert too_long([_dispatch("two", ("a", "b", "c"), ("a",), ("b", "c"))], {"two": _kernel(arms=arms)}) == [("b", "c")]
+    assert too_long([_dispatch("two", ("a", "b", "c"), ("a",), ("b", "c"))], {"two": _kernel(arms=arms)}) == [
+        ("b", "c")
+    ]
 
 
 def test_all_members_where_arms_are_not_known() -> None:

@@ -1,4 +1,5 @@
-"""Regions, executables and dispatches: what is outlined computes the same, names and users are clean, sizes become arguments."""
+"""Regions, executables and dispatches: what is outlined computes the same, names and users are clean, sizes become
+arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import load_pass
 from tests.unit.passes.fusion.programs import Program
 
-STEPS = ("form-dispatch-regions", "clone-cheap-producers", "outline-executables", "deduplicate-executables", "record-dispatches")
+STEPS = (
+    "form-dispatch-regions",
+    "clone-cheap-producers",
+    "outline-executables",
+    "deduplicate-executables",
+    "record-dispatches",
+)
 
 
 def _outlined(p: Program, **limits: int) -> tuple[ModuleOp, CompilerContext]:
@@ -71,7 +78,10 @@ def test_equal_dispatches_share_an_executable_and_records_keep_their_own_nodes()
     module, ctx = _outlined(p.done(first, second), arms_limit=1)
     calls = [op for op in module.walk() if isinstance(op, DispatchOp)]
     assert len(calls) == 2 and len({call.executable for call in calls}) == 1
-    assert {node for record in ctx.records.dispatches for member in record.members for node in member.nodes} == {"n1", "n2"}
+    assert {node for record in ctx.records.dispatches for member in record.members for node in member.nodes} == {
+        "n1",
+        "n2",
+    }
 
 
 def test_running_the_passes_again_changes_nothing():

@@ -15,7 +15,8 @@ CHANNELS = 8
 
 
 def _split_block(height: int) -> tuple[onnx.ModelProto, dict[str, NDArray[np.float32]]]:
-    """A convolution, split; the second half goes through a convolution with a residual; all parts are joined and projected."""
+    """A convolution, split; the second half goes through a convolution with a residual; all parts are joined and
+    projected."""
     rng = np.random.default_rng(height)
     weights = {
         "w0": rng.standard_normal((2 * CHANNELS, 3, 1, 1)).astype(np.float32),
@@ -30,7 +31,9 @@ def _split_block(height: int) -> tuple[onnx.ModelProto, dict[str, NDArray[np.flo
         helper.make_node("Concat", ["left", "right", "sum"], ["joined"], axis=1),
         helper.make_node("Conv", ["joined", "w2"], ["y"]),
     ]
-    return model(nodes, {"x": (FLOAT, (1, 3, height, 7))}, ["y"], weights), {"x": rng.standard_normal((1, 3, height, 7)).astype(np.float32)}
+    return model(nodes, {"x": (FLOAT, (1, 3, height, 7))}, ["y"], weights), {
+        "x": rng.standard_normal((1, 3, height, 7)).astype(np.float32)
+    }
 
 
 @pytest.mark.parametrize("target", ["interpreter", "cpu"])

@@ -30,7 +30,11 @@ def recorded(times: int = 1) -> CompilerContext:
 
 def test_a_dispatch_is_recorded_with_its_members_and_traffic():
     (record,) = recorded().records.dispatches
-    assert (record.name, record.executable, record.root) == ("000_elementwise", "main_dispatch_0_elementwise", "elementwise")
+    assert (record.name, record.executable, record.root) == (
+        "000_elementwise",
+        "main_dispatch_0_elementwise",
+        "elementwise",
+    )
     assert [(member.role, member.nodes) for member in record.members] == [("prologue", ("a",)), ("root", ("b",))]
     assert (record.bytes_read, record.bytes_written, record.loops, record.arms) == (96, 96, ("4", "6"), [])
     assert record.flops > 0

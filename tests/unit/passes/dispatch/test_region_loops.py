@@ -22,7 +22,9 @@ def _formed(p: Program, **limits: int) -> list[FusedLoops]:
     ctx = new_context()
     ctx.target = replace(ctx.target, **limits)
     FormDispatchRegionsPass().apply(ctx, p.module)
-    return [from_attribute(op.attributes[LOOPS_ATTRIBUTE], {}) for op in p.module.walk() if isinstance(op, DispatchRegionOp)]
+    return [
+        from_attribute(op.attributes[LOOPS_ATTRIBUTE], {}) for op in p.module.walk() if isinstance(op, DispatchRegionOp)
+    ]
 
 
 def _outlined(p: Program) -> list[FusedLoops]:
@@ -30,7 +32,9 @@ def _outlined(p: Program) -> list[FusedLoops]:
     CloneCheapProducersPass().apply(ctx, p.module)
     OutlineExecutablesPass().apply(ctx, p.module)
     assert not any(LOOPS_ATTRIBUTE in op.attributes for op in p.module.walk() if isinstance(op, DispatchOp))
-    return [from_attribute(op.attributes[LOOPS_ATTRIBUTE], {}) for op in p.module.walk() if isinstance(op, ExecutableOp)]
+    return [
+        from_attribute(op.attributes[LOOPS_ATTRIBUTE], {}) for op in p.module.walk() if isinstance(op, ExecutableOp)
+    ]
 
 
 def test_members_share_the_rows_and_keep_the_columns_to_themselves():
@@ -63,7 +67,10 @@ def test_independent_products_are_arms_with_a_grid_each():
     p.done(p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2]))
     (loops,) = _formed(p)
     assert set(loops.grids) == {(6, 5), (6, 7)}
-    assert [(loops.grids[member.arm][1], member.grid_loops) for member in loops.members] == [(5, (0, 1, None)), (7, (0, 1, None))]
+    assert [(loops.grids[member.arm][1], member.grid_loops) for member in loops.members] == [
+        (5, (0, 1, None)),
+        (7, (0, 1, None)),
+    ]
     assert _outlined(p) == [loops]
 
 
@@ -74,7 +81,9 @@ def test_a_softmax_that_streams_says_which_loops_are_met_block_by_block():
     (online,) = loops.online
     assert loops.grids == ((symbol("q"),),)
     assert (online.product, online.points) == (len(loops.members) - 1, 64)
-    assert {member for member, _ in online.loops} == {i for i, member in enumerate(loops.members) if len(member.grid_loops) > 1}
+    assert {member for member, _ in online.loops} == {
+        i for i, member in enumerate(loops.members) if len(member.grid_loops) > 1
+    }
     assert all(loops.members[member].grid_loops[loop] is None for member, loop in online.loops)
 
 

@@ -27,7 +27,9 @@ def test_every_unit_comes_behind_what_it_reads() -> None:
     groups = [unit for unit in units if isinstance(unit, Group)]
     places = {node: place for place, group in enumerate(groups) for node in group.members}
     assert set(places) == set(graph.nodes)
-    assert all(places[read.producer] <= places[node] for node in places for read in node.reads if read.producer is not None)
+    assert all(
+        places[read.producer] <= places[node] for node in places for read in node.reads if read.producer is not None
+    )
     assert all(unit.name != "func.return" for unit in units if not isinstance(unit, Group))
 
 

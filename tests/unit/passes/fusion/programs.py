@@ -1,4 +1,5 @@
-"""Small programs for fusion tests, written with the emitter: `Program` names values so that a test reads like the graph it draws."""
+"""Small programs for fusion tests, written with the emitter: `Program` names values so that a test reads like the graph
+it draws."""
 
 from __future__ import annotations
 
@@ -7,7 +8,18 @@ from math import inf
 from typing import Any
 
 from xdsl.dialects import arith, func, math, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, f32, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    f32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -28,8 +40,13 @@ class Program:
     """A function `main` over f32 tensors of the given shapes (None, or a name: unknown); `x[i]` are its arguments."""
 
     def __init__(self, *shapes: Sequence[int | str | None]) -> None:
-        types: list[Attribute] = [TensorType(f32, [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]) for shape in shapes]
-        sizes = [ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)]) for shape in shapes]
+        types: list[Attribute] = [
+            TensorType(f32, [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]) for shape in shapes
+        ]
+        sizes = [
+            ArrayAttr([StringAttr(f"n{axis}" if size is None else str(size)) for axis, size in enumerate(shape)])
+            for shape in shapes
+        ]
         attributes = [DictionaryAttr({"fuseline.dims": names}) for names in sizes]
         self.function = func.FuncOp("main", (types, []), arg_attrs=ArrayAttr(attributes))
         self.module = ModuleOp([self.function])
@@ -40,8 +57,11 @@ class Program:
         self.count += 1
         return Emitter.at_end(self.function.body.block, [f"n{self.count}"])
 
-    def unary(self, value: SSAValue, kind: Callable[..., Any] = math.ExpOp, permutation: Sequence[int] | None = None) -> SSAValue:
-        """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the operand."""
+    def unary(
+        self, value: SSAValue, kind: Callable[..., Any] = math.ExpOp, permutation: Sequence[int] | None = None
+    ) -> SSAValue:
+        """An elementwise op; with `permutation`, dimension i of the result is dimension permutation[i] of the
+        operand."""
         e = self.emitter()
         rank = len(shape_of(value))
         order = list(permutation or range(rank))
@@ -54,7 +74,9 @@ class Program:
         e = self.emitter()
         rank = len(shape_of(a))
         maps = [AffineMap.identity(rank), map_b if map_b is not None else AffineMap.identity(rank)]
-        return e.elementwise([a, b], e.empty_like(a), lambda body: body.op(arith.AddfOp, body.args[0], body.args[1]), maps)
+        return e.elementwise(
+            [a, b], e.empty_like(a), lambda body: body.op(arith.AddfOp, body.args[0], body.args[1]), maps
+        )
 
     def matmul(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a[m, k] @ b[k, n]`."""
@@ -73,7 +95,13 @@ class Program:
         kept = [i for i in range(rank) if i != axis]
         out = e.fill(0.0, e.empty_from(a, kept))
         iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
-        op = e.generic([a], [out], [AffineMap.identity(rank), dims_map(rank, kept)], iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])])
+        op = e.generic(
+            [a],
+            [out],
+            [AffineMap.identity(rank), dims_map(rank, kept)],
+            iterators,
+            lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])],
+        )
         return op.results[0]
 
     def row_max(self, a: SSAValue) -> SSAValue:
@@ -103,7 +131,10 @@ class Program:
             operands=[value, [], []],
             result_types=[TensorType(f32, shape)],
             regions=[Region(block)],
-            properties={"static_low": DenseArrayBase.from_list(i64, list(low)), "static_high": DenseArrayBase.from_list(i64, list(high))},
+            properties={
+                "static_low": DenseArrayBase.from_list(i64, list(low)),
+                "static_high": DenseArrayBase.from_list(i64, list(high)),
+            },
         )
         return e.add(op).result
 
@@ -113,7 +144,11 @@ class Program:
         axis %= len(shape)
         shape[axis] = sum(shape_of(part)[axis] for part in parts)
         properties = {"dim": IntegerAttr(axis, i64)}
-        return self.emitter().add(tensor.ConcatOp.build(operands=[parts], result_types=[TensorType(f32, shape)], properties=properties)).result
+        return (
+            self.emitter()
+            .add(tensor.ConcatOp.build(operands=[parts], result_types=[TensorType(f32, shape)], properties=properties))
+            .result
+        )
 
     def columns(self, value: SSAValue, first: int, count: int) -> SSAValue:
         """Columns `first` to `first + count` of a matrix."""
@@ -149,7 +184,9 @@ class Program:
             total *= size
         groups = ArrayAttr([ArrayAttr([e_index(i) for i in range(rank)])])
         type_ = TensorType(f32, [total])
-        return e.add(tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": groups})).result
+        return e.add(
+            tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": groups})
+        ).result
 
     def expand(self, value: SSAValue, *sizes: int) -> SSAValue:
         """A vector as a tensor of `sizes`."""
@@ -158,7 +195,11 @@ class Program:
             "reassociation": ArrayAttr([ArrayAttr([e_index(i) for i in range(len(sizes))])]),
             "static_output_shape": DenseArrayBase.from_list(i64, sizes),
         }
-        return e.add(tensor.ExpandShapeOp.build(operands=[value, []], result_types=[TensorType(f32, sizes)], properties=properties)).result
+        return e.add(
+            tensor.ExpandShapeOp.build(
+                operands=[value, []], result_types=[TensorType(f32, sizes)], properties=properties
+            )
+        ).result
 
     def done(self, *results: SSAValue) -> Program:
         """Return `results` from the function; sizes are asked of what it is given, as in canonical IR."""

@@ -118,7 +118,9 @@ def _chain() -> Program:
         (_pair, Shape.SHARED, TargetDescription("narrow", binding_limit=1), "binding-limit"),
     ],
 )
-def test_structure_is_looked_up_again(program: Callable[[], Program], shape: Shape, target: TargetDescription, code: str):
+def test_structure_is_looked_up_again(
+    program: Callable[[], Program], shape: Shape, target: TargetDescription, code: str
+):
     assert code in {d.code for d in _decisions(program(), _rule(ALWAYS, shape), target)}
 
 
@@ -126,5 +128,7 @@ def test_a_rule_cannot_make_a_cycle():
     p = Program((64, 64))
     first = p.unary(p.x[0])
     p.done(p.binary(first, p.unary(p.row_sum(first, 0)), dims_map(2, [1])))
-    nope = _rule(lambda merge, graph: WhyNot("no-rule", "") if merge.producer.reduces or merge.consumer.reduces else Legal())
+    nope = _rule(
+        lambda merge, graph: WhyNot("no-rule", "") if merge.producer.reduces or merge.consumer.reduces else Legal()
+    )
     assert ("structure", "cycle") in {(d.rule, d.code) for d in _decisions(p, nope)}

@@ -36,7 +36,9 @@ def test_a_chain_is_cut_where_it_would_be_too_much():
     cut = groups(chain(12), replace(TARGET, code_limit=limit))
     assert len(cut) >= 3
     assert max(cut) <= limit
-    assert ("missed", "code-limit") in {(d.verdict, d.code) for d in chain(12).partition(replace(TARGET, code_limit=limit)).decisions}
+    assert ("missed", "code-limit") in {
+        (d.verdict, d.code) for d in chain(12).partition(replace(TARGET, code_limit=limit)).decisions
+    }
 
 
 def test_no_limit():
@@ -59,7 +61,8 @@ def test_readers_at_one_point_share_an_evaluation(length: int):
 
 
 def test_a_border_along_the_lanes_is_met_twice():
-    """Once in runs of lanes and once lane by lane; lanes that are apart stay apart, so that a second border costs no more evaluations."""
+    """Once in runs of lanes and once lane by lane; lanes that are apart stay apart, so that a second border costs no
+    more evaluations."""
 
     def count(borders: int) -> int:
         p = Program((8, 32))

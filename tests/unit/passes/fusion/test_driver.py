@@ -47,7 +47,11 @@ def _shuffle(p: Program, seed: int) -> None:
     order = []
     waiting = list(ops)
     while waiting:
-        ready = [op for op in waiting if all(o.owner is block or o.owner in done for o in op.operands) and _captures_ready(op, done, block)]
+        ready = [
+            op
+            for op in waiting
+            if all(o.owner is block or o.owner in done for o in op.operands) and _captures_ready(op, done, block)
+        ]
         op = rng.choice(ready)
         waiting.remove(op)
         order.append(op)
@@ -86,7 +90,9 @@ def test_order_and_names_do_not_matter(recipe: Recipe, seed: int):
 def test_every_edge_has_exactly_one_record(recipe: Recipe):
     p = _build(recipe)
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
-    edges = {(read.producer.name, node.name) for node in graph.nodes for read in node.reads if read.producer is not None}
+    edges = {
+        (read.producer.name, node.name) for node in graph.nodes for read in node.reads if read.producer is not None
+    }
     records = [(d.producer, d.consumer) for d in p.partition().decisions if not d.arms]
     assert sorted(records) == sorted(edges)
 
@@ -109,7 +115,8 @@ def test_rules_come_after_those_they_name():
 
 
 def test_rules_are_asked_once_a_candidate_could_be_next():
-    """A chain of equal ops: what is merged in between takes the candidates before it away, and nobody asked about them."""
+    """A chain of equal ops: what is merged in between takes the candidates before it away, and nobody asked about
+    them."""
     asked: list[tuple[str, str]] = []
 
     class Counting(FusionRule):

@@ -40,7 +40,14 @@ def test_the_last_word_on_an_edge(answer: Answer, together: bool, verdict: str, 
     assert isinstance(answer, Legal | WhyNot)
     first, second = _pair().nodes
     record = edge_record(first, second, Outcome("a-rule", answer), together=together)
-    assert (record.rule, record.verdict, record.code, record.detail, record.at, record.arms) == ("a-rule", verdict, code, detail, at, False)
+    assert (record.rule, record.verdict, record.code, record.detail, record.at, record.arms) == (
+        "a-rule",
+        verdict,
+        code,
+        detail,
+        at,
+        False,
+    )
     assert (record.producer, record.consumer) == (first.name, second.name)
     assert (record.producer_op, record.consumer_op) == ("elementwise", second.kind.value)
     assert (record.producer_nodes, record.consumer_nodes) == (first.nodes, second.nodes) and first.nodes != second.nodes
@@ -56,8 +63,19 @@ def test_bytes_that_are_saved_are_a_number_of_the_edge():
 def test_arms():
     first, second = _pair().nodes
     fused, missed = arms_record("arms", first, second), apart_record("arms", first, second, REFUSAL)
-    assert (fused.verdict, fused.code, fused.arms, fused.detail) == ("fused", "fused", True, "independent: arms of one dispatch")
-    assert (missed.verdict, missed.code, missed.detail, missed.at, missed.arms) == ("missed", "recompute", "again and again", "n7", True)
+    assert (fused.verdict, fused.code, fused.arms, fused.detail) == (
+        "fused",
+        "fused",
+        True,
+        "independent: arms of one dispatch",
+    )
+    assert (missed.verdict, missed.code, missed.detail, missed.at, missed.arms) == (
+        "missed",
+        "recompute",
+        "again and again",
+        "n7",
+        True,
+    )
 
 
 OUTSIDE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -69,15 +69,25 @@ def test_order_follows_depth_first():
 DIFFERENT: dict[str, tuple[Callable[[], Program], Callable[[], Program]]] = {
     "the op of the body": (lambda: _chain(1), lambda: (p := Program((4, 8))).done(p.unary(p.x[0], math.TanhOp))),
     "the size": (lambda: _chain(1), lambda: (p := Program((4, 9))).done(p.unary(p.x[0]))),
-    "the map": (lambda: (p := Program((8, 8))).done(p.unary(p.x[0])), lambda: (p := Program((8, 8))).done(p.unary(p.x[0], permutation=(1, 0)))),
-    "the axis": (lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 0)), lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 1))),
+    "the map": (
+        lambda: (p := Program((8, 8))).done(p.unary(p.x[0])),
+        lambda: (p := Program((8, 8))).done(p.unary(p.x[0], permutation=(1, 0))),
+    ),
+    "the axis": (
+        lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 0)),
+        lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 1)),
+    ),
     "a reshape on the way": (
         lambda: (p := Program((4, 8), (8, 4))).done(p.unary(p.x[0]), p.unary(p.collapse(p.unary(p.x[1])))),
         lambda: (p := Program((4, 8), (32,))).done(p.unary(p.x[0]), p.unary(p.unary(p.x[1]))),
     ),
     "the order of the body's operands": (
-        lambda: (p := Program((8, 8), (8,))).done(p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))),
-        lambda: (p := Program((8, 8), (8,))).done(p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[1], b.args[0]))),
+        lambda: (p := Program((8, 8), (8,))).done(
+            p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))
+        ),
+        lambda: (p := Program((8, 8), (8,))).done(
+            p.by_row(p.x[0], p.x[1], lambda b: b.op(arith.SubfOp, b.args[1], b.args[0]))
+        ),
     ),
 }
 
@@ -114,20 +124,26 @@ def test_the_fingerprint_is_of_the_graph():
 
 
 def test_which_of_two_results_is_read_first_is_told_apart():
-    """`a - b` and `b - a` of two equal ops over one operand: the roles of `a` and `b` differ, and so do their places in the order."""
+    """`a - b` and `b - a` of two equal ops over one operand: the roles of `a` and `b` differ, and so do their places in
+    the order."""
 
     def program(swapped: bool) -> Program:
         p = Program((4, 8))
         a, b = p.unary(p.x[0]), p.unary(p.x[0], math.TanhOp)
         e = p.emitter()
         left, right = (b, a) if swapped else (a, b)
-        return p.done(e.elementwise([left, right], e.empty_like(a), lambda body: body.op(arith.SubfOp, body.args[0], body.args[1])))
+        return p.done(
+            e.elementwise(
+                [left, right], e.empty_like(a), lambda body: body.op(arith.SubfOp, body.args[0], body.args[1])
+            )
+        )
 
     assert assign_ids(_nodes(program(False))) != assign_ids(_nodes(program(True)))
 
 
 def test_interchangeable_nodes_keep_their_company_apart():
-    """Two equal pairs side by side: each second op reads its own first op, and ties are broken so that the pairs stay pairs."""
+    """Two equal pairs side by side: each second op reads its own first op, and ties are broken so that the pairs stay
+    pairs."""
     p = Program((4, 8), (4, 8))
     firsts = [p.unary(x) for x in p.x]
     nodes = _nodes(p.done(*(p.unary(first) for first in firsts)))

@@ -46,7 +46,10 @@ def test_ops_are_known_by_their_ids():
         (HEAD + 'force = [["a"]]', "force 1 names fewer than two ops"),
         (HEAD + 'forbid = [["a", "b"], []]', "forbid 2 names fewer than two ops"),
         (HEAD + 'forbid = [["a", "a"]]', "forbid 1 has a twice"),
-        (HEAD + 'force = [["a", "b", "c"]]\nforbid = [["c", "d", "b"]]', "force 1 wants b and c together, forbid 1 wants them apart"),
+        (
+            HEAD + 'force = [["a", "b", "c"]]\nforbid = [["c", "d", "b"]]',
+            "force 1 wants b and c together, forbid 1 wants them apart",
+        ),
     ],
 )
 def test_a_malformed_plan_is_refused_with_the_entry_at_fault(text: str, words: str):

@@ -1,4 +1,5 @@
-"""The driver under a plan: groups come back, edits are followed, what is illegal is refused with the pair and the reason."""
+"""The driver under a plan: groups come back, edits are followed, what is illegal is refused with the pair and the
+reason."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "chain": _chain,
     "softmax": lambda: (p := Program((64, 128))).done(_softmax(p, p.x[0])),
     "two softmaxes": lambda: (p := Program((64, 128))).done(_softmax(p, p.x[0]), _softmax(p, p.unary(p.x[0]))),
-    "shared operand": lambda: (p := Program((64, 64), (64, 64), (64, 64))).done(p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2])),
+    "shared operand": lambda: (p := Program((64, 64), (64, 64), (64, 64))).done(
+        p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2])
+    ),
 }
 
 
@@ -77,7 +80,9 @@ def test_the_default_partition_as_a_plan_gives_itself(name: str):
     default = guided_partition(graph, builtin_rules(), TARGET)
     plan = FusionPlan(groups=tuple(tuple(node.id for node in group.members) for group in default.groups))
     followed = guided_partition(graph, builtin_rules(), TARGET, "default", PlanMatcher(plan).guide(graph))
-    assert [(g.members, g.grid, g.place, g.pulled) for g in followed.groups] == [(g.members, g.grid, g.place, g.pulled) for g in default.groups]
+    assert [(g.members, g.grid, g.place, g.pulled) for g in followed.groups] == [
+        (g.members, g.grid, g.place, g.pulled) for g in default.groups
+    ]
 
 
 def test_ops_in_groups_of_their_own_stay_apart():
@@ -105,7 +110,9 @@ def test_under_no_fusion_the_plan_is_all_that_is_fused():
 
 def test_forbidden_ops_do_not_meet_and_the_decision_says_so():
     p = Program((64, 64))
-    result = _apply(p := p.done(p.unary(p.unary(p.x[0]))), FusionPlan(forbid=(tuple(node.id for node in _graph(p)[1]),)))
+    result = _apply(
+        p := p.done(p.unary(p.unary(p.x[0]))), FusionPlan(forbid=(tuple(node.id for node in _graph(p)[1]),))
+    )
     assert len(result.groups) == 2
     assert [(d.rule, d.verdict, d.code) for d in result.decisions] == [("plan", "missed", "forbidden")]
 
@@ -160,10 +167,14 @@ def test_force_joins_the_groups_it_touches():
     p = PROGRAMS["softmax"]()
     nodes = _graph(p)[1]
     plan = FusionPlan(groups=tuple((node.id,) for node in nodes), force=((nodes[-2].id, nodes[-1].id),))
-    assert _ids(_apply(p, plan)) == sorted([tuple(sorted((nodes[-2].id, nodes[-1].id))), *((node.id,) for node in nodes[:-2])])
+    assert _ids(_apply(p, plan)) == sorted(
+        [tuple(sorted((nodes[-2].id, nodes[-1].id))), *((node.id,) for node in nodes[:-2])]
+    )
 
 
-def _refusal(p: Program, ids: Sequence[str], entry: str = "groups", target: TargetDescription = TARGET) -> FuselineError:
+def _refusal(
+    p: Program, ids: Sequence[str], entry: str = "groups", target: TargetDescription = TARGET
+) -> FuselineError:
     with pytest.raises(FuselineError) as caught:
         _apply(p, _wanted(entry, ids), target=target)
     assert caught.value.code == "E0703"
@@ -222,7 +233,12 @@ def test_stale_entries_are_told_one_by_one_and_refused_when_strict():
     p = PROGRAMS["softmax"]()
     graph, nodes = _graph(p)
     matcher = PlanMatcher(
-        FusionPlan(groups=((nodes[0].id,), ("gone", nodes[1].id)), force=(("x", "y"),), forbid=((nodes[2].id, "z"),), graph="other")
+        FusionPlan(
+            groups=((nodes[0].id,), ("gone", nodes[1].id)),
+            force=(("x", "y"),),
+            forbid=((nodes[2].id, "z"),),
+            graph="other",
+        )
     )
     guide = matcher.guide(graph)
     assert [planned.nodes for planned in guide.sets] == [(nodes[0],)]
@@ -261,7 +277,7 @@ def test_what_remains_of_a_stale_forbid_still_holds():
     assert len(_apply(p, FusionPlan(forbid=((*ids, "gone"),))).groups) == 2
 
 
-# softmaxes that stream -------------------------------------------------------------------------------------------------------------------
+# softmaxes that stream ------------------------------------------------------------------------------------------------
 
 _STREAMING = replace(TARGET, streamed_points=64)
 
@@ -295,7 +311,7 @@ def test_a_plan_makes_a_softmax_stream_whatever_it_costs(entry: str):
     assert _together(_apply(p, _wanted(entry, nodes), target=_STREAMING), *nodes)
 
 
-# arms of a plan --------------------------------------------------------------------------------------------------------------------------
+# arms of a plan -------------------------------------------------------------------------------------------------------
 
 
 def test_forbid_wins_over_a_group_of_arms():

@@ -12,7 +12,16 @@ from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import align, merged
-from fuseline.passes.fusion.profit import EVALUATION_NS, becomes_serial, costs_more, launch_ns, loses_parallelism, unprofitable, weigh, weigh_reads
+from fuseline.passes.fusion.profit import (
+    EVALUATION_NS,
+    becomes_serial,
+    costs_more,
+    launch_ns,
+    loses_parallelism,
+    unprofitable,
+    weigh,
+    weigh_reads,
+)
 from fuseline.passes.fusion.rule import Merge, builtin_rules
 from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
 
@@ -32,7 +41,9 @@ def _merged(producer: Group, consumer: Group) -> Group:
 
 
 @pytest.mark.parametrize(
-    ("also", "saved"), [("nothing", 2), ("the caller", 1), ("a reader outside", 1)], ids=["store and load", "result", "reader outside"]
+    ("also", "saved"),
+    [("nothing", 2), ("the caller", 1), ("a reader outside", 1)],
+    ids=["store and load", "result", "reader outside"],
 )
 def test_a_value_that_is_stored_all_the_same_saves_its_load_only(also: str, saved: int):
     p = Program((16, 32))
@@ -65,7 +76,9 @@ def test_the_weight_is_read_again_for_each_block_of_rows():
     assert stream_ns(product, graph, TARGET) == 0
     assert both.scratch_bytes is not None
     points = max(8.0, min(TARGET.scratch_bytes_limit * 8 / both.scratch_bytes, 1024 / (2 * TARGET.threads)))
-    assert stream_ns(both, graph, TARGET) == pytest.approx((1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns)
+    assert stream_ns(both, graph, TARGET) == pytest.approx(
+        (1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns
+    )
     assert compute_ns(both, TARGET) == pytest.approx(2 * 1024 * 64 * 256 / COSTS.flops_per_ns)
 
 
@@ -93,9 +106,15 @@ def test_a_refusal_has_the_sum_and_names_the_largest_part():
     assert (refusal.code, refusal.at) == ("unprofitable", both.root.name)
     numbers = refusal.numbers
     more = numbers["predicted_loss_ns"] + COSTS.launch_ns
-    assert refusal.detail == f"the producer would be evaluated again: {more / 1000:,.1f} us more for {COSTS.launch_ns / 1000:,.1f} us saved"
+    assert (
+        refusal.detail
+        == f"the producer would be evaluated again: {more / 1000:,.1f} us more for {COSTS.launch_ns / 1000:,.1f} us "
+        f"saved"
+    )
     assert numbers[EVALUATION_NS] == 1e9 and numbers["saved_ns"] == COSTS.launch_ns
-    assert numbers["predicted_loss_ns"] == pytest.approx(numbers["streamed_ns"] + numbers["direct_ns"] + 1e9 - COSTS.launch_ns, abs=2)
+    assert numbers["predicted_loss_ns"] == pytest.approx(
+        numbers["streamed_ns"] + numbers["direct_ns"] + 1e9 - COSTS.launch_ns, abs=2
+    )
 
 
 def test_without_an_evaluation_the_costs_are_those_of_streaming():

@@ -14,7 +14,9 @@ def _matmul_and_sum(rows: int = 4096, columns: int = 48) -> Program:
     return p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
 
 
-def _chain(p: Program, target: TargetDescription = TARGET, ends: tuple[str, str] = ("contraction", "reduction")) -> Decision:
+def _chain(
+    p: Program, target: TargetDescription = TARGET, ends: tuple[str, str] = ("contraction", "reduction")
+) -> Decision:
     return p.decisions(target)[ends]
 
 
@@ -80,9 +82,12 @@ def test_windows_over_one_image_share_every_loop():
 
 
 @pytest.mark.parametrize(
-    ("taps", "channels", "numerics", "code"), [(3, 64, "default", "unprofitable"), (3, 64, "strict", "fused"), (3, 4, "default", "fused")]
+    ("taps", "channels", "numerics", "code"),
+    [(3, 64, "default", "unprofitable"), (3, 64, "strict", "fused"), (3, 4, "default", "fused")],
 )
-def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(taps: int, channels: int, numerics: str, code: str):
+def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(
+    taps: int, channels: int, numerics: str, code: str
+):
     p = Program((258, channels), (taps, channels, 64))
     pooled = p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)
     assert _chain(p.done(pooled), replace(TARGET, numerics=numerics), ("convolution", "reduction")).code == code

@@ -162,7 +162,11 @@ def test_a_row_that_fits_the_scratch_exactly():
     p = Program((1536, 384))
     e = p.unary(p.x[0])
     p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
-    (need,) = {d.numbers["scratch_bytes"] for d in p.decisions(replace(TARGET, scratch_bytes_limit=1024)).values() if d.code == "scratch"}
+    (need,) = {
+        d.numbers["scratch_bytes"]
+        for d in p.decisions(replace(TARGET, scratch_bytes_limit=1024)).values()
+        if d.code == "scratch"
+    }
     for limit, groups in ((int(need), 1), (int(need) - 1, 2)):
         assert len(p.partition(replace(TARGET, scratch_bytes_limit=limit)).groups) == groups
 

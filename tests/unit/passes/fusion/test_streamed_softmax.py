@@ -40,14 +40,24 @@ def test_any_number_of_keys_is_one_dispatch(queries: Size, keys: Size):
 def test_a_target_that_needs_whole_rows_keeps_its_refusal(queries: Size, keys: Size):
     partition = attention(queries, keys).partition(TARGET)
     assert len(partition.groups) > 1
-    assert {decision.code for decision in partition.decisions if decision.verdict == "missed"} & {"scratch", "unbounded-size"}
+    assert {decision.code for decision in partition.decisions if decision.verdict == "missed"} & {
+        "scratch",
+        "unbounded-size",
+    }
     assert all(decision.rule != "streamed-softmax" for decision in partition.decisions)
 
 
 def test_the_record_says_how_much_scratch_a_block_takes():
     (group,) = attention("q", "k").partition(STREAMING).groups
-    found = [decision for decision in attention("q", "k").partition(STREAMING).decisions if decision.rule == "streamed-softmax"]
-    assert found and all(decision.numbers["scratch_bytes"] == group.scratch_bytes and decision.numbers["grid_loops"] == 1 for decision in found)
+    found = [
+        decision
+        for decision in attention("q", "k").partition(STREAMING).decisions
+        if decision.rule == "streamed-softmax"
+    ]
+    assert found and all(
+        decision.numbers["scratch_bytes"] == group.scratch_bytes and decision.numbers["grid_loops"] == 1
+        for decision in found
+    )
     assert group.scratch_bytes is not None and group.scratch_bytes < 8 * 4 * (3 * 64 + 2 * 32)
 
 
@@ -95,10 +105,16 @@ def test_one_query_leaves_nothing_to_share_among_threads():
 def test_keys_that_are_read_again_for_every_block_must_pay():
     """So wide a head that a block holds few queries."""
     decisions = attention(4096, 4096, depth=8000).partition(STREAMING).decisions
-    (numbers,) = {tuple(decision.numbers.items()) for decision in decisions if (decision.rule, decision.code) == ("streamed-softmax", "unprofitable")}
+    (numbers,) = {
+        tuple(decision.numbers.items())
+        for decision in decisions
+        if (decision.rule, decision.code) == ("streamed-softmax", "unprofitable")
+    }
     costs = dict(numbers)
     assert costs[EVALUATION_NS] == 0  # nothing is evaluated in place
-    assert costs["predicted_loss_ns"] == pytest.approx(costs["streamed_ns"] + costs["direct_ns"] - costs["saved_ns"], abs=2)
+    assert costs["predicted_loss_ns"] == pytest.approx(
+        costs["streamed_ns"] + costs["direct_ns"] - costs["saved_ns"], abs=2
+    )
 
 
 def test_scores_that_a_reshape_regroups_stay_outside():
@@ -113,7 +129,11 @@ def test_scores_that_a_reshape_regroups_stay_outside():
     whole, alone = candidates(stream, [groups[node] for node in stream.nodes], groups[scored])
     refusal = illegal(whole, STREAMING)
     assert refusal is not None
-    assert (refusal.code, refusal.detail, refusal.at) == ("reshape-between", "a reshape regroups the dimensions", whole.group.root.name)
+    assert (refusal.code, refusal.detail, refusal.at) == (
+        "reshape-between",
+        "a reshape regroups the dimensions",
+        whole.group.root.name,
+    )
     assert illegal(alone, STREAMING) is None
     assert len(partition.groups) == 2
 

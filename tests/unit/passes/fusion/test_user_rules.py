@@ -39,10 +39,18 @@ EXPORT = Never
 '''
 )
 
-MADE = HEAD + "class Rule(FusionRule):\n    name = {name}\n    after = {after}\n    shape = {shape}\n    {body}\nEXPORT = Rule\n"
+MADE = (
+    HEAD + "class Rule(FusionRule):\n    name = {name}\n    after = {after}\n    shape = {shape}\n    {body}\nEXPORT = "
+    "Rule\n"
+)
 
 
-def _rule(name: str = "'mine'", after: str = "()", shape: str = "Shape.SHARED", body: str = "def matches(self, merge, graph): return Legal()") -> str:
+def _rule(
+    name: str = "'mine'",
+    after: str = "()",
+    shape: str = "Shape.SHARED",
+    body: str = "def matches(self, merge, graph): return Legal()",
+) -> str:
     return MADE.format(name=name, after=after, shape=shape, body=body)
 
 
@@ -74,7 +82,10 @@ def test_a_file_gives_its_rules(text: str, tmp_path: Path):
         (_rule(after="(3,)"), r"after = \(3,\)"),
         (_rule(shape="'shared'"), "shape = 'shared'"),
         (_rule(body="pass"), "rule mine cannot be made"),
-        (_rule(body="def __init__(self): exit(2)\n    def matches(self, merge, graph): return Legal()"), "rule mine cannot be made"),
+        (
+            _rule(body="def __init__(self): exit(2)\n    def matches(self, merge, graph): return Legal()"),
+            "rule mine cannot be made",
+        ),
     ],
 )
 def test_a_file_without_rules_is_refused_by_name(text: str, words: str, tmp_path: Path):

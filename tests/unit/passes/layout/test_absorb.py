@@ -27,8 +27,10 @@ CAPTURED = """func.func @main(%x: tensor<3x4xf32>, %i: tensor<5xi64>) -> tensor<
 READ = """func.func @main(%x: tensor<3x4xf32>, %y: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %e = tensor.empty() : tensor<4x3xf32>
   %t = linalg.transpose ins(%x : tensor<3x4xf32>) outs(%e : tensor<4x3xf32>) permutation = [1, 0]
-  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
-      iterator_types = ["parallel", "parallel"]} ins(%y, OPERAND : tensor<4x3xf32>, tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) {
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>,
+      affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]} ins(%y, OPERAND : tensor<4x3xf32>, tensor<4x3xf32>)
+          outs(%e : tensor<4x3xf32>) {
   ^bb0(%p: f32, %q: f32, %out: f32):
     %s = arith.subf %p, %q : f32
     linalg.yield %s : f32
@@ -47,7 +49,11 @@ def test_a_transposed_operand_is_read_where_it_lies() -> None:
     _, op = _generic(READ.replace("OPERAND", "%t"))
     assert absorb_operands(op)
     assert [operand.name_hint for operand in op.inputs] == ["y", "x"]
-    assert [str(map_.data) for map_ in op.indexing_maps] == ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1, d0)", "(d0, d1) -> (d0, d1)"]
+    assert [str(map_.data) for map_ in op.indexing_maps] == [
+        "(d0, d1) -> (d0, d1)",
+        "(d0, d1) -> (d1, d0)",
+        "(d0, d1) -> (d0, d1)",
+    ]
     assert not absorb_operands(op)
 
 
@@ -65,9 +71,13 @@ def test_what_the_body_extracts_from_is_read_where_it_lies() -> None:
 def test_a_constant_that_is_only_transposed_is_stored_so(readers: int, absorbed: bool) -> None:
     """Where some reader takes it as it is, both would have to be stored."""
     constant = "%x = arith.constant dense<2.0> : tensor<3x4xf32>\n"
-    text = READ.replace("OPERAND", "%t").replace("%x: tensor<3x4xf32>, ", "").replace("  %e =", f"  {constant}  %e =", 1)
+    text = (
+        READ.replace("OPERAND", "%t").replace("%x: tensor<3x4xf32>, ", "").replace("  %e =", f"  {constant}  %e =", 1)
+    )
     if readers > 1:
-        again = "%u = linalg.transpose ins(%x : tensor<3x4xf32>) outs(%e : tensor<4x3xf32>) permutation = [1, 0]\n  %r ="
+        again = (
+            "%u = linalg.transpose ins(%x : tensor<3x4xf32>) outs(%e : tensor<4x3xf32>) permutation = [1, 0]\n  %r ="
+        )
         text = text.replace("%r =", again, 1)
     if readers > 2:
         text = text.replace("%r =", "%c = tensor.cast %x : tensor<3x4xf32> to tensor<?x4xf32>\n  %r =", 1)

@@ -23,7 +23,11 @@ def generic(body: Callable[[Body], SSAValue]) -> linalg_ops.GenericOp:
 
 
 def test_scale_and_shift() -> None:
-    op = generic(lambda b: b.op(arith.SubfOp, b.op(arith.DivfOp, b.op(arith.AddfOp, b.args[0], b.args[1]), b.constant(2.0, f32)), b.args[1]))
+    op = generic(
+        lambda b: b.op(
+            arith.SubfOp, b.op(arith.DivfOp, b.op(arith.AddfOp, b.args[0], b.args[1]), b.constant(2.0, f32)), b.args[1]
+        )
+    )
     made = affine_body(op, [0], {1: np.arange(4.0)})
     assert made is not None
     assert np.all(made[0] == 0.5)
@@ -158,7 +162,15 @@ def test_a_constant_from_around_the_body() -> None:
     at = Emitter.at_end(block)
     outer = at.add(arith.ConstantOp(FloatAttr(2.5, f32))).result
     made = affine_body(
-        at.generic([block.args[0]], [at.empty(f32, [4])], [identity_map(1)] * 2, [PARALLEL], lambda b: [b.op(Mul, b.args[0], outer)]), [0], {}
+        at.generic(
+            [block.args[0]],
+            [at.empty(f32, [4])],
+            [identity_map(1)] * 2,
+            [PARALLEL],
+            lambda b: [b.op(Mul, b.args[0], outer)],
+        ),
+        [0],
+        {},
     )
     assert made is not None
     assert (float(made[0]), float(made[1])) == (2.5, 0.0)

@@ -20,9 +20,11 @@ from fuseline.passes.layout.rewriting.loops import MAX_LOOPS, can_collapse, can_
 from fuseline.passes.layout.rewriting.scope import Scope
 
 # y[i] += sum over j of x[i, j] * (i + 3) + j: loops of both kinds, each asked for by the body
-ROWS = """func.func @main(%x: tensor<ROWSx4xf32> {fuseline.dims = ["ROWNAME", "4"]}, %y: tensor<ROWSxf32> {fuseline.dims = ["ROWNAME"]})
+ROWS = """func.func @main(%x: tensor<ROWSx4xf32> {fuseline.dims = ["ROWNAME", "4"]},
+    %y: tensor<ROWSxf32> {fuseline.dims = ["ROWNAME"]})
     -> tensor<ROWSxf32> {
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
       ins(%x : tensor<ROWSx4xf32>) outs(%y : tensor<ROWSxf32>) {
   ^bb0(%p: f32, %acc: f32):
     %i = linalg.index 0 : index
@@ -41,8 +43,10 @@ ROWS = """func.func @main(%x: tensor<ROWSx4xf32> {fuseline.dims = ["ROWNAME", "4
   return %r : tensor<ROWSxf32>
 }"""
 CUBE = """func.func @main(%x: tensor<2x3x4xf32>, %b: tensor<2xf32>, %e: tensor<4x2x3xf32>) -> tensor<4x2x3xf32> {
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (k, i, j)>],
-      iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %b : tensor<2x3x4xf32>, tensor<2xf32>) outs(%e : tensor<4x2x3xf32>) {
+  %r = linalg.generic {indexing_maps = [
+      affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (k, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %b : tensor<2x3x4xf32>, tensor<2xf32>)
+          outs(%e : tensor<4x2x3xf32>) {
   ^bb0(%p: f32, %q: f32, %out: f32):
     %k = linalg.index 2 : index
     %kk = arith.index_cast %k : index to i64
@@ -54,7 +58,8 @@ CUBE = """func.func @main(%x: tensor<2x3x4xf32>, %b: tensor<2xf32>, %e: tensor<4
   return %r : tensor<4x2x3xf32>
 }"""
 WINDOW = """func.func @main(%x: tensor<9xf32>, %w: tensor<4xf32>, %e: tensor<6xf32>) -> tensor<6xf32> {
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i + j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i + j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i)>],
       iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<9xf32>, tensor<4xf32>) outs(%e : tensor<6xf32>) {
   ^bb0(%p: f32, %q: f32, %acc: f32):
     %s = arith.addf %p, %acc : f32

@@ -11,8 +11,10 @@ from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
 from fuseline.passes.layout.rewriting.permutation import merge_equal_transposes
 from fuseline.passes.layout.rewriting.scope import Scope
 
-GENERIC = """%{name} = linalg.generic {{indexing_maps = [affine_map<(a, b, c, d) -> ({read})>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
-    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} ins(%{source} : {type}) outs(%e : tensor<2x3x4x5xf32>) {{
+GENERIC = """%{name} = linalg.generic {{indexing_maps = [affine_map<(a, b, c, d) -> ({read})>,
+    affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} ins(%{source} : {type})
+        outs(%e : tensor<2x3x4x5xf32>) {{
   ^bb0(%i: f32, %o: f32):
     %v = math.exp %i : f32
     linalg.yield %v : f32
@@ -22,9 +24,14 @@ WHOLE = "tensor<2x3x4x5xf32>"
 
 
 def _groups(*generics: tuple[str, str, str, str]) -> list[list[list[int]]]:
-    body = "".join(GENERIC.format(name=name, source=source, read=read, type=type_) for name, source, read, type_ in generics)
+    body = "".join(
+        GENERIC.format(name=name, source=source, read=read, type=type_) for name, source, read, type_ in generics
+    )
     ctx, last = new_context(), generics[-1][0]
-    text = f"func.func @main(%x: {WHOLE}, %z: tensor<4x5xf32>, %e: {WHOLE}) -> {WHOLE} {{ {body} return %{last} : {WHOLE} }}"
+    text = (
+        f"func.func @main(%x: {WHOLE}, %z: tensor<4x5xf32>, %e: {WHOLE}) -> {WHOLE} {{ {body} return %{last} : "
+        f"{WHOLE} }}"
+    )
     (function,) = parse_module(text, ctx).ops
     assert isinstance(function, FuncOp)
     ops = [op for op in function.body.block.ops if is_generic(op)]

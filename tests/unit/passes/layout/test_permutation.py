@@ -1,4 +1,5 @@
-"""Permutations, and the transposes, inits and merges that carry them: exact types and operands, on static and on runtime sizes."""
+"""Permutations, and the transposes, inits and merges that carry them: exact types and operands, on static and on
+runtime sizes."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(-1 if size < 0 else size for size in shape_of(value))
 
 
-# permutations --------------------------------------------------------------------------------------------------------------------------
+# permutations ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", list(permutations(range(3))))
@@ -94,7 +95,7 @@ def test_nothing_is_the_identity_of_scalars():
     assert is_identity(())
 
 
-# transposes ----------------------------------------------------------------------------------------------------------------------------
+# transposes -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_transpose_reads_the_sizes_of_run_time():
@@ -134,18 +135,29 @@ def test_inits_are_made_again_and_constants_are_transposed():
     p.module.verify()
 
 
-# inits ---------------------------------------------------------------------------------------------------------------------------------
+# inits ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("static", True), ("dynamic", True), ("fill", True), ("splat", True), ("over", False), ("numbers", False), ("x", False)]
+    ("name", "expected"),
+    [
+        ("static", True),
+        ("dynamic", True),
+        ("fill", True),
+        ("splat", True),
+        ("over", False),
+        ("numbers", False),
+        ("x", False),
+    ],
 )
 def test_what_is_the_same_everywhere(name: str, expected: bool):
     p = Program()
     assert is_init(p[name]) is expected
 
 
-@pytest.mark.parametrize(("order", "sizes"), [((2, 1, 0), "mn"), ((1, 0, 2), "nm"), ((2, 0, 1), "mn"), ((0, 2, 1), "nm")])
+@pytest.mark.parametrize(
+    ("order", "sizes"), [((2, 1, 0), "mn"), ((1, 0, 2), "nm"), ((2, 0, 1), "mn"), ((0, 2, 1), "nm")]
+)
 def test_an_empty_tensor_of_runtime_sizes_takes_them_along(order: tuple[int, ...], sizes: str):
     p = Program()
     op = made(permuted_init(p.scope, p["dynamic"], order), tensor.EmptyOp)
@@ -197,7 +209,7 @@ def test_an_init_with_data_is_transposed():
     p.module.verify()
 
 
-# users ---------------------------------------------------------------------------------------------------------------------------------
+# users ----------------------------------------------------------------------------------------------------------------
 
 TRANSPOSES = """func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, index) {
@@ -216,7 +228,9 @@ TRANSPOSES = """func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>)
 def test_sizes_are_not_read_by_a_user():
     p = Program(TRANSPOSES)
     users = users_of(p["x"])
-    assert sorted(id(user) for user in users) == sorted(id(p[name].owner) for name in ("a", "b", "same", "into", "last", "other"))
+    assert sorted(id(user) for user in users) == sorted(
+        id(p[name].owner) for name in ("a", "b", "same", "into", "last", "other")
+    )
 
 
 def test_equal_transposes_of_a_value_become_the_earliest():

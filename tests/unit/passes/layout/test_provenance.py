@@ -13,7 +13,9 @@ from fuseline.passes.layout.propagate_transposes import PropagateTransposesPass
 
 def transposed(block: Block, value: SSAValue, node: str) -> SSAValue:
     at = Emitter.at_end(block, [node])
-    return at.add(linalg.ops.TransposeOp(value, at.empty_from(value, [1, 0]), DenseArrayBase.from_list(i64, [1, 0]))).res[0]
+    return at.add(
+        linalg.ops.TransposeOp(value, at.empty_from(value, [1, 0]), DenseArrayBase.from_list(i64, [1, 0]))
+    ).res[0]
 
 
 def program(count: int) -> ModuleOp:

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from fuseline.passes.layout.rewriting.slices import static_range
 
 SHAPE = (3, 2, 4)
-cuts = st.tuples(*(st.integers(0, size - 1).flatmap(lambda lo, n=size: st.tuples(st.just(lo), st.integers(1, n - lo))) for size in SHAPE))
+cuts = st.tuples(
+    *(
+        st.integers(0, size - 1).flatmap(lambda lo, n=size: st.tuples(st.just(lo), st.integers(1, n - lo)))
+        for size in SHAPE
+    )
+)
 
 
 @given(cuts)

@@ -25,7 +25,11 @@ def test_compose_and_inverse(first: tuple[int, ...], second: tuple[int, ...]) ->
 def test_spread(permutation: tuple[int, ...], counts: list[int]) -> None:
     x = np.arange(120).reshape(SIZES)
     y = x.transpose(permutation)
-    shape = [size for extent, count in zip(y.shape, counts, strict=True) for size in ([extent] if count == 1 else [1, extent])]
+    shape = [
+        size
+        for extent, count in zip(y.shape, counts, strict=True)
+        for size in ([extent] if count == 1 else [1, extent])
+    ]
     groups = renumbered([list(range(count)) for count in counts])
     below, new_groups = spread(permutation, groups)
     expanded = x.reshape(apply(inverse(below), shape))

@@ -22,21 +22,43 @@ PAD = """%c = arith.constant 1.5 : f32
       } : tensor<2x3x4xf32> to tensor<5x5x9xf32>"""
 MADE = {
     "pad": (PAD, "5x5x9", (2, 0, 1)),
-    "slice": ("%p = tensor.extract_slice %x[1, 0, 2] [1, 3, 2] [1, 1, 1] : tensor<2x3x4xf32> to tensor<1x3x2xf32>", "1x3x2", (2, 0, 1)),
+    "slice": (
+        "%p = tensor.extract_slice %x[1, 0, 2] [1, 3, 2] [1, 1, 1] : tensor<2x3x4xf32> to tensor<1x3x2xf32>",
+        "1x3x2",
+        (2, 0, 1),
+    ),
     "collapse": ("%p = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>", "6x4", (1, 0)),
-    "collapse behind": ("%p = tensor.collapse_shape %x [[0], [1, 2]] : tensor<2x3x4xf32> into tensor<2x12xf32>", "2x12", (1, 0)),
+    "collapse behind": (
+        "%p = tensor.collapse_shape %x [[0], [1, 2]] : tensor<2x3x4xf32> into tensor<2x12xf32>",
+        "2x12",
+        (1, 0),
+    ),
     "expand": (
-        "%p = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 3, 2, 2] : tensor<2x3x4xf32> into tensor<2x3x2x2xf32>",
+        (
+            "%p = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 3, 2, 2] : tensor<2x3x4xf32> into "
+            "tensor<2x3x2x2xf32>"
+        ),
         "2x3x2x2",
         (2, 3, 0, 1),
     ),
     "expand that is torn": (
-        "%p = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 3, 2, 2] : tensor<2x3x4xf32> into tensor<2x3x2x2xf32>",
+        (
+            "%p = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 3, 2, 2] : tensor<2x3x4xf32> into "
+            "tensor<2x3x2x2xf32>"
+        ),
         "2x3x2x2",
         (2, 0, 3, 1),
     ),
-    "narrowing slice": ("%p = tensor.extract_slice %x[1, 0, 2] [1, 3, 2] [1, 1, 1] : tensor<2x3x4xf32> to tensor<3x2xf32>", "3x2", (1, 0)),
-    "concat": ("%p = tensor.concat dim(1) %x, %x : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x6x4xf32>", "2x6x4", (2, 0, 1)),
+    "narrowing slice": (
+        "%p = tensor.extract_slice %x[1, 0, 2] [1, 3, 2] [1, 1, 1] : tensor<2x3x4xf32> to tensor<3x2xf32>",
+        "3x2",
+        (1, 0),
+    ),
+    "concat": (
+        "%p = tensor.concat dim(1) %x, %x : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x6x4xf32>",
+        "2x6x4",
+        (2, 0, 1),
+    ),
 }
 STAYS = {"expand that is torn", "narrowing slice"}
 

@@ -22,8 +22,12 @@ PRODUCT = "%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n lina
 COPY = "linalg.yield %a0 : f32"
 
 
-def _plan(maps: list[str], kinds: str, ins: Sequence[str], out: str, body: str, *, filled: bool = False) -> UnitPlan | None:
-    function = generic(maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>" if out else "tensor<f32>"], body)
+def _plan(
+    maps: list[str], kinds: str, ins: Sequence[str], out: str, body: str, *, filled: bool = False
+) -> UnitPlan | None:
+    function = generic(
+        maps, kinds, [f"tensor<{shape}xf32>" for shape in ins], [f"tensor<{out}xf32>" if out else "tensor<f32>"], body
+    )
     op = op_of(function)
     if filled:
         emit = Emitter.before(op)
@@ -69,7 +73,9 @@ def test_a_sum_of_everything_writes_no_loop():
 def test_the_last_summed_loop_goes_only_where_the_start_is_known(filled: bool):
     plan = _plan(["d0, d2", "d2, d1", "d0, d1"], "ppr", ["3x1", "1x4"], "3x4", PRODUCT, filled=filled)
     if filled:
-        assert plan == UnitPlan((0, 1), ("parallel",) * 2, (_map(2, 0), _map(2, 1), _map(2, 0, 1)), ((0,), (1,), (0, 1)), (), True)
+        assert plan == UnitPlan(
+            (0, 1), ("parallel",) * 2, (_map(2, 0), _map(2, 1), _map(2, 0, 1)), ((0,), (1,), (0, 1)), (), True
+        )
     else:
         assert plan is None
 
@@ -92,7 +98,15 @@ def test_unknown_sizes_that_are_one_go_as_well():
 
 
 def test_the_value_a_sum_starts_from():
-    op = op_of(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3xf32>"], "%s = arith.addf %a1, %a0 : f32\n linalg.yield %s : f32"))
+    op = op_of(
+        generic(
+            ["d0, d1", "d0"],
+            "pr",
+            ["tensor<3x5xf32>"],
+            ["tensor<3xf32>"],
+            "%s = arith.addf %a1, %a0 : f32\n linalg.yield %s : f32",
+        )
+    )
     assert start_value(op) is None
     emit = Emitter.before(op)
     set_operand(op, 1, emit.fill(2.0, emit.empty_like(op.outputs[0], f32)))
@@ -111,7 +125,9 @@ def test_the_value_a_sum_starts_from():
     ],
 )
 def test_what_only_repeats(maps: list[str], kinds: str, source: str, result: str, found: bool):
-    function = generic(maps, kinds, [f"tensor<{source}xf32>" if source else "tensor<f32>"], [f"tensor<{result}xf32>"], COPY)
+    function = generic(
+        maps, kinds, [f"tensor<{source}xf32>" if source else "tensor<f32>"], [f"tensor<{result}xf32>"], COPY
+    )
     made = broadcast_source(op_of(function).results[0])
     assert (made is not None) == found
     if made is not None:
@@ -120,7 +136,13 @@ def test_what_only_repeats(maps: list[str], kinds: str, source: str, result: str
 
 
 def test_what_computes_does_not_only_repeat():
-    negated = generic(["d1", "d0, d1"], "pp", ["tensor<4xf32>"], ["tensor<3x4xf32>"], "%n = arith.negf %a0 : f32\n linalg.yield %n : f32")
+    negated = generic(
+        ["d1", "d0, d1"],
+        "pp",
+        ["tensor<4xf32>"],
+        ["tensor<3x4xf32>"],
+        "%n = arith.negf %a0 : f32\n linalg.yield %n : f32",
+    )
     assert broadcast_source(op_of(negated).results[0]) is None
     summed = generic(["d0, d1", "d0"], "pr", ["tensor<3x4xf32>"], ["tensor<3xf32>"], COPY)
     assert broadcast_source(op_of(summed).results[0]) is None

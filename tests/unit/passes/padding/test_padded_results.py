@@ -1,4 +1,5 @@
-"""A padded result is written by the dispatch that makes its interior, on the null target and, with NumPy's numbers, on the CPU."""
+"""A padded result is written by the dispatch that makes its interior, on the null target and, with NumPy's numbers, on
+the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def _padded_product(low: tuple[int, int], high: tuple[int, int], value: float) -
     rng = np.random.default_rng(17)
     w = rng.standard_normal(WEIGHT).astype(np.float32)
     pads = np.array([*low, *high], np.int64)
-    initializers = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (pads, "pads"), (np.array(value, np.float32), "value"))]
+    initializers = [
+        numpy_helper.from_array(a, n) for a, n in ((w, "w"), (pads, "pads"), (np.array(value, np.float32), "value"))
+    ]
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["p"]),
         helper.make_node("Relu", ["p"], ["q"]),
@@ -25,7 +28,9 @@ def _padded_product(low: tuple[int, int], high: tuple[int, int], value: float) -
     ]
     sizes = [SHAPE[0] + low[0] + high[0], WEIGHT[1] + low[1] + high[1]]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)
-    graph = helper.make_graph(nodes, "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)], initializers)
+    graph = helper.make_graph(
+        nodes, "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)], initializers
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), w
 
 
@@ -47,7 +52,11 @@ def test_what_is_padded_is_read_beside_it(turned: bool):
     graph = model.graph
     graph.node.append(helper.make_node("Exp", ["q"], ["r"]))
     graph.node.append(helper.make_node("Transpose", ["r"], ["z"], perm=[1, 0] if turned else [0, 1]))
-    graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [WEIGHT[1], SHAPE[0]] if turned else [SHAPE[0], WEIGHT[1]]))
+    graph.output.append(
+        helper.make_tensor_value_info(
+            "z", TensorProto.FLOAT, [WEIGHT[1], SHAPE[0]] if turned else [SHAPE[0], WEIGHT[1]]
+        )
+    )
     assert fuseline.compile(model, target="null").stats["dispatches"] == 1
     compiled = fuseline.compile(model, target="cpu", threads=2)
     assert compiled.stats["dispatches"] == 1 and compiled.stats["copies"] == 0

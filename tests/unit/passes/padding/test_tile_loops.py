@@ -18,12 +18,23 @@ def _view(maps: list[str], kinds: str, ins: list[str], out: str) -> StructuredOp
 
 
 def test_the_loops_of_a_contraction():
-    assert tile_loops(_view(["d0, d1, d3", "d3, d2", "d0, d1, d2"], "pppr", ["2x3x5", "5x4"], "2x3x4")) == {"M": 1, "N": 2, "K": 3}
+    assert tile_loops(_view(["d0, d1, d3", "d3, d2", "d0, d1, d2"], "pppr", ["2x3x5", "5x4"], "2x3x4")) == {
+        "M": 1,
+        "N": 2,
+        "K": 3,
+    }
     assert tile_loops(_view(["d0, d1", "d1", "d0"], "pr", ["3x5", "5"], "3")) == {"M": 0, "K": 1}
 
 
 def test_the_loops_of_a_convolution():
-    found = tile_loops(_view(["d0, d1 + d4, d2 + d5, d6", "d4, d5, d6, d3", "d0, d1, d2, d3"], "pppprrr", ["2x8x9x3", "3x3x3x4"], "2x6x7x4"))
+    found = tile_loops(
+        _view(
+            ["d0, d1 + d4, d2 + d5, d6", "d4, d5, d6, d3", "d0, d1, d2, d3"],
+            "pppprrr",
+            ["2x8x9x3", "3x3x3x4"],
+            "2x6x7x4",
+        )
+    )
     assert list(found.values()) == [1, 2, 3, 6]
 
 
@@ -34,7 +45,9 @@ def test_the_loops_of_a_convolution_along_one_dimension():
 
 def test_others_have_none():
     assert tile_loops(_view(["d0 + d2, d1", "d2, d1", "d0, d1"], "ppr", ["8x3", "3x3"], "6x3")) == {}
-    assert tile_loops(_view(["d0, d2, d3", "d2, d1", "d0, d1"], "pprr", ["3x5x2", "5x4"], "3x4")) == {}  # one loop is summed on one side only
+    assert (
+        tile_loops(_view(["d0, d2, d3", "d2, d1", "d0, d1"], "pprr", ["3x5x2", "5x4"], "3x4")) == {}
+    )  # one loop is summed on one side only
 
 
 @pytest.mark.parametrize(
@@ -61,8 +74,12 @@ def test_what_a_body_makes_of_constants():
     zero, two = FloatAttr(0.0, f32), FloatAttr(2.0, f32)
     assert body_value(_body("%r = math.exp %a0 : f32"), {0: zero}) == FloatAttr(1.0, f32)
     assert body_value(_body("%r = arith.subf %a0, %a1 : f32"), {0: zero, 1: two}) == FloatAttr(-2.0, f32)
-    assert body_value(_body("%c = arith.constant 3.0 : f32\n %r = arith.mulf %a0, %c : f32"), {0: two}) == FloatAttr(6.0, f32)
-    assert body_value(_body("%r = arith.sitofp %a0 : i32 to f32", ("i32", "f32")), {0: IntegerAttr(7, i32)}) == FloatAttr(7.0, f32)
+    assert body_value(_body("%c = arith.constant 3.0 : f32\n %r = arith.mulf %a0, %c : f32"), {0: two}) == FloatAttr(
+        6.0, f32
+    )
+    assert body_value(
+        _body("%r = arith.sitofp %a0 : i32 to f32", ("i32", "f32")), {0: IntegerAttr(7, i32)}
+    ) == FloatAttr(7.0, f32)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +87,11 @@ def test_what_a_body_makes_of_constants():
     [
         "%r = arith.addf %a0, %a1 : f32",
         "%r = arith.addf %a0, %a2 : f32",
-        "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32\n %f = arith.sitofp %j : i32 to f32\n %r = arith.addf %a0, %f : f32",
+        (
+            "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32\n %f = arith.sitofp %j : i32 to "
+            "f32\n "
+            "%r = arith.addf %a0, %f : f32"
+        ),
         "%i = arith.constant 1 : index\n %e = tensor.extract %x1[%i] : tensor<3xf32>\n %r = arith.addf %a0, %e : f32",
     ],
     ids=["another input", "the init", "the position", "a captured tensor"],

@@ -29,7 +29,10 @@ def _one(result: str, operand: str, type_: str = T, size: str = "%n") -> str:
 
 def _two(result: str, left: str, right: str, type_: str = T, size: str = "%n") -> str:
     dims = f"{{{size}}}" if "?" in type_ else ""
-    return f"%{result} = flow.dispatch @two::@two_entry(%{left}, %{right}, {size}) : ({type_}{dims}, {type_}{dims}, index) -> {type_}{dims}\n"
+    return (
+        f"%{result} = flow.dispatch @two::@two_entry(%{left}, %{right}, {size}) : ({type_}{dims}, {type_}{dims}, "
+        f"index) -> {type_}{dims}\n"
+    )
 
 
 def _main(body: str, results: str, count: int = 1, type_: str = T) -> str:
@@ -119,7 +122,11 @@ def test_resources_are_shared_and_not_copied(schedule_of: ScheduleOf) -> None:
     ctx = new_context()
     weights = np.arange(64, dtype=np.float32)
     ctx.resources["w"] = weights
-    body = f"%w = arith.constant dense_resource<w> : {T}\n%v = arith.constant dense_resource<w> : {T}\n" + _two("a", "x", "w") + _two("r", "a", "v")
+    body = (
+        f"%w = arith.constant dense_resource<w> : {T}\n%v = arith.constant dense_resource<w> : {T}\n"
+        + _two("a", "x", "w")
+        + _two("r", "a", "v")
+    )
     schedule = schedule_of(_main(body, "%r"), ctx)
     assert len(schedule.constants) == 1 and schedule.constants[0] is weights
 
@@ -132,7 +139,12 @@ def test_missing_resource_is_refused(schedule_of: ScheduleOf) -> None:
 
 def test_symbolic_sizes(schedule_of: ScheduleOf) -> None:
     body = "%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : tensor<?xf32>\n"
-    body += _one("v1", "x", DYNAMIC, "%m") + _one("v2", "v1", DYNAMIC, "%m") + _one("v3", "v2", DYNAMIC, "%m") + _one("r", "v3", DYNAMIC, "%m")
+    body += (
+        _one("v1", "x", DYNAMIC, "%m")
+        + _one("v2", "v1", DYNAMIC, "%m")
+        + _one("v3", "v2", DYNAMIC, "%m")
+        + _one("r", "v3", DYNAMIC, "%m")
+    )
     schedule = schedule_of(_main(body, "%r", type_=DYNAMIC))
     assert schedule.symbols == {"batch": (1, None)}
     for batch in (1, 16, 17, 1000):
@@ -142,7 +154,11 @@ def test_symbolic_sizes(schedule_of: ScheduleOf) -> None:
 def test_bounded_sizes_are_planned_at_their_bound(schedule_of: ScheduleOf) -> None:
     ctx = new_context()
     ctx.symbols["batch"] = d.symbol("batch", 1, 100)
-    body = "%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : tensor<?xf32>\n" + _one("v", "x", DYNAMIC, "%m") + _one("r", "v", DYNAMIC, "%m")
+    body = (
+        "%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : tensor<?xf32>\n"
+        + _one("v", "x", DYNAMIC, "%m")
+        + _one("r", "v", DYNAMIC, "%m")
+    )
     assert schedule_of(_main(body, "%r", type_=DYNAMIC), ctx).arena_bytes == 448
 
 
@@ -159,7 +175,8 @@ def test_host_call_is_alone_in_its_wave(schedule_of: ScheduleOf) -> None:
 
 
 def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
-    """What needs such a size comes after the call, even where it reads nothing of it; its memory lies behind the rest of the arena."""
+    """What needs such a size comes after the call, even where it reads nothing of it; its memory lies behind the rest
+    of the arena."""
     attributes = 'attributes {fuseline.host_op = "NonZero", fuseline.onnx_node = "aGk="}'
     declaration = f"func.func private @host.NonZero.0({T}) -> {DYNAMIC} {attributes}\n"
     body = _one("a", "x") + f'%h = func.call @host.NonZero.0(%a) {{fuseline.dims = [["found"]]}} : ({T}) -> {DYNAMIC}\n'
@@ -177,7 +194,10 @@ def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
 
 
 def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
-    body = f"%v = arith.constant 2.5 : f32\n%e = tensor.empty() : {T}\n%f = linalg.fill ins(%v : f32) outs(%e : {T}) -> {T}\n" + _two("r", "x", "f")
+    body = (
+        f"%v = arith.constant 2.5 : f32\n%e = tensor.empty() : {T}\n%f = linalg.fill ins(%v : f32) outs(%e : {T}) -> "
+        f"{T}\n" + _two("r", "x", "f")
+    )
     schedule = schedule_of(_main(body, "%r, %f", 2))
     np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
     step = next(step for step in schedule.steps if isinstance(step, DispatchStep))
@@ -185,7 +205,10 @@ def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
 
 
 def test_a_fill_of_free_size_is_refused(schedule_of: ScheduleOf) -> None:
-    body = f"%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : {DYNAMIC}\n%v = arith.constant 2.5 : f32\n%e = tensor.empty(%m) : {DYNAMIC}\n"
+    body = (
+        f"%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : {DYNAMIC}\n%v = arith.constant 2.5 : f32\n%e = "
+        f"tensor.empty(%m) : {DYNAMIC}\n"
+    )
     body += f"%f = linalg.fill ins(%v : f32) outs(%e : {DYNAMIC}) -> {DYNAMIC}\n" + _two("r", "x", "f", DYNAMIC, "%m")
     with pytest.raises(FuselineError, match=r"linalg.fill cannot be scheduled"):
         schedule_of(_main(body, "%r", type_=DYNAMIC))
@@ -198,7 +221,10 @@ def test_call_of_an_ordinary_function_is_refused(schedule_of: ScheduleOf) -> Non
 
 
 def test_tensor_op_outside_a_dispatch_is_refused(schedule_of: ScheduleOf) -> None:
-    body = "%t = tensor.empty() : tensor<128xf32>\n%r = tensor.extract_slice %t[0] [64] [1] : tensor<128xf32> to tensor<64xf32>\n"
+    body = (
+        "%t = tensor.empty() : tensor<128xf32>\n%r = tensor.extract_slice %t[0] [64] [1] : tensor<128xf32> to "
+        "tensor<64xf32>\n"
+    )
     with pytest.raises(FuselineError, match=r"tensor.extract_slice cannot be scheduled"):
         schedule_of(_main(body, "%r"))
 
@@ -206,7 +232,11 @@ def test_tensor_op_outside_a_dispatch_is_refused(schedule_of: ScheduleOf) -> Non
 def test_the_pass_sorts_main_and_is_idempotent() -> None:
     body = _one("a", "x") + _one("late", "x") + _one("b", "a")
     body += "%e = tensor.expand_shape %b [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>\n"
-    body += "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n" + _one("c", "k") + _two("r", "c", "late")
+    body += (
+        "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n"
+        + _one("c", "k")
+        + _two("r", "c", "late")
+    )
     ctx, module = parse(executable("one", 1) + executable("two", 2) + _main(body, "%r"))
     OrderDispatchesPass().apply(ctx, module)
     module.verify()
@@ -244,7 +274,9 @@ def test_what_a_host_call_returns_is_of_the_type_that_it_declares(schedule_of: S
     attributes = 'attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}'
     declaration = f'func.func private @host.Foo.0({T}) -> ({wide} {{fuseline.dtype = "uint64"}}) {attributes}\n'
     main = _main(f"%h = func.call @host.Foo.0(%x) : ({T}) -> {wide}\n", "%h")
-    host = next(step for step in schedule_of(declaration + _retyped(main, "%h", wide)).steps if isinstance(step, HostStep))
+    host = next(
+        step for step in schedule_of(declaration + _retyped(main, "%h", wide)).steps if isinstance(step, HostStep)
+    )
     assert [operand.dtype for operand in host.results] == ["uint64"]
     assert [operand.dtype for operand in host.operands] == ["float32"]
 

@@ -31,7 +31,10 @@ def _one(result: str, operand: str) -> str:
 def _concat(result: str, *parts: str, sizes: tuple[int, ...] = ()) -> str:
     sizes = sizes or (64,) * len(parts)
     types = ", ".join(f"tensor<{size}xf32>" for size in sizes)
-    return f"%{result} = tensor.concat dim(0) {', '.join(f'%{part}' for part in parts)} : ({types}) -> tensor<{sum(sizes)}xf32>\n"
+    return (
+        f"%{result} = tensor.concat dim(0) {', '.join(f'%{part}' for part in parts)} : ({types}) -> "
+        f"tensor<{sum(sizes)}xf32>\n"
+    )
 
 
 def _main(body: str, result: str, size: int) -> str:
@@ -54,14 +57,23 @@ def test_parts_are_written_into_the_output(schedule_of: ScheduleOf) -> None:
 
 
 def test_who_reads_a_part_waits_for_that_part_only(schedule_of: ScheduleOf) -> None:
-    body = _one("a", "x") + _one("b", "x") + _one("b2", "b") + _one("c", "a") + _concat("k", "a", "b2") + _concat("r", "c", "c")
+    body = (
+        _one("a", "x")
+        + _one("b", "x")
+        + _one("b2", "b")
+        + _one("c", "a")
+        + _concat("k", "a", "b2")
+        + _concat("r", "c", "c")
+    )
     wave = {step.results[0].slot: step.wave for step in _dispatches(schedule_of(_main(body, "r", 128)))}
     assert sorted(wave.values()) == [0, 0, 1, 1]  # c reads a, which lies in the same buffer as b2
 
 
 def test_who_reads_the_whole_waits_for_every_part(schedule_of: ScheduleOf) -> None:
     flat = "%f = tensor.extract_slice %k[32] [64] [1] : tensor<128xf32> to tensor<64xf32>\n"
-    schedule = schedule_of(_main(_one("a", "x") + _one("b", "a") + _concat("k", "a", "b") + flat + _one("r", "f"), "r", 64))
+    schedule = schedule_of(
+        _main(_one("a", "x") + _one("b", "a") + _concat("k", "a", "b") + flat + _one("r", "f"), "r", 64)
+    )
     *_, last = _dispatches(schedule)
     assert last.wave == 2
     assert d.sub(last.operands[0].slot.offset, _dispatches(schedule)[0].results[0].slot.offset) == 128
@@ -89,7 +101,7 @@ def test_a_concat_that_has_to_be_a_dispatch_is_refused(schedule_of: ScheduleOf) 
         schedule_of(_main(_concat("r", "x", "x"), "r", 128))
 
 
-# whole programs ------------------------------------------------------------------------------------------------------------------------
+# whole programs -------------------------------------------------------------------------------------------------------
 
 
 def _session(p: Program, target: str) -> Any:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseline.passes.schedule.order_dispatches import StepNeeds, earliest_waves, latest_waves, live_bytes, order_dispatches
+from fuseline.passes.schedule.order_dispatches import (
+    StepNeeds,
+    earliest_waves,
+    latest_waves,
+    live_bytes,
+    order_dispatches,
+)
 
 
 @st.composite

@@ -55,15 +55,22 @@ def test_matrices_are_applied_along_their_dimensions_in_double_precision() -> No
 
 
 @pytest.mark.parametrize("layout", [
-    PackedLayout((6, 8), (3, 2, 8), (0, 2, 1)), PackedLayout((6, 8), (6, 4, 2), (1, 0, 2)), PackedLayout((6, 8), (6, 2, 4), (2, 0, 1)),
-    PackedLayout((6, 8), (4, 12), (0, 1)), PackedLayout((6, 8), (1, 6, 1, 8), (2, 3, 0, 1)), PackedLayout((6, 8), (48,), (0,)),
-    PackedLayout((6, 8), (6, 2, 4), (1, 0, 2), (((1.0,) * 5,) * 6, None)), PackedLayout((6, 8), (2, 3, 8), (0, 2, 1), (((1.0,) * 5,) * 6, None)),
+    PackedLayout((6, 8), (3, 2, 8), (0, 2, 1)), PackedLayout((6, 8), (6, 4, 2), (1, 0, 2)),
+    PackedLayout((6, 8), (6, 2, 4), (2, 0, 1)),
+    PackedLayout((6, 8), (4, 12), (0, 1)), PackedLayout((6, 8), (1, 6, 1, 8), (2, 3, 0, 1)),
+    PackedLayout((6, 8), (48,), (0,)),
+    PackedLayout((6, 8), (6, 2, 4), (1, 0, 2), (((1.0,) * 5,) * 6, None)),
+    PackedLayout((6, 8), (2, 3, 8), (0, 2, 1), (((1.0,) * 5,) * 6, None)),
 ])  # fmt: skip
 def test_layouts_are_applied_step_by_step_as_at_once(layout: PackedLayout) -> None:
     """The outermost steps may be those of any dimension, the inner part of one, or of none."""
     array = _floats(5, 7)
     packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)})
-    tall = np.tile(array.astype(np.float64).sum(0), (6, 1)).astype(np.float32) if layout.matrices else np.pad(array, [(0, 1), (0, 0)])
+    tall = (
+        np.tile(array.astype(np.float64).sum(0), (6, 1)).astype(np.float32)
+        if layout.matrices
+        else np.pad(array, [(0, 1), (0, 0)])
+    )
     expected = np.pad(tall, [(0, 0), (0, 1)]).reshape(layout.reshape).transpose(layout.permutation)
     block = packed.blocks[packed.layouts[0, LayoutKey((5, 7), layout)]]
     np.testing.assert_allclose(block.view(np.float32).reshape(expected.shape), expected, rtol=1e-6)
@@ -75,7 +82,9 @@ def test_a_second_layout_lies_behind_the_first() -> None:
     packed = pack_constants(_schedule([array], ["a"]), {"a": _kernel(layout)})
     padded = np.pad(array, [(0, 1), (0, 1)])
     block = packed.blocks[packed.layouts[0, LayoutKey((5, 7), layout)]].view(np.float32)
-    np.testing.assert_array_equal(block, np.concatenate([padded.ravel(), padded.reshape(2, 3, 8).transpose(1, 0, 2).ravel()]))
+    np.testing.assert_array_equal(
+        block, np.concatenate([padded.ravel(), padded.reshape(2, 3, 8).transpose(1, 0, 2).ravel()])
+    )
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
         wrong = PackedLayout((6, 8), (48,), (0,), then=PackedLayout((4, 8), (4, 8), (0, 1)))
         pack_constants(_schedule([array], ["a"]), {"a": _kernel(wrong)})
@@ -91,7 +100,9 @@ def test_matrices_times_what_is_not_finite_or_overflows() -> None:
     assert not finite[:3, 0].any() and not finite[1:3, 1].any() and not finite[1, 2] and finite[:, 3:].all()
 
 
-@pytest.mark.parametrize(("columns", "padded"), [(7, 4), (3, 3)], ids=["columns it does not take", "rows that are too many"])
+@pytest.mark.parametrize(
+    ("columns", "padded"), [(7, 4), (3, 3)], ids=["columns it does not take", "rows that are too many"]
+)
 def test_a_matrix_that_does_not_fit_is_refused(columns: int, padded: int) -> None:
     layout = PackedLayout((5, padded), (5, padded), (0, 1), (None, G))
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
@@ -138,7 +149,10 @@ def test_empty_and_scalar_constants() -> None:
     assert [len(packed.blocks[packed.layouts[i, None]]) for i in (0, 1)] == [0, 4]
 
 
-@pytest.mark.parametrize("layout", [PackedLayout((4, 8), (4, 8), (0, 1)), PackedLayout((6, 8), (6, 9), (0, 1)), PackedLayout((6, 8), (6, 8), (0, 0))])
+@pytest.mark.parametrize(
+    "layout",
+    [PackedLayout((4, 8), (4, 8), (0, 1)), PackedLayout((6, 8), (6, 9), (0, 1)), PackedLayout((6, 8), (6, 8), (0, 0))],
+)
 def test_a_layout_that_does_not_fit_is_refused(layout: PackedLayout) -> None:
     with pytest.raises(FuselineError, match=r"E0901.*does not fit"):
         pack_constants(_schedule([_floats(5, 7)], ["a"]), {"a": _kernel(layout)})

@@ -16,11 +16,24 @@ BOUNDED = d.symbol("b", 1, 40)
 
 SIZES = st.one_of(
     st.integers(0, 5000),
-    st.sampled_from([d.mul(N, 4), d.mul(N, 96), d.mul(d.mul(N, M), 4), d.mul(d.mul(N, N), 12), d.add(d.mul(N, 4), 8), d.mul(BOUNDED, 36)]),
-    st.sampled_from([d.mul(d.floor_div(d.add(N, 1), 2), 20), d.maximum(d.mul(N, 4), d.mul(M, 8)), d.add(d.mul(N, 6), d.mul(M, 10))]),
+    st.sampled_from(
+        [
+            d.mul(N, 4),
+            d.mul(N, 96),
+            d.mul(d.mul(N, M), 4),
+            d.mul(d.mul(N, N), 12),
+            d.add(d.mul(N, 4), 8),
+            d.mul(BOUNDED, 36),
+        ]
+    ),
+    st.sampled_from(
+        [d.mul(d.floor_div(d.add(N, 1), 2), 20), d.maximum(d.mul(N, 4), d.mul(M, 8)), d.add(d.mul(N, 6), d.mul(M, 10))]
+    ),
 )
 LIVES = st.tuples(st.integers(0, 8), st.integers(0, 4))
-TRANSIENTS = st.lists(st.builds(lambda size, life: Transient(size, life[0], life[0] + life[1]), SIZES, LIVES), max_size=14)
+TRANSIENTS = st.lists(
+    st.builds(lambda size, life: Transient(size, life[0], life[0] + life[1]), SIZES, LIVES), max_size=14
+)
 
 
 def _check(plan: ArenaPlan, transients: list[Transient], values: dict[str, int]) -> None:
@@ -52,13 +65,23 @@ def test_a_gap_is_filled_by_the_tightest_fit() -> None:
 
 
 def test_kinds_of_sizes_lie_in_regions_of_their_own() -> None:
-    transients = [Transient(d.mul(N, 64), 0, 1), Transient(d.mul(N, 128), 2, 3), Transient(d.mul(d.mul(N, N), 4), 0, 3), Transient(64, 0, 0)]
+    transients = [
+        Transient(d.mul(N, 64), 0, 1),
+        Transient(d.mul(N, 128), 2, 3),
+        Transient(d.mul(d.mul(N, N), 4), 0, 3),
+        Transient(64, 0, 0),
+    ]
     plan = plan_transients(transients)
     assert d.evaluate(plan.bytes, {"n": 10}) == 64 + 1280 + 448
 
 
 def test_regions_known_later_lie_behind() -> None:
-    transients = [Transient(d.mul(M, 64), 2, 3), Transient(d.mul(N, 64), 0, 1), Transient(64, 0, 3), Transient(d.mul(d.mul(M, N), 64), 2, 3)]
+    transients = [
+        Transient(d.mul(M, 64), 2, 3),
+        Transient(d.mul(N, 64), 0, 1),
+        Transient(64, 0, 3),
+        Transient(d.mul(d.mul(M, N), 64), 2, 3),
+    ]
     plan = plan_transients(transients, known_at={"m": 1})
     assert [d.symbols(offset) for offset in plan.offsets[1:3]] == [set(), set()]
     early, late = plan.bytes_at(-1), plan.bytes_at(1)

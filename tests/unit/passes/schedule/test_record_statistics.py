@@ -10,7 +10,8 @@ MATMUL = """func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>) -> ten
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64x48xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x48xf32>) -> tensor<64x48xf32>
-  %r = linalg.matmul ins(%x, %w : tensor<64x32xf32>, tensor<32x48xf32>) outs(%f : tensor<64x48xf32>) -> tensor<64x48xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<64x32xf32>, tensor<32x48xf32>) outs(%f : tensor<64x48xf32>)
+      -> tensor<64x48xf32>
   return %r : tensor<64x48xf32>
 }"""
 

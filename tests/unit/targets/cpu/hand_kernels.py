@@ -71,7 +71,17 @@ def kernels(**changes: Any) -> dict[str, CompiledKernel]:
     size = d.symbol("s0")
     grid, bytes_ = d.ceil_div(size, 16), d.mul(size, 4)
     constant = np.float32(3).tobytes()
-    one = CompiledKernel("one", _object(_ONE), "test", grid, 64, extra_constants=(constant,), flops=size, bytes_read=bytes_, bytes_written=bytes_)
+    one = CompiledKernel(
+        "one",
+        _object(_ONE),
+        "test",
+        grid,
+        64,
+        extra_constants=(constant,),
+        flops=size,
+        bytes_read=bytes_,
+        bytes_written=bytes_,
+    )
     two = CompiledKernel("two", _object(_TWO), "test", grid, 64, flops=size, bytes_read=bytes_)
     return {"one": replace(one, **changes), "two": two}
 
@@ -80,7 +90,8 @@ def _executable(name: str, operands: int) -> str:
     arguments = ", ".join(f"%a{i}: tensor<?xf32>" for i in range(operands))
     return (
         f"flow.executable private @{name} {{ flow.executable.export public @{name}\n builtin.module {{\n"
-        f'func.func @{name}({arguments}, %n: index {{fuseline.name = "s0"}}) -> tensor<?xf32> {{ func.return %a0 : tensor<?xf32> }} }} }}\n'
+        f'func.func @{name}({arguments}, %n: index {{fuseline.name = "s0"}}) -> tensor<?xf32> {{ func.return %a0 : '
+        f"tensor<?xf32> }} }} }}\n"
     )
 
 
@@ -88,7 +99,9 @@ def schedule_of(main: str, **resources: Any) -> Schedule:
     """The schedule of a `@main` in text; `resources` are its `dense_resource` arrays."""
     ctx = new_context()
     ctx.resources.update(resources)
-    return build_schedule(ctx, parse_module("builtin.module {" + _executable("one", 1) + _executable("two", 2) + main + "}", ctx))
+    return build_schedule(
+        ctx, parse_module("builtin.module {" + _executable("one", 1) + _executable("two", 2) + main + "}", ctx)
+    )
 
 
 def artifact_of(schedule: Schedule, kernels: dict[str, CompiledKernel], **more: Any) -> Artifact:

@@ -20,7 +20,8 @@ RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-9}
 
 
 def edges(shape: Sequence[int], dtype: str, generator: np.random.Generator, share: float = 0.2) -> Array:
-    """Random numbers; a `share` of them NaN, infinite, zeros of both signs, denormal or the largest there are (of integers: the extremes)."""
+    """Random numbers; a `share` of them NaN, infinite, zeros of both signs, denormal or the largest there are (of
+    integers: the extremes)."""
     kind = np.dtype(dtype)
     if kind.kind == "f":
         f = np.finfo(kind)
@@ -34,10 +35,15 @@ def edges(shape: Sequence[int], dtype: str, generator: np.random.Generator, shar
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Array], constants: Mapping[str, Array] | None = None, opset: int = 20
+    nodes: Sequence[onnx.NodeProto],
+    feeds: Mapping[str, Array],
+    constants: Mapping[str, Array] | None = None,
+    opset: int = 20,
 ) -> onnx.ModelProto:
     """A model of `nodes` that makes `y`."""
-    inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()]
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()
+    ]
     weights = [onnx.numpy_helper.from_array(a, n) for n, a in (constants or {}).items()]
     graph = helper.make_graph(list(nodes), "g", inputs, [onnx.ValueInfoProto(name="y")], weights)
     found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
@@ -49,8 +55,15 @@ def run(proto: onnx.ModelProto, feeds: Mapping[str, Array], target: str = "cpu")
     return np.asarray(fuseline.compile(proto, threads=1, target=target).run(feeds)["y"])
 
 
-def check(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Array], constants: Mapping[str, Array] | None = None, *, target: str = "cpu") -> None:
-    """The same type and shape as the reference; NaN and infinities at the same places; finite values up to rounding, integers exactly."""
+def check(
+    nodes: Sequence[onnx.NodeProto],
+    feeds: Mapping[str, Array],
+    constants: Mapping[str, Array] | None = None,
+    *,
+    target: str = "cpu",
+) -> None:
+    """The same type and shape as the reference; NaN and infinities at the same places; finite values up to rounding,
+    integers exactly."""
     proto = model(nodes, feeds, constants)
     with np.errstate(all="ignore"):
         expected: Array = np.asarray(ReferenceEvaluator(proto).run(None, dict(feeds))[0])  # pyright: ignore
@@ -67,4 +80,6 @@ def same(found: Array, expected: Array) -> None:
     unbounded = np.isinf(found) | np.isinf(expected)
     np.testing.assert_array_equal(found[unbounded], expected[unbounded])
     finite = np.isfinite(expected)
-    np.testing.assert_allclose(found[finite], expected[finite], rtol=RELATIVE[found.itemsize], atol=float(np.finfo(found.dtype).tiny) * 4)
+    np.testing.assert_allclose(
+        found[finite], expected[finite], rtol=RELATIVE[found.itemsize], atol=float(np.finfo(found.dtype).tiny) * 4
+    )

@@ -30,7 +30,8 @@ def relu(rows: int, name: str = "entry") -> FuncOp:
     text = f"""func.func @{name}(%x: {t}) -> {t} {{
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : {t}
-  %y = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = ["parallel", "parallel"]}} ins(%x : {t}) outs(%e : {t}) {{
+  %y = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = ["parallel", "parallel"]}}
+      ins(%x : {t}) outs(%e : {t}) {{
   ^bb0(%i: f32, %o: f32):
     %m = arith.maximumf %i, %z : f32
     linalg.yield %m : f32

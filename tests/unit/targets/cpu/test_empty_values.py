@@ -16,35 +16,47 @@ def random(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0)])
-@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceLogSumExp"])
+@pytest.mark.parametrize(
+    "op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceLogSumExp"]
+)
 def test_reductions_of_nothing(op: str, shape: tuple[int, int]):
     """Sums are 0, products 1, maxima -inf, means NaN."""
     check([make_node(op, ["x", "axes"], ["y"])], {"x": random(*shape)}, {"axes": np.array([1])})
 
 
-@pytest.mark.parametrize(("a", "b"), [((0, 4), (4, 5)), ((3, 0), (0, 5)), ((3, 4), (4, 0)), ((2, 0, 4), (4, 5)), ((2, 3, 0), (2, 0, 5))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((0, 4), (4, 5)), ((3, 0), (0, 5)), ((3, 4), (4, 0)), ((2, 0, 4), (4, 5)), ((2, 3, 0), (2, 0, 5))]
+)
 def test_contractions_of_nothing(a: tuple[int, ...], b: tuple[int, ...]):
     check([make_node("MatMul", ["x", "z"], ["y"])], {"x": random(*a), "z": random(*b)})
 
 
 @pytest.mark.parametrize(
-    ("op", "attributes"), [("MaxPool", {"kernel_shape": [2, 2]}), ("AveragePool", {"kernel_shape": [2, 2]}), ("GlobalAveragePool", {})]
+    ("op", "attributes"),
+    [("MaxPool", {"kernel_shape": [2, 2]}), ("AveragePool", {"kernel_shape": [2, 2]}), ("GlobalAveragePool", {})],
 )
 def test_windows_over_no_images(op: str, attributes: dict[str, Any]):
-    found = run(model([make_node(op, ["x"], ["y"], **attributes)], {"x": random(0, 3, 6, 6)}), {"x": random(0, 3, 6, 6)})
+    found = run(
+        model([make_node(op, ["x"], ["y"], **attributes)], {"x": random(0, 3, 6, 6)}), {"x": random(0, 3, 6, 6)}
+    )
     assert found.shape == (0, 3, *((5, 5) if attributes else (1, 1)))
 
 
 @pytest.mark.parametrize("batch", [0, 1])
 def test_convolutions_of_no_images(batch: int):
     found = run(
-        model([make_node("Conv", ["x", "w"], ["y"])], {"x": random(batch, 8, 6, 6)}, {"w": random(16, 8, 3, 3)}), {"x": random(batch, 8, 6, 6)}
+        model([make_node("Conv", ["x", "w"], ["y"])], {"x": random(batch, 8, 6, 6)}, {"w": random(16, 8, 3, 3)}),
+        {"x": random(batch, 8, 6, 6)},
     )
     assert found.shape == (batch, 16, 4, 4)
 
 
 def test_attention_without_keys():
-    nodes = [make_node("MatMul", ["q", "k"], ["s"]), make_node("Softmax", ["s"], ["p"]), make_node("MatMul", ["p", "v"], ["y"])]
+    nodes = [
+        make_node("MatMul", ["q", "k"], ["s"]),
+        make_node("Softmax", ["s"], ["p"]),
+        make_node("MatMul", ["p", "v"], ["y"]),
+    ]
     feeds = {"q": random(2, 3, 8), "k": random(2, 8, 0), "v": random(2, 0, 8)}
     np.testing.assert_array_equal(run(model(nodes, feeds), feeds), np.zeros((2, 3, 8), np.float32))
 

@@ -27,8 +27,8 @@ MACHINES = {machine.triple: machine for machine in (BASELINE, NEON)}
 
 TABLES = """
 @weights = private unnamed_addr constant [4 x i64] [i64 10, i64 20, i64 30, i64 40], align 16
-@big = internal constant [3 x <4 x float>] [<4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>, <4 x float> zeroinitializer,
-  <4 x float> <float 5.0, float 6.0, float 7.0, float 8.0>], align 64
+@big = internal constant [3 x <4 x float>] [<4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>,
+  <4 x float> zeroinitializer, <4 x float> <float 5.0, float 6.0, float 7.0, float 8.0>], align 64
 @table = internal constant [2 x ptr] [ptr @twice, ptr @weight]
 @zeros = internal constant [64 x i8] zeroinitializer
 @shared = constant i64 7
@@ -83,7 +83,9 @@ def compile_text(text: str, triple: str) -> bytes:
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(text)
     module.triple = triple
-    return llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small").emit_object(module)
+    return (
+        llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small").emit_object(module)
+    )
 
 
 def _loaded(image: Image) -> CodePages:
@@ -119,7 +121,9 @@ def test_both_machines_link(triple: str) -> None:
     image = link_image([scheduler_object(MACHINES[triple]), compile_text(TABLES, triple)])
     assert image.machine == triple.split("-")[0]
     assert {"choose", "jump", "shared"} <= image.symbols[1].keys()
-    assert all(0 <= fixup.offset <= len(image.code) - 8 and 0 <= fixup.target < len(image.code) for fixup in image.fixups)
+    assert all(
+        0 <= fixup.offset <= len(image.code) - 8 and 0 <= fixup.target < len(image.code) for fixup in image.fixups
+    )
 
 
 def test_linking_is_deterministic() -> None:
@@ -152,8 +156,13 @@ def _adrp(place: int, word: int) -> int:
 
 
 def test_aarch64_instructions_are_patched() -> None:
-    """Decoded by hand (Arm A64 encodings), since the code cannot run here. Padding moves the constants to another page."""
-    filler = '@filler = internal constant [5000 x i8] c"' + "x" * 5000 + '"\ndefine ptr @filler_address() { ret ptr @filler }\n'
+    """Decoded by hand (Arm A64 encodings), since the code cannot run here. Padding moves the constants to another
+    page."""
+    filler = (
+        '@filler = internal constant [5000 x i8] c"'
+        + "x" * 5000
+        + '"\ndefine ptr @filler_address() { ret ptr @filler }\n'
+    )
     image = link_image([compile_text(filler + ADDRESSES, TRIPLES[1])])
     place, (adrp, add, *_) = _arm(image, "hidden_address")
     assert add & 0xFFC00000 == 0x91000000
@@ -173,10 +182,19 @@ def test_aarch64_instructions_are_patched() -> None:
 
 
 REFUSED = {
-    "undefined function": ("declare i64 @labs(i64)\ndefine i64 @f(i64 %x) { %r = call i64 @labs(i64 %x)\n ret i64 %r }", "'labs' is undefined"),
-    "undefined data": ("@x = external global i64\ndefine i64 @f() { %r = load i64, ptr @x\n ret i64 %r }", "'x' is undefined"),
+    "undefined function": (
+        "declare i64 @labs(i64)\ndefine i64 @f(i64 %x) { %r = call i64 @labs(i64 %x)\n ret i64 %r }",
+        "'labs' is undefined",
+    ),
+    "undefined data": (
+        "@x = external global i64\ndefine i64 @f() { %r = load i64, ptr @x\n ret i64 %r }",
+        "'x' is undefined",
+    ),
     "implied library call": (
-        "declare double @llvm.sin.f64(double)\ndefine double @f(double %x) { %r = call double @llvm.sin.f64(double %x)\n ret double %r }",
+        (
+            "declare double @llvm.sin.f64(double)\ndefine double @f(double %x) { %r = call double @llvm.sin.f64(double "
+            "%x)\n ret double %r }"
+        ),
         "'sin' is undefined",
     ),
     "writable data": ("@x = global i64 5\ndefine i64 @f() { %r = load i64, ptr @x\n ret i64 %r }", "writable"),
@@ -200,7 +218,10 @@ def test_objects_of_two_machines_are_refused() -> None:
         link_image([scheduler_object(MACHINES[triple]) for triple in TRIPLES])
 
 
-@pytest.mark.parametrize(("at", "value", "reason"), [(16, 2, "not a 64-bit"), (18, 40, "machine 40"), (4, 1, "not a 64-bit"), (5, 2, "not a 64-bit")])
+@pytest.mark.parametrize(
+    ("at", "value", "reason"),
+    [(16, 2, "not a 64-bit"), (18, 40, "machine 40"), (4, 1, "not a 64-bit"), (5, 2, "not a 64-bit")],
+)
 def test_other_kinds_of_elf_are_refused(at: int, value: int, reason: str) -> None:
     data = bytearray(compile_text(TABLES, HERE))
     data[at] = value
@@ -228,7 +249,11 @@ def test_relocations_without_addends_and_absurd_sections_are_refused() -> None:
 
 
 def test_aarch64_reach_and_alignment_are_checked() -> None:
-    for bits in (lambda: linker._arm_adr(1 << 20), lambda: linker._arm_adr(-(1 << 20) - 1), lambda: linker._arm_low(4, 3)):  # pyright: ignore[reportPrivateUsage]
+    for bits in (
+        lambda: linker._arm_adr(1 << 20),
+        lambda: linker._arm_adr(-(1 << 20) - 1),
+        lambda: linker._arm_low(4, 3),
+    ):  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(FuselineError, match="E0404"):
             bits()
     for distance, width in ((2, 26), (1 << 27, 26), (-(1 << 27) - 4, 26), (1 << 15, 14)):
@@ -256,7 +281,9 @@ def test_unknown_relocations_are_refused(triple: str) -> None:
         link_image([_patched_relocation(compile_text(TABLES, triple), 99)])
 
 
-@pytest.mark.parametrize("data", [b"", b"\x7fELF", bytes(100), b"\x7fELF\x02\x01" + bytes(100), b"\x7fELF\x01\x01" + bytes(100)])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x7fELF", bytes(100), b"\x7fELF\x02\x01" + bytes(100), b"\x7fELF\x01\x01" + bytes(100)]
+)
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(FuselineError, match="E0404"):
         link_image([data])

@@ -21,7 +21,8 @@ EXPRESSIONS: dict[str, Callable[[KernelBuilder, Operand], Operand]] = {
     "greatest": lambda k, i: k.max(k.sub(i, 9), 0),
 }
 VALUES: dict[str, Callable[[int], int]] = {
-    "index": lambda i: i, "sum": lambda i: i + 5, "difference": lambda i: 20 - i, "product": lambda i: -3 * i, "square": lambda i: i * i,
+    "index": lambda i: i, "sum": lambda i: i + 5, "difference": lambda i: 20 - i, "product": lambda i: -3 * i,
+    "square": lambda i: i * i,
     "least": lambda i: min(i, 7), "greatest": lambda i: max(i - 9, 0),
 }  # fmt: skip
 

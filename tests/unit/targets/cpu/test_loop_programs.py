@@ -1,4 +1,5 @@
-"""Loops in programs of hand-written kernels: rows, states, stacks and last states lie where the program around the loop wants them."""
+"""Loops in programs of hand-written kernels: rows, states, stacks and last states lie where the program around the loop
+wants them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.skipif(machine_name() != "x86_64", reason="the test ker
 
 # state = 2 * (state + row) + 3, a stack of the states from the last row to the first
 LOOP = """
-func.func @main(%x: tensor<?x?xf32> {fuseline.name = "x", fuseline.dims = ["t", "n"]}, %h: tensor<?xf32> {fuseline.name = "h", fuseline.dims = ["n"]})
+func.func @main(%x: tensor<?x?xf32> {fuseline.name = "x", fuseline.dims = ["t", "n"]},
+    %h: tensor<?xf32> {fuseline.name = "h", fuseline.dims = ["n"]})
     -> (RESULTS) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -32,7 +34,8 @@ func.func @main(%x: tensor<?x?xf32> {fuseline.name = "x", fuseline.dims = ["t", 
       : (tensor<?x?xf32>, tensor<?xf32>, index, index) -> (tensor<?x?xf32>, tensor<?xf32>)
   func.return RETURNED
 }
-func.func private @step(%row: tensor<?xf32> {fuseline.dims = ["n"]}, %h: tensor<?xf32> {fuseline.dims = ["n"]}, %n: index {fuseline.name = "n"})
+func.func private @step(%row: tensor<?xf32> {fuseline.dims = ["n"]}, %h: tensor<?xf32> {fuseline.dims = ["n"]},
+    %n: index {fuseline.name = "n"})
     -> (tensor<?xf32>, tensor<?xf32>) {
   %sum = flow.dispatch @two::@two(%row, %h, %n) : (tensor<?xf32>{%n}, tensor<?xf32>{%n}, index) -> tensor<?xf32>{%n}
   %new = flow.dispatch @one::@one(%sum, %n) : (tensor<?xf32>{%n}, index) -> tensor<?xf32>{%n}
@@ -47,7 +50,8 @@ func.func private @loop(%x: tensor<?x?xf32> {fuseline.dims = ["t", "n"]}, %h: te
   %all:2 = scf.for %i = %c0 to %t step %c1 iter_args(%ys = %empty, %s = %h) -> (tensor<?x?xf32>, tensor<?xf32>) {
     %back = arith.subi %end, %i : index
     %row = tensor.extract_slice %x[BOX] [1, %n] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
-    %new, %more = func.call @step(%row, %s, %n) : (tensor<?xf32>, tensor<?xf32>, index) -> (tensor<?xf32>, tensor<?xf32>)
+    %new, %more = func.call @step(%row, %s, %n) : (tensor<?xf32>, tensor<?xf32>, index)
+        -> (tensor<?xf32>, tensor<?xf32>)
     %y = tensor.insert_slice %PUT into %ys[%back, 0] [1, %n] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
     scf.yield YIELDED : tensor<?x?xf32>, tensor<?xf32>
   }
@@ -203,7 +207,8 @@ def check_walk(*walks: Walk) -> None:
 
 
 def test_arms_inside_a_loop_walk_too() -> None:
-    """A kernel in two arms, each with an extra constant of its own: what an arm binds at a distance moves with the loop."""
+    """A kernel in two arms, each with an extra constant of its own: what an arm binds at a distance moves with the
+    loop."""
     from fuseline.ir import dim as d
     from fuseline.targets.target import KernelArm, joined_kernel
 

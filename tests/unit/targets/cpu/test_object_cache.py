@@ -1,4 +1,5 @@
-"""The cache of objects: what is damaged, another's or no object is dropped and made again; a full disk leaves nothing behind."""
+"""The cache of objects: what is damaged, another's or no object is dropped and made again; a full disk leaves nothing
+behind."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ def test_arms_have_their_own_extra_constants_and_places(threads: int) -> None:
     arms = [KernelArm(kernel, (0,), ((0, at),), (("s0", d.symbol("s0")),)) for kernel, at in ((one, 50), (other, 0))]
     spec = Boundary("x", "float32", (50,)), Boundary("y", "float32", (100,))
     segments: tuple[Segment, Segment] = ("input", "output")
-    places = [Operand(Slot(segment, 0), boundary.dims, "float32", 4) for segment, boundary in zip(segments, spec, strict=True)]
+    places = [
+        Operand(Slot(segment, 0), boundary.dims, "float32", 4) for segment, boundary in zip(segments, spec, strict=True)
+    ]
     step = DispatchStep("both", "both", (places[0],), (places[1],), (("s0", 50),), 0, "both")
     schedule = Schedule(spec[:1], spec[1:], (step,), (), 0)
     artifact = artifact_of(schedule, {"both": joined_kernel("both", arms)}, threads=threads)
@@ -72,7 +74,9 @@ def test_arms_have_their_own_extra_constants_and_places(threads: int) -> None:
     session = Session(artifact._replace(program=artifact.program._replace(serial_below_ns=0, split_above_ns=0)))
     x = np.random.default_rng(0).standard_normal(50, dtype=np.float32)
     for _ in range(2):
-        np.testing.assert_allclose(session.run({"x": x})["y"], np.concatenate([2 * x + 5, 2 * x + 3]), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            session.run({"x": x})["y"], np.concatenate([2 * x + 5, 2 * x + 3]), rtol=1e-6, atol=1e-6
+        )
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
@@ -101,7 +105,8 @@ func.func @main(%x: tensor<6xf32> {fuseline.name = "x"}) -> (tensor<6xf32> {fuse
 @pytest.mark.parametrize("threads", [1, 2])
 def test_sizes_as_a_tensor(threads: int) -> None:
     main = """
-func.func @main(%x: tensor<?x3xf32> {fuseline.name = "x", fuseline.dims = ["n", "3"]}) -> (tensor<3xi64> {fuseline.name = "y"}) {
+func.func @main(%x: tensor<?x3xf32> {fuseline.name = "x", fuseline.dims = ["n", "3"]})
+    -> (tensor<3xi64> {fuseline.name = "y"}) {
   %z = arith.constant 0 : index
   %n = tensor.dim %x, %z : tensor<?x3xf32>
   %two = arith.constant 2 : index
@@ -152,6 +157,8 @@ func.func @main() -> (tensor<6xf32>) {
 }"""
     schedule = schedule_of(main)
     packed = pack_constants(schedule, {})
-    np.testing.assert_array_equal(Session(assemble(schedule, {}, packed, machine=BASELINE)).run({})["result0"], np.ones(6, np.float32))
+    np.testing.assert_array_equal(
+        Session(assemble(schedule, {}, packed, machine=BASELINE)).run({})["result0"], np.ones(6, np.float32)
+    )
     with pytest.raises(FuselineError, match=r"E0901.*was not packed"):
         assemble(schedule, {}, replace(packed, layouts={}), machine=BASELINE)

@@ -1,4 +1,5 @@
-"""Random programs of small kernels: order, waves, arena, command table and threads together compute what NumPy computes."""
+"""Random programs of small kernels: order, waves, arena, command table and threads together compute what NumPy
+computes."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ def _programs(draw: st.DrawFn) -> tuple[list[Call], list[int]]:
 
 def _text(calls: Sequence[Call], returned: Sequence[int]) -> str:
     t = "tensor<?xf32>"
-    lines = ["%z = arith.constant 0 : index", f"%n = tensor.dim %v0, %z : {t}", "%w = arith.constant dense_resource<w> : tensor<48xf32>"]
+    lines = [
+        "%z = arith.constant 0 : index",
+        f"%n = tensor.dim %v0, %z : {t}",
+        "%w = arith.constant dense_resource<w> : tensor<48xf32>",
+    ]
     lines.append(f"%v1 = tensor.cast %w : tensor<48xf32> to {t}")
     for number, call in enumerate(calls):
         names = [f"%v{i}" for i in call.operands]
@@ -46,7 +51,9 @@ def _text(calls: Sequence[Call], returned: Sequence[int]) -> str:
             lines.append(f"%k{number} = tensor.collapse_shape %e{number} [[0, 1]] : {wide} into {t}")
             names[0] = f"%k{number}"
         kind, types = ("one", "two")[len(names) - 1], ", ".join([t + "{%n}"] * len(names))
-        lines.append(f"%v{number + 2} = flow.dispatch @{kind}::@{kind}({', '.join(names)}, %n) : ({types}, index) -> {t}{{%n}}")
+        lines.append(
+            f"%v{number + 2} = flow.dispatch @{kind}::@{kind}({', '.join(names)}, %n) : ({types}, index) -> {t}{{%n}}"
+        )
     results, types = ", ".join(f"%v{i}" for i in returned), ", ".join([t] * len(returned))
     head = f'func.func @main(%v0: {t} {{fuseline.name = "x", fuseline.dims = ["n"]}}) -> ({types}) {{\n'
     return head + "\n".join(lines) + f"\nfunc.return {results} : {types}\n}}"

@@ -20,7 +20,10 @@ def test_it_is_rounded_down(divisor: int):
     k.loop(0, count, 1, lambda i: k.store(out, i, k.as_value(floor_of_any(k, k.sub(i, 10), by))))
     kernel = k.finish()
     wanted = [(i - 10) // divisor if divisor else 0 for i in range(count)]
-    for run in (lambda into: evaluate(kernel, [into], [divisor]), lambda into: call(kernel, machine(), [into], [divisor])):
+    for run in (
+        lambda into: evaluate(kernel, [into], [divisor]),
+        lambda into: call(kernel, machine(), [into], [divisor]),
+    ):
         found = np.zeros(count, np.int64)
         run(found)
         assert found.tolist() == wanted

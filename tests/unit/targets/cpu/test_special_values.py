@@ -1,4 +1,5 @@
-"""NaN, infinities, signed zeros, denormals and the largest numbers through every kernel family, against ONNX's reference."""
+"""NaN, infinities, signed zeros, denormals and the largest numbers through every kernel family, against ONNX's
+reference."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ CONVOLUTIONS: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]]
     "1x1": ({}, (1, 8, 12, 11), (16, 8, 1, 1)),
 }
 UNARY = [
-    "Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Sqrt", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Cos", "Atan",
+    "Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Sqrt", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid",
+    "Erf", "Sin", "Cos", "Atan",
     "IsNaN", "IsInf",
 ]  # fmt: skip
 BINARY = ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Less", "GreaterOrEqual", "Equal"]
@@ -103,8 +105,13 @@ def test_convolutions(name: str, where: str):
     attributes, image, weights = CONVOLUTIONS[name]
     g = generator(name)
     x, w = _pixels(image, g), g.standard_normal(weights).astype(np.float32)
-    if where == "weights":  # without padding: there the reference multiplies them by 0, onnxruntime and we leave them out
-        x, attributes = g.standard_normal(image).astype(np.float32), {k: v for k, v in attributes.items() if k != "pads"}
+    if (
+        where == "weights"
+    ):  # without padding: there the reference multiplies them by 0, onnxruntime and we leave them out
+        x, attributes = (
+            g.standard_normal(image).astype(np.float32),
+            {k: v for k, v in attributes.items() if k != "pads"},
+        )
         w.reshape(-1)[g.integers(0, w.size, 2)] = np.inf, np.nan
     # sums that cancel differ by more than their size allows: what is added hides it
     nodes = [make_node("Conv", ["x", "w"], ["c"], **attributes), make_node("Add", ["c", "far"], ["y"])]
@@ -120,7 +127,9 @@ def test_windows(name: str, dtype: str):
     if op == "MaxPool":
         x = np.nan_to_num(x, nan=2, posinf=np.inf, neginf=-np.inf)
     if "mean" in name:
-        x = np.where(np.isfinite(x) & (np.abs(x) > 1e3), 3, np.where(np.isnan(x) | np.isinf(x), x, np.abs(x) + 1)).astype(dtype)
+        x = np.where(
+            np.isfinite(x) & (np.abs(x) > 1e3), 3, np.where(np.isnan(x) | np.isinf(x), x, np.abs(x) + 1)
+        ).astype(dtype)
     check([make_node(op, ["x"], ["y"], **attributes)], {"x": x})
 
 
@@ -162,9 +171,19 @@ def test_the_smallest_integer(op: str, dtype: str):
 @pytest.mark.parametrize("to", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 def test_casts_of_what_no_integer_is(source: str, to: str, target: str):
     """NaN, infinities, and around every power of two that bounds an integer type."""
-    bounds = [sign * (2.0**bits + more) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1) for more in (-1.5, 0, 1, 2.0 ** (bits - 1))]
+    bounds = [
+        sign * (2.0**bits + more)
+        for bits in (7, 8, 15, 16, 31, 32, 63, 64)
+        for sign in (1, -1)
+        for more in (-1.5, 0, 1, 2.0 ** (bits - 1))
+    ]
     with np.errstate(over="ignore"):
-        x = np.concatenate([edges((3, 45), source, generator(source + to), 0.5), np.array([*bounds, *[0.5] * 26]).astype(source).reshape(-1, 45)])
+        x = np.concatenate(
+            [
+                edges((3, 45), source, generator(source + to), 0.5),
+                np.array([*bounds, *[0.5] * 26]).astype(source).reshape(-1, 45),
+            ]
+        )
     if (source, to) == ("float16", "uint32"):  # NumPy makes other numbers of these than of the same ones in f32
         x = np.where(np.isfinite(x), x, np.float16(-7))
     check([make_node("Cast", ["x"], ["y"], to=np_dtype_to_tensor_dtype(np.dtype(to)))], {"x": x}, target=target)
@@ -175,5 +194,9 @@ def test_attention_with_rows_that_are_masked_whole():
     q, k, v = (g.standard_normal(s).astype(np.float32) for s in ((2, 2, 9, 8), (2, 2, 8, 11), (2, 2, 11, 8)))
     mask = np.where(g.random((2, 1, 9, 11)) < 0.5, -np.inf, 0).astype(np.float32)
     mask[0, 0, 3], v[1, 0, 4, 2] = -np.inf, np.inf
-    nodes = [make_node("MatMul", ["q", "k"], ["s"]), make_node("Add", ["s", "m"], ["t"]), make_node("Softmax", ["t"], ["p"])]
+    nodes = [
+        make_node("MatMul", ["q", "k"], ["s"]),
+        make_node("Add", ["s", "m"], ["t"]),
+        make_node("Softmax", ["t"], ["p"]),
+    ]
     check([*nodes, make_node("MatMul", ["p", "v"], ["y"])], {"q": q, "k": k, "v": v, "m": mask})

@@ -1,4 +1,5 @@
-"""A target that is described in a file: what it says is what passes see, what it cannot say is refused by name, and its tiles are kept whole."""
+"""A target that is described in a file: what it says is what passes see, what it cannot say is refused by name, and its
+tiles are kept whole."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def _convolutions() -> onnx.ModelProto:
     """Convolution, bias, relu, twice, with no size a multiple of anything; the second adds what comes in besides."""
     rng = np.random.default_rng(21)
     weights = {"w": (5, 3, 3, 3), "b": (5,), "v": (7, 5, 3, 3), "c": (7,)}
-    initializers = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name) for name, shape in weights.items()]
+    initializers = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name) for name, shape in weights.items()
+    ]
     nodes = [
         helper.make_node("Conv", ["x", "w", "b"], ["p"], pads=[1, 1, 1, 1], strides=[2, 2]),
         helper.make_node("Relu", ["p"], ["q"]),
@@ -52,13 +55,20 @@ def _convolutions() -> onnx.ModelProto:
     ]
     shapes = {"x": [1, 3, 21, 21], "y": [1, 7, 11, 11]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 7, 11, 11])], initializers)
+    graph = helper.make_graph(
+        nodes, "g", inputs, [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 7, 11, 11])], initializers
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
 def test_what_the_file_says(tmp_path: Path):
     description = create_target(_file(tmp_path)).description
-    assert (description.name, description.threads, description.scratch_bytes_limit, description.binding_limit) == ("toy-npu", 4, 65536, 12)
+    assert (description.name, description.threads, description.scratch_bytes_limit, description.binding_limit) == (
+        "toy-npu",
+        4,
+        65536,
+        12,
+    )
     assert dict(description.tile_multiples) == {"OH": 4, "OW": 4, "OC": 8, "IC": 8, "M": 4, "N": 8, "K": 16}
     assert create_target(_file(tmp_path), threads=2).description.threads == 2
     assert create_target(_file(tmp_path, "")).description.name == "toy"

@@ -33,7 +33,9 @@ def test_dispatches_flops_and_bytes_are_counted():
 
 def test_equal_arms_count_as_one_executable_and_slices_as_what_is_written():
     shape = "4x5"
-    body = elementwise("p", ["a"], shape, "%v = math.absf %a0 : f32") + elementwise("q", ["b"], shape, "%v = math.absf %a0 : f32")
+    body = elementwise("p", ["a"], shape, "%v = math.absf %a0 : f32") + elementwise(
+        "q", ["b"], shape, "%v = math.absf %a0 : f32"
+    )
     body += "%y = tensor.concat dim(1) %p, %q : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x10xf32>"
     module, ctx = outlined(program({"a": (4, 5), "b": (4, 5)}, body, {"%y": "tensor<4x10xf32>"}))
     lower(module, ctx, CompileOptions(target="null"), create_target("null"))

@@ -1,4 +1,5 @@
-"""Ops of IREE's `iree_linalg_ext` as structured ops: one file per concern, `nest.py` has what all of them are written with."""
+"""Ops of IREE's `iree_linalg_ext` as structured ops: one file per concern, `nest.py` has what all of them are written
+with."""
 
 from __future__ import annotations
 

@@ -15,10 +15,15 @@ def custom(op: CustomOp) -> list[SSAValue]:
     """What the body yields for the operands."""
     emit, block = Emitter.before(op), op.body.block
     assert op.parent is not None
-    values: dict[SSAValue, SSAValue] = {argument: _as(emit, value, argument.type) for argument, value in zip(block.args, op.operands, strict=True)}
+    values: dict[SSAValue, SSAValue] = {
+        argument: _as(emit, value, argument.type) for argument, value in zip(block.args, op.operands, strict=True)
+    }
     for inner in ops_of(block):
         if isinstance(inner, ExtYieldOp):
-            return [_as(emit, values.get(value, value), result.type) for value, result in zip(inner.values, op.res, strict=True)]
+            return [
+                _as(emit, values.get(value, value), result.type)
+                for value, result in zip(inner.values, op.res, strict=True)
+            ]
         copy = inner.clone(values)
         carry([op, inner], [copy])
         op.parent.insert_op_before(copy, op)
@@ -26,4 +31,8 @@ def custom(op: CustomOp) -> list[SSAValue]:
 
 
 def _as(emit: Emitter, value: SSAValue, type_: Attribute) -> SSAValue:
-    return value if value.type == type_ else emit.add(tensor.CastOp.create(operands=[value], result_types=[type_])).results[0]
+    return (
+        value
+        if value.type == type_
+        else emit.add(tensor.CastOp.create(operands=[value], result_types=[type_])).results[0]
+    )

@@ -14,8 +14,8 @@ from fuseline.ir.linalg_ext import ArgCompareOp, ScanOp
 
 
 def scan(op: ScanOp) -> list[SSAValue]:
-    """Each element from all that precede it, `out[i] = body(out[i - 1], in[i])`, and the last one. What is not inclusive begins with the accumulator
-    and takes `in[i - 1]`."""
+    """Each element from all that precede it, `out[i] = body(out[i - 1], in[i])`, and the last one. What is not
+    inclusive begins with the accumulator and takes `in[i - 1]`."""
     axis, inclusive, element = op.number("dimension"), bool(op.number("inclusive")), element_of(op.inputs[0])
     rank = len(shape_of(op.inputs[0]))
     loops = list(range(rank))
@@ -31,7 +31,11 @@ def scan(op: ScanOp) -> list[SSAValue]:
             combined = b.op(arith.SelectOp, first, new, combined)
         return [b.op(arith.SelectOp, taken, combined, total)]
 
-    start = nest.filled(loops, element, 0) if inclusive else nest.each([(op.outputs[1], beside)], loops, element, lambda b: b.args[0])
+    start = (
+        nest.filled(loops, element, 0)
+        if inclusive
+        else nest.each([(op.outputs[1], beside)], loops, element, lambda b: b.args[0])
+    )
     out = nest.fold([(op.inputs[0], other)], [(start, loops)], loops, [rank], body)[0]
     return [out, _last(nest, out, axis, beside)]
 
@@ -64,4 +68,6 @@ def arg_compare(op: ArgCompareOp) -> list[SSAValue]:
         return index if isinstance(kind, IndexType) else b.op(arith.IndexCastOp, index, kind)
 
     nest = Nest(op, [(op.inputs[0], loops)])
-    return nest.fold([(value, loops) for value in op.inputs], [(value, beside) for value in op.outputs], beside, [axis], body)
+    return nest.fold(
+        [(value, loops) for value in op.inputs], [(value, beside) for value in op.outputs], beside, [axis], body
+    )

@@ -21,14 +21,23 @@ def fft(op: FftOp) -> list[SSAValue]:
     """Both parts after the stage. Raises FuselineError: E0306 for a stage or a size that the text does not say."""
     stage = op.inputs[0].owner
     length = shape_of(op.outputs[0])[-1]
-    if not isinstance(stage, arith.ConstantOp) or not isinstance(stage.value, IntegerAttr) or not 0 < stage.value.value.data < 32:
+    if (
+        not isinstance(stage, arith.ConstantOp)
+        or not isinstance(stage.value, IntegerAttr)
+        or not 0 < stage.value.value.data < 32
+    ):
         raise unsupported(op, "the stage is no number from 1 on")
     group = 1 << stage.value.value.data
     if length < 0 or length % group:
-        raise unsupported(op, f"the last dimension has {length if length >= 0 else 'unknown'} elements, no groups of {group}")
+        raise unsupported(
+            op, f"the last dimension has {length if length >= 0 else 'unknown'} elements, no groups of {group}"
+        )
     loops = list(range(len(shape_of(op.outputs[0]))))
     nest = Nest(op, [(op.outputs[0], loops)])
-    return [nest.each([], loops, element_of(value), lambda b, part=part: _part(b, op, group, part)) for part, value in enumerate(op.outputs)]
+    return [
+        nest.each([], loops, element_of(value), lambda b, part=part: _part(b, op, group, part))
+        for part, value in enumerate(op.outputs)
+    ]
 
 
 def _part(b: Body, op: FftOp, group: int, part: int) -> SSAValue:

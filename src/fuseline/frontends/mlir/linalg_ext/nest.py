@@ -50,16 +50,31 @@ class Nest:
         dynamic = [self.size(loop) for loop, size in zip(loops, known, strict=True) if size == DYNAMIC_INDEX]
         return self.emit.add(create_empty(attributes.tensor_type(element, tuple(known)), dynamic)).tensor
 
-    def each(self, inputs: Sequence[Placed], loops: Sequence[int], element: Attribute, body: Callable[[Body], SSAValue]) -> SSAValue:
+    def each(
+        self, inputs: Sequence[Placed], loops: Sequence[int], element: Attribute, body: Callable[[Body], SSAValue]
+    ) -> SSAValue:
         """One element per iteration of `loops`."""
         return self.fold(inputs, [(self.empty(loops, element), loops)], loops, [], lambda b: [body(b)])[0]
 
-    def fold(self, inputs: Sequence[Placed], inits: Sequence[Placed], kept: Sequence[int], folded: Sequence[int], body: Scalars) -> list[SSAValue]:
-        """`inits` (over `kept`) with all iterations of `folded` taken in, in order; the body counts loops as they stand in `kept`, then `folded`."""
+    def fold(
+        self,
+        inputs: Sequence[Placed],
+        inits: Sequence[Placed],
+        kept: Sequence[int],
+        folded: Sequence[int],
+        body: Scalars,
+    ) -> list[SSAValue]:
+        """`inits` (over `kept`) with all iterations of `folded` taken in, in order; the body counts loops as they stand
+        in `kept`, then `folded`."""
         loops = [*kept, *folded]
-        maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(loop)) for loop in read)) for _, read in (*inputs, *inits)]
+        maps = [
+            AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(loop)) for loop in read))
+            for _, read in (*inputs, *inits)
+        ]
         kinds = [PARALLEL] * len(kept) + [REDUCTION] * len(folded)
-        return list(self.emit.generic([value for value, _ in inputs], [value for value, _ in inits], maps, kinds, body).results)
+        return list(
+            self.emit.generic([value for value, _ in inputs], [value for value, _ in inits], maps, kinds, body).results
+        )
 
     def filled(self, loops: Sequence[int], element: Attribute, value: int) -> SSAValue:
         """One number everywhere."""

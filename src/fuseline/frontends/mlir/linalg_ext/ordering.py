@@ -1,8 +1,10 @@
-"""Sorting and selection: every element's rank along the axis, the positions in the order of the ranks, and what stands there.
+"""Sorting and selection: every element's rank along the axis, the positions in the order of the ranks, and what stands
+there.
 
     rank[i] = number of j that come before i;    position[r] = i where rank[i] == r;    sorted[r] = x[position[r]]
 
-Of elements of which neither comes before the other, the former stays the former. A comparison that contradicts itself (one of NaN) gives some order.
+Of elements of which neither comes before the other, the former stays the former. A comparison that contradicts itself
+(one of NaN) gives some order.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def sort(op: SortOp) -> list[SSAValue]:
 
 
 def top_k(op: TopkOp | TopkV2Op) -> list[SSAValue]:
-    """As many elements as the output has room for, and where they stand. `topk` lets what is in the output compete, before the input."""
+    """As many elements as the output has room for, and where they stand. `topk` lets what is in the output compete,
+    before the input."""
     axis = op.number("dimension")
     room = shape_of(op.outputs[0])[axis]
     if isinstance(op, TopkV2Op) and room > shape_of(op.inputs[0])[axis] != DYNAMIC_INDEX:
@@ -60,7 +63,11 @@ def _joined(op: TopkOp | TopkV2Op, parts: Sequence[SSAValue]) -> SSAValue:
     sizes = list(shape_of(parts[-1]))
     along = [shape_of(part)[axis] for part in parts]
     sizes[axis] = DYNAMIC_INDEX if DYNAMIC_INDEX in along else sum(along)
-    return Nest(op, []).emit.add(create_concat(list(parts), axis, attributes.tensor_type(element_of(parts[0]), tuple(sizes)))).result
+    return (
+        Nest(op, [])
+        .emit.add(create_concat(list(parts), axis, attributes.tensor_type(element_of(parts[0]), tuple(sizes))))
+        .result
+    )
 
 
 class _Order:
@@ -88,7 +95,9 @@ class _Order:
             return [b.op(arith.AddiOp, b.args[-1], b.op(arith.ExtUIOp, first, i64))]
 
         inputs = [(key, loops) for loops in (self.loops, self.other) for key in self.keys]
-        return self.nest.fold(inputs, [(self.nest.filled(self.loops, i64, 0), self.loops)], self.loops, [self.rank], body)[0]
+        return self.nest.fold(
+            inputs, [(self.nest.filled(self.loops, i64, 0), self.loops)], self.loops, [self.rank], body
+        )[0]
 
     def taken(self, shaped: SSAValue, values: Sequence[SSAValue]) -> list[SSAValue]:
         """`values` in that order, as many as `shaped` has."""
@@ -100,12 +109,17 @@ class _Order:
             return [b.op(arith.MaxSIOp, b.args[1], b.op(arith.SelectOp, hit, place, b.constant(0, i64)))]
 
         nest = Nest(self.op, [(shaped, self.loops)])
-        positions = nest.fold([(ranks, self.other)], [(nest.filled(self.loops, i64, 0), self.loops)], self.loops, [last], body)[0]
+        positions = nest.fold(
+            [(ranks, self.other)], [(nest.filled(self.loops, i64, 0), self.loops)], self.loops, [last], body
+        )[0]
         return [self._at(nest, value, positions) for value in values]
 
     def _at(self, nest: Nest, value: SSAValue, positions: SSAValue) -> SSAValue:
         def body(b: Body) -> SSAValue:
-            place = [b.op(arith.IndexCastOp, b.args[0], attributes.INDEX) if i == self.axis else loop(b, i) for i in self.loops]
+            place = [
+                b.op(arith.IndexCastOp, b.args[0], attributes.INDEX) if i == self.axis else loop(b, i)
+                for i in self.loops
+            ]
             return b.op(tensor.ExtractOp, value, place, element_of(value))
 
         return nest.each([(positions, self.loops)], self.loops, element_of(value), body)

@@ -1,7 +1,8 @@
 """Scatter, gather and maps of indices.
 
-Where a slice goes is one number, the place among all slices of the result. Each slice of the result asks which update names it, the last one of
-several; updates that are combined are summed up (multiplied, ..), or taken in one after the other where the body is anything else.
+Where a slice goes is one number, the place among all slices of the result. Each slice of the result asks which update
+names it, the last one of several; updates that are combined are summed up (multiplied, ..), or taken in one after the
+other where the body is anything else.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def _index(b: Body, op: GatherOp | ScatterOp, indices: SSAValue, batch: Sequence
     """The leading places that the indices at `batch` name, in the order of the dimensions."""
     at = [loop(b, i) for i in batch]
     single = len(shape_of(indices)) == len(batch)
-    parts = [b.op(tensor.ExtractOp, indices, at if single else [*at, b.constant(number, INDEX)], element_of(indices)) for number in range(op.depth)]
+    parts = [
+        b.op(tensor.ExtractOp, indices, at if single else [*at, b.constant(number, INDEX)], element_of(indices))
+        for number in range(op.depth)
+    ]
     order = op.numbers("dimension_map")
     return [_as_index(b, parts[order.index(axis)]) for axis in range(op.depth)]
 
@@ -53,7 +57,8 @@ def _true(b: Body, mask: SSAValue) -> SSAValue:
 
 
 def scatter(op: ScatterOp) -> list[SSAValue]:
-    """The updates in order, each of which the body combines with what is in its place; those outside of the result go nowhere."""
+    """The updates in order, each of which the body combines with what is in its place; those outside of the result go
+    nowhere."""
     out, updates, depth = op.outputs[0], op.inputs[0], op.depth
     rank, batch = len(shape_of(out)), op.batch
     kept, taken = list(range(rank)), list(range(rank, rank + batch))

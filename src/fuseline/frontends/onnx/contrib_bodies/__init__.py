@@ -1,6 +1,8 @@
-"""Operators of onnxruntime's own domain as functions of standard ones, written for the ranks and sizes that one call has.
+"""Operators of onnxruntime's own domain as functions of standard ones, written for the ranks and sizes that one call
+has.
 
-What needs no sizes is spelled out before the model is read (`contrib.py`); what none of the rules can express runs on the host in onnxruntime.
+What needs no sizes is spelled out before the model is read (`contrib.py`); what none of the rules can express runs on
+the host in onnxruntime.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attention over heads: softmax(q k^T * scale + mask) v, as matrix products around a softmax.
 
-Source: onnxruntime, docs/ContribOperators.md, and its CPU kernels for what that leaves open (masks count as `mask > 0`, what is hidden gets
-`mask_filter_value` added, and what lies in the future the lowest number).
+Source: onnxruntime, docs/ContribOperators.md, and its CPU kernels for what that leaves open (masks count as `mask > 0`,
+what is hidden gets `mask_filter_value` added, and what lies in the future the lowest number).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ HEADS_FIRST = [0, 2, 1, 3]
 
 @contrib_op("Attention")
 def attention(b: ContribBody) -> list[str | None]:
-    """input [B, S, D_i], weights [D_i, D + D + D_v], bias, mask_index, past [2, B, N, P, H], attention_bias [B or 1, N or 1, S, T]."""
+    """input [B, S, D_i], weights [D_i, D + D + D_v], bias, mask_index, past [2, B, N, P, H], attention_bias [B or 1, N
+    or 1, S, T]."""
     b.refuse_inputs(6)
     b.dims(0, 3)
     joined = b.op("MatMul", b.input(0), b.input(1))
@@ -37,17 +38,23 @@ def quantized_attention(b: ContribBody) -> list[str | None]:
 
 
 def self_attention(b: ContribBody, joined: str, width: int, *, mask: int, past: int, bias: int) -> list[str | None]:
-    """The outputs for queries, keys and values side by side in `joined` [B, S, width]; `mask`, `past` and `bias` are places of inputs."""
+    """The outputs for queries, keys and values side by side in `joined` [B, S, width]; `mask`, `past` and `bias` are
+    places of inputs."""
     if b.integer("do_rotary") or b.integer("past_present_share_buffer"):
         b.refuse("unsupported-attribute", "rotary embedding, or one buffer for past and present")
     sizes = [int(size) for size in b.attributes.get("qkv_hidden_sizes", ())] or [width // 3] * 3
     if sum(sizes) != width or any(size % b.heads() for size in sizes):
         b.refuse("unsupported-size", f"hidden sizes {sizes} of {width} in {b.heads()} heads")
-    q, k, v = (heads_first(b, part, size // b.heads()) for part, size in zip(b.parts(joined, sizes, 2), sizes, strict=True))
+    q, k, v = (
+        heads_first(b, part, size // b.heads()) for part, size in zip(b.parts(joined, sizes, 2), sizes, strict=True)
+    )
     batch, rows = b.dims(0)[:2]
     before: Dim = b.dims(past, 5)[3] if b.input(past) else 0
     if b.input(past):
-        k, v = (_behind(b, b.op("Gather", b.input(past), b.array(side, np.int64), axis=0), new) for side, new in enumerate((k, v)))
+        k, v = (
+            _behind(b, b.op("Gather", b.input(past), b.array(side, np.int64), axis=0), new)
+            for side, new in enumerate((k, v))
+        )
     added = [b.input(bias), merged_mask(b, mask, (batch, rows, rows), k, before)]
     out = rows_of(b, attended(b, q, k, v, added, sizes[0] // b.heads())[0], sizes[2])
     if not b.wanted(1):
@@ -58,7 +65,8 @@ def self_attention(b: ContribBody, joined: str, width: int, *, mask: int, past: 
 
 @contrib_op("MultiHeadAttention")
 def multi_head_attention(b: ContribBody) -> list[str | None]:
-    """query [B, S, D], key and value [B, L, D] or [B, N, L, H], bias, key_padding_mask, attention_bias, past_key and past_value [B, N, P, H]."""
+    """query [B, S, D], key and value [B, L, D] or [B, N, L, H], bias, key_padding_mask, attention_bias, past_key and
+    past_value [B, N, P, H]."""
     b.refuse_inputs(8, 9)
     width, depth = b.size(0, 2) if len(b.dims(0, 3)) == 3 else 0, b.size(0, 2) // b.heads()
     by_head = b.tensor(1).rank == 4
@@ -71,7 +79,9 @@ def multi_head_attention(b: ContribBody) -> list[str | None]:
         b.dims(1, 3)
         value_width = b.size(2, 2) if len(b.dims(2, 3)) == 3 else 0
         widths = (width, width, value_width)
-        q, k, v = (heads_first(b, _shifted(b, i, sum(widths[:i]), size), size // b.heads()) for i, size in enumerate(widths))
+        q, k, v = (
+            heads_first(b, _shifted(b, i, sum(widths[:i]), size), size // b.heads()) for i, size in enumerate(widths)
+        )
     before: Dim = b.dims(6, 4)[2] if b.input(6) else 0
     if b.input(6):
         k, v = _behind(b, b.input(6), k), _behind(b, b.input(7), v)
@@ -102,9 +112,12 @@ def rows_of(b: ContribBody, value: str, width: int) -> str:
 
 
 def attended(b: ContribBody, q: str, k: str, v: str, added: Sequence[str], depth: int) -> tuple[str, str]:
-    """softmax(q k^T * scale + added) v for [B, N, rows, depth], and what the softmax is of; of what is `added` in turn, an empty name is nothing."""
+    """softmax(q k^T * scale + added) v for [B, N, rows, depth], and what the softmax is of; of what is `added` in turn,
+    an empty name is nothing."""
     scale = b.real_number("scale", 0.0) or depth**-0.5
-    scores = b.op("MatMul", b.op("Mul", q, b.op("CastLike", b.constant(scale), q)), b.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = b.op(
+        "MatMul", b.op("Mul", q, b.op("CastLike", b.constant(scale), q)), b.op("Transpose", k, perm=[0, 1, 3, 2])
+    )
     for more in filter(None, added):
         scores = b.op("Add", scores, more)
     return b.op("MatMul", b.op("Softmax", scores, axis=-1), v), scores
@@ -117,7 +130,9 @@ def merged_mask(b: ContribBody, mask: int, sizes: tuple[Dim, Dim, Dim], keys: st
     """
     batch, rows, new = sizes
     seen = _visible(b, mask, batch, rows, keys)
-    hidden = b.op("Where", seen, b.constant(0.0), b.constant(b.real_number("mask_filter_value", -10000.0))) if seen else ""
+    hidden = (
+        b.op("Where", seen, b.constant(0.0), b.constant(b.real_number("mask_filter_value", -10000.0))) if seen else ""
+    )
     if not b.integer("unidirectional"):
         return hidden
     if rows != new:
@@ -148,12 +163,16 @@ def _within(b: ContribBody, mask: int, batch: Dim, keys: str) -> str:
         b.refuse("symbolic-size", "a mask of ends whose length does not say whether starts follow")
     place = b.places(b.sized(keys, 2), (0, 1, 2))
     size = b.op("Unsqueeze", b.sized(b.input(0), 0), b.ints(0))
-    limits = b.op("Reshape", b.cast(b.op("Slice", b.input(mask), b.ints(0), size, b.ints(0)), np.int64), b.ints(-1, 1, 1, 1))
+    limits = b.op(
+        "Reshape", b.cast(b.op("Slice", b.input(mask), b.ints(0), size, b.ints(0)), np.int64), b.ints(-1, 1, 1, 1)
+    )
     seen = b.op("Less", place, limits)
     if not starts:
         return seen
     first = b.op("Slice", b.input(mask), size, b.op("Mul", size, b.ints(2)), b.ints(0))
-    return b.op("And", seen, b.op("GreaterOrEqual", place, b.op("Reshape", b.cast(first, np.int64), b.ints(-1, 1, 1, 1))))
+    return b.op(
+        "And", seen, b.op("GreaterOrEqual", place, b.op("Reshape", b.cast(first, np.int64), b.ints(-1, 1, 1, 1)))
+    )
 
 
 def _causal(b: ContribBody, hidden: str, keys: str, before: Dim) -> str:

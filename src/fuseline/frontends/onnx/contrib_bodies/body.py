@@ -44,7 +44,7 @@ class ContribBody(Spelling):
         self.tensors, self.wanted = node.inputs, node.wants_output
         self.names = [f"i{place}" for place in range(len(node.inputs))]
 
-    # -- inputs ------------------------------------------------------------------------------------------------------------------
+    # -- inputs --------------------------------------------------------------------------------------------------------
 
     def tensor(self, index: int) -> Tensor:
         """Input `index`; raises NoNativeLowering where it is left out."""
@@ -54,7 +54,11 @@ class ContribBody(Spelling):
     def dims(self, index: int, rank: int | None = None) -> tuple[Dim, ...]:
         """The sizes of input `index`; raises NoNativeLowering for another rank."""
         t = self.tensor(index)
-        return t.dims if rank in (None, t.rank) else self.refuse("unsupported-rank", f"input {index} has {t.rank} dimensions")
+        return (
+            t.dims
+            if rank in (None, t.rank)
+            else self.refuse("unsupported-rank", f"input {index} has {t.rank} dimensions")
+        )
 
     def size(self, index: int, axis: int) -> int:
         """A size that must be a number."""
@@ -74,7 +78,7 @@ class ContribBody(Spelling):
             if self.input(index):
                 self.refuse("unsupported-input", f"input {index} is given")
 
-    # -- attributes ----------------------------------------------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------------------------------
 
     def integer(self, name: str, default: int = 0) -> int:
         """An integer attribute."""
@@ -93,7 +97,7 @@ class ContribBody(Spelling):
         found = self.integer("num_heads")
         return found if found > 0 else self.refuse("unsupported-attribute", f"num_heads is {found}")
 
-    # -- nodes ---------------------------------------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def array(self, values: Any, dtype: Any) -> str:
         """A constant."""
@@ -119,7 +123,9 @@ class ContribBody(Spelling):
     def parts(self, value: str, sizes: Sequence[int], axis: int) -> list[str]:
         """`value` cut along `axis`."""
         edges = np.cumsum([0, *sizes])
-        return [self.op("Slice", value, self.ints(a), self.ints(b), self.ints(axis)) for a, b in pairwise(edges.tolist())]
+        return [
+            self.op("Slice", value, self.ints(a), self.ints(b), self.ints(axis)) for a, b in pairwise(edges.tolist())
+        ]
 
     def cast(self, value: str, dtype: Any) -> str:
         """`value` in another element type."""

@@ -14,14 +14,24 @@ EPSILON = 1e-12
 def skip_layer_norm(b: ContribBody) -> list[str | None]:
     """input, skip, gamma, beta, bias: LayerNormalization of input + skip + bias; the sum is output 3."""
     total = _sum(b, 4)
-    return [b.op("LayerNormalization", total, b.input(2), b.input(3), axis=-1, epsilon=b.real_number("epsilon", EPSILON)), None, None, total]
+    return [
+        b.op("LayerNormalization", total, b.input(2), b.input(3), axis=-1, epsilon=b.real_number("epsilon", EPSILON)),
+        None,
+        None,
+        total,
+    ]
 
 
 @contrib_op("SkipSimplifiedLayerNormalization")
 def skip_simplified_layer_norm(b: ContribBody) -> list[str | None]:
     """input, skip, gamma, bias: the same without a mean."""
     total = _sum(b, 3)
-    return [b.op("SimplifiedLayerNormalization", total, b.input(2), axis=-1, epsilon=b.real_number("epsilon", EPSILON)), None, None, total]
+    return [
+        b.op("SimplifiedLayerNormalization", total, b.input(2), axis=-1, epsilon=b.real_number("epsilon", EPSILON)),
+        None,
+        None,
+        total,
+    ]
 
 
 def _sum(b: ContribBody, bias: int) -> str:
@@ -31,19 +41,26 @@ def _sum(b: ContribBody, bias: int) -> str:
 
 @contrib_op("EmbedLayerNormalization")
 def embed_layer_norm(b: ContribBody) -> list[str | None]:
-    """input_ids and segment_ids [B, S], embeddings of words, positions and segments, gamma, beta, mask [B, S], position_ids [B or 1, S]."""
+    """input_ids and segment_ids [B, S], embeddings of words, positions and segments, gamma, beta, mask [B, S],
+    position_ids [B or 1, S]."""
     tables = [b.input(index) for index in (2, 3, 4)]
     return _embedded(b, tables, b.input(5), b.input(6), 7, 8)
 
 
 @contrib_op("QEmbedLayerNormalization")
 def quantized_embed_layer_norm(b: ContribBody) -> list[str | None]:
-    """As EmbedLayerNormalization with tables, gamma and beta in 8 bits: their scales follow the mask, their zero points those."""
-    real = ["" if not b.input(2 + i) else b.op("DequantizeLinear", b.input(2 + i), b.input(8 + i), b.input(13 + i)) for i in range(5)]
+    """As EmbedLayerNormalization with tables, gamma and beta in 8 bits: their scales follow the mask, their zero points
+    those."""
+    real = [
+        "" if not b.input(2 + i) else b.op("DequantizeLinear", b.input(2 + i), b.input(8 + i), b.input(13 + i))
+        for i in range(5)
+    ]
     return _embedded(b, real[:3], real[3], real[4], 7, 18)[:2]
 
 
-def _embedded(b: ContribBody, tables: list[str], gamma: str, beta: str, mask: int, position_ids: int) -> list[str | None]:
+def _embedded(
+    b: ContribBody, tables: list[str], gamma: str, beta: str, mask: int, position_ids: int
+) -> list[str | None]:
     """The normalised sum of embeddings, how many ones the mask has in each row, and the sum."""
     b.dims(0, 2)
     places = b.input(position_ids) or b.places(b.sized(b.input(0), 1), (0,))

@@ -13,7 +13,8 @@ from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
 
 @contrib_op("FusedMatMul", "TransposeMatMul")
 def fused_matmul(b: ContribBody) -> list[str | None]:
-    """alpha * a' @ b', where the matrices of a' and b' may be transposed, and their batch dimensions stand behind the first one."""
+    """alpha * a' @ b', where the matrices of a' and b' may be transposed, and their batch dimensions stand behind the
+    first one."""
     product = b.op("MatMul", *(_turned(b, index, side) for index, side in enumerate("AB")))
     alpha = b.real_number("alpha", 1.0)
     return [product if alpha == 1.0 else b.op("Mul", product, b.like(alpha))]
@@ -49,20 +50,27 @@ def fused_gemm(b: ContribBody) -> list[str | None]:
     if activation not in _ACTIVATIONS:
         b.refuse("unsupported-attribute", f"the activation {activation}")
     product = b.op("Gemm", b.input(0), b.input(1), b.input(2), **b.kept("alpha", "beta", "transA", "transB"))
-    given = {name: b.attributes[f"activation_{name}"] for name in _ACTIVATIONS[activation] if f"activation_{name}" in b.attributes}
+    given = {
+        name: b.attributes[f"activation_{name}"]
+        for name in _ACTIVATIONS[activation]
+        if f"activation_{name}" in b.attributes
+    }
     return [b.op(activation, product, **given) if activation else product]
 
 
 @contrib_op("MatMulNBits")
 def matmul_of_few_bits(b: ContribBody) -> list[str | None]:
-    """A [.., K] @ B^T of constant B [N, K / block, block * bits / 8], with a scale and a zero point for each block; bias [N] behind it."""
+    """A [.., K] @ B^T of constant B [N, K / block, block * bits / 8], with a scale and a zero point for each block;
+    bias [N] behind it."""
     bits, block, inner, columns = b.integer("bits", 4), b.integer("block_size"), b.integer("K"), b.integer("N")
     if bits not in (2, 4, 8) or block < 1 or b.integer("weight_prepacked") or b.input(4):
         b.refuse("unsupported-attribute", f"weights of {bits} bits in blocks of {block}, packed or in another order")
     blocks = -(-inner // block)
     if inner < 1 or columns < 1:
         raise b.wrong_size(f"a weight of {inner} rows and {columns} columns")
-    codes = unpacked(_shaped(b, 1, (columns, blocks * (-(-block * bits // 8)))), bits)[:, : blocks * block].reshape(columns, blocks, block)
+    codes = unpacked(_shaped(b, 1, (columns, blocks * (-(-block * bits // 8)))), bits)[:, : blocks * block].reshape(
+        columns, blocks, block
+    )
     scales = _shaped(b, 2, (columns, blocks, 1))
     real = (codes.astype(np.float32) - _zero_points(b, bits, columns, blocks)) * scales.astype(np.float32)
     weight = np.ascontiguousarray(real.reshape(columns, -1)[:, :inner].T).astype(b.tensor(0).dtype)

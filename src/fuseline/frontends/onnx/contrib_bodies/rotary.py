@@ -8,12 +8,17 @@ from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
 
 @contrib_op("RotaryEmbedding")
 def rotary_embedding(b: ContribBody) -> list[str | None]:
-    """input [B, S, N * H] or [B, N, S, H], position_ids [1] (that of the first) or [B, S], cosines and sines [positions, rotated / 2]."""
+    """input [B, S, N * H] or [B, N, S, H], position_ids [1] (that of the first) or [B, S], cosines and sines
+    [positions, rotated / 2]."""
     if b.integer("is_packed_batching") or b.tensor(0).rank not in (3, 4):
         b.refuse("unsupported-attribute", "rows packed without padding, or another rank")
     flat, half = b.tensor(0).rank == 3, b.size(2, 1)
     depth = _depth(b, flat, half)
-    x = b.op("Transpose", b.op("Reshape", b.input(0), b.ints(0, 0, -1, depth)), perm=HEADS_FIRST) if flat else b.input(0)
+    x = (
+        b.op("Transpose", b.op("Reshape", b.input(0), b.ints(0, 0, -1, depth)), perm=HEADS_FIRST)
+        if flat
+        else b.input(0)
+    )
     turned = rotated(b, x, depth, *_at_positions(b, x), half)
     if not flat:
         return [turned]
@@ -36,7 +41,8 @@ def _at_positions(b: ContribBody, x: str) -> tuple[str, str]:
 
 
 def rotated(b: ContribBody, x: str, depth: int, cos: str, sin: str, half: int) -> str:
-    """The first 2 * half of `x` [B, N, S, depth] turned, the rest as it is; pairs lie side by side where `interleaved`."""
+    """The first 2 * half of `x` [B, N, S, depth] turned, the rest as it is; pairs lie side by side where
+    `interleaved`."""
     whole, rest = b.parts(x, (2 * half, depth - 2 * half), 3) if depth > 2 * half else (x, "")
     if b.integer("interleaved"):
         paired = b.op("Reshape", whole, b.ints(0, 0, 0, half, 2))

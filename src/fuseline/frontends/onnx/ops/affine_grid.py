@@ -21,23 +21,32 @@ MOST_PLACES = 1 << 20
 
 @onnx_op("AffineGrid", since=20)
 def affine_grid(node: OnnxNode) -> Tensor:
-    """`theta` [batch, rank, rank + 1] and sizes [batch, channels, *sizes] give [batch, *sizes, rank]; the last axis of an image comes first."""
+    """`theta` [batch, rank, rank + 1] and sizes [batch, channels, *sizes] give [batch, *sizes, rank]; the last axis of
+    an image comes first."""
     theta, sizes = node[0], [int(size) for size in node[1].numbers().reshape(-1)[2:]]
     rank = len(sizes)
     if theta.rank != 3 or theta.dims[1:] != (rank, rank + 1):
-        raise FuselineError("E0107", f"maps of shape {theta.dims} for {rank} spatial axes", node=node.label, hint="[batch, rank, rank + 1]")
+        raise FuselineError(
+            "E0107",
+            f"maps of shape {theta.dims} for {rank} spatial axes",
+            node=node.label,
+            hint="[batch, rank, rank + 1]",
+        )
     if min(sizes, default=0) < 0:
         raise FuselineError("E0107", f"a grid of {sizes}", node=node.label, hint="sizes are not negative")
     if prod(sizes) > MOST_PLACES:
         raise NoNativeLowering("large-constant", f"a grid of {sizes}")
     places = known(_places(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name="grid")
     batch, count = theta.dims[0], places.dims[0]
-    product = contract(node, (places, [1, 3]), (theta, [0, 2, 3]), (batch, count, rank, rank + 1), (0, 1, 2), theta.dtype)
+    product = contract(
+        node, (places, [1, 3]), (theta, [0, 2, 3]), (batch, count, rank, rank + 1), (0, 1, 2), theta.dtype
+    )
     return reshape(node, product, (batch, *sizes, rank))
 
 
 def _places(sizes: Sequence[int], align: bool) -> NDArray[Any]:
-    """Homogeneous coordinates [places, rank + 1] from -1 to 1: of the elements' centres, or with `align` up to those of the outermost."""
+    """Homogeneous coordinates [places, rank + 1] from -1 to 1: of the elements' centres, or with `align` up to those of
+    the outermost."""
     lines = [_line(size, align) for size in sizes]
     mesh = np.meshgrid(*lines, indexing="ij")
     return np.stack([*reversed(mesh), np.ones(sizes)], -1).reshape(-1, len(sizes) + 1)

@@ -1,4 +1,5 @@
-"""Borders that repeat the tensor itself: Pad's reflect, edge and wrap modes as reads through a table of positions per axis."""
+"""Borders that repeat the tensor itself: Pad's reflect, edge and wrap modes as reads through a table of positions per
+axis."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def bordered(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int],
 
     def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
         found = dict(zip(changed, elements, strict=True))
-        return [scalars.as_index(b, found[axis]) if axis in found else scalars.loop_index(b, axis) for axis in range(x.rank)]
+        return [
+            scalars.as_index(b, found[axis]) if axis in found else scalars.loop_index(b, axis) for axis in range(x.rank)
+        ]
 
     return gather_at(node, x, [(tables[axis], [axis]) for axis in changed], dims, place)
 

@@ -17,7 +17,9 @@ def col2im(node: OnnxNode) -> Tensor:
     block = [int(size) for size in node[2].numbers().reshape(-1)]
     rank = len(block)
     tiled = (node.integers("strides") or [1] * rank) == block and not any(node.integers("pads"))
-    if not tiled or any(step != 1 and size != 1 for step, size in zip(node.integers("dilations") or [1] * rank, block, strict=True)):
+    if not tiled or any(
+        step != 1 and size != 1 for step, size in zip(node.integers("dilations") or [1] * rank, block, strict=True)
+    ):
         raise NoNativeLowering("overlapping-windows", "elements of several windows are summed up")
     if not all(isinstance(size, int) and size % step == 0 for size, step in zip(image, block, strict=True)):
         raise NoNativeLowering("overlapping-windows", "the windows do not tile the image")

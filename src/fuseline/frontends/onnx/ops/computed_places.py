@@ -1,10 +1,11 @@
-"""Scatters to places that are computed: a reduction over the updates, of which every element of the result takes those that name it.
+"""Scatters to places that are computed: a reduction over the updates, of which every element of the result takes those
+that name it.
 
     total[i] = sum over e of (place[e] == i ? update[e] : 0)          or, where updates replace what is there,
     out[i]   = the last update[e] of those with place[e] == i
 
-Written so, any target can run it; the CPU makes it in one walk over the updates (`analysis/walks.py`). Places outside are moved to the nearest end,
-as by Gather: a program must not write outside of its tensors whatever it is fed.
+Written so, any target can run it; the CPU makes it in one walk over the updates (`analysis/walks.py`). Places outside
+are moved to the nearest end, as by Gather: a program must not write outside of its tensors whatever it is fed.
 """
 
 from __future__ import annotations
@@ -45,13 +46,15 @@ REDUCTIONS: dict[str, tuple[Callable[[np.dtype[Any]], float | int], Scalar]] = {
 
 
 KEPT_AS_THEY_ARE = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
-"""Kinds and bytes of elements that a running result keeps as the tensor has them; of others the numbers of the updates are scattered."""
+"""Kinds and bytes of elements that a running result keeps as the tensor has them; of others the numbers of the updates
+are scattered."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where updates go along `axis` of a result of `size` elements there: to `place(b, *elements)`, an index made of the elements of `operands`.
-    These are as large as the result but along `axis`, where there are as many as there are updates."""
+    """Where updates go along `axis` of a result of `size` elements there: to `place(b, *elements)`, an index made of
+    the elements of `operands`. These are as large as the result but along `axis`, where there are as many as there are
+    updates."""
 
     axis: int
     size: Dim
@@ -70,7 +73,9 @@ class Places:
                 value = b.op(arith.IndexCastOp, s.loop_index(b, last), mlir_element(INDEX_DTYPE))
             else:
                 value = s.convert(b, elements[-2], updates.dtype, dtype)
-            return combine(b, dtype, elements[-1], s.select(b, hit, value, b.constant(start(dtype), mlir_element(dtype))))
+            return combine(
+                b, dtype, elements[-1], s.select(b, hit, value, b.constant(start(dtype), mlir_element(dtype)))
+            )
 
         given = [*self.operands, *([updates] if updates is not None else [])]
         return reduce(node, self._spread(given), [last], start(dtype), body, dtype=dtype)
@@ -96,15 +101,22 @@ class Places:
 
 
 def scattered_at(node: OnnxNode, data: Tensor, places: Places, updates: Tensor, reduction: str) -> Tensor:
-    """`data` with the updates at their places; of several at one place the last one counts where they are not combined."""
-    if reduction == "none" and data.dtype.kind in KEPT_AS_THEY_ARE and data.dtype.itemsize in KEPT_AS_THEY_ARE[data.dtype.kind]:
+    """`data` with the updates at their places; of several at one place the last one counts where they are not
+    combined."""
+    if (
+        reduction == "none"
+        and data.dtype.kind in KEPT_AS_THEY_ARE
+        and data.dtype.itemsize in KEPT_AS_THEY_ARE[data.dtype.kind]
+    ):
         return places.replacing(node, data, updates)
     if reduction == "none":
         return _latest(node, data, places.combined(node, None, "max"), updates, places.axis)
     total = places.combined(node, updates, reduction)
     combine = REDUCTIONS[reduction][1]
     wide = cast(node, data, total.dtype)
-    return cast(node, elementwise(node, [wide, total], total.dtype, lambda b, x, y: combine(b, total.dtype, x, y)), data.dtype)
+    return cast(
+        node, elementwise(node, [wide, total], total.dtype, lambda b, x, y: combine(b, total.dtype, x, y)), data.dtype
+    )
 
 
 def _latest(node: OnnxNode, data: Tensor, numbers: Tensor, updates: Tensor, axis: int) -> Tensor:
@@ -123,7 +135,10 @@ def _latest(node: OnnxNode, data: Tensor, numbers: Tensor, updates: Tensor, axis
 
 def filled_up(node: OnnxNode, t: Tensor, dims: Sequence[Dim], axis: int, value: int) -> Tensor:
     """`t` with `value` behind its elements up to `dims` in all axes but `axis`."""
-    missing = [0 if i == axis or want == size else _difference(node, want, size) for i, (want, size) in enumerate(zip(dims, t.dims, strict=True))]
+    missing = [
+        0 if i == axis or want == size else _difference(node, want, size)
+        for i, (want, size) in enumerate(zip(dims, t.dims, strict=True))
+    ]
     return pad(node, t, [0] * t.rank, missing, value)
 
 

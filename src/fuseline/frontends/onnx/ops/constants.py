@@ -21,7 +21,8 @@ from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, ceil_div, maximum, product, sub
 
 MOST_BYTES = 64 << 20
-"""Of a range or a diagonal that is a constant, as for what `fold-constants` makes; a larger one is computed where it is read."""
+"""Of a range or a diagonal that is a constant, as for what `fold-constants` makes; a larger one is computed where it is
+read."""
 
 
 @onnx_op("Constant")
@@ -32,7 +33,12 @@ def constant(node: OnnxNode) -> Tensor:
         if not holds(content.dtype):
             raise NoNativeLowering("element-type", f"{content.dtype.name} elements")
         return known(np.asarray(content.numpy()), name=node.label)
-    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64), ("value_ints", np.int64)):
+    for name, dtype in (
+        ("value_float", np.float32),
+        ("value_floats", np.float32),
+        ("value_int", np.int64),
+        ("value_ints", np.int64),
+    ):
         if node.has(name):
             return known(np.asarray(node.attributes[name].value, dtype), name=node.label)
     raise NoNativeLowering("unsupported-constant", ", ".join(node.attributes))
@@ -42,7 +48,9 @@ def constant(node: OnnxNode) -> Tensor:
 def shape(node: OnnxNode) -> Tensor:
     """The sizes of the input, from `start` to `end`."""
     dims = node[0].dims
-    return known_sizes(dims[slice(node.integer("start", 0), node.integer("end", len(dims)) if node.has("end") else None)])
+    return known_sizes(
+        dims[slice(node.integer("start", 0), node.integer("end", len(dims)) if node.has("end") else None)]
+    )
 
 
 @onnx_op("Size")
@@ -56,7 +64,11 @@ def size(node: OnnxNode) -> Tensor:
 @onnx_op("ConstantOfShape")
 def constant_of_shape(node: OnnxNode) -> Tensor:
     """One value everywhere."""
-    value = np.asarray(node.attributes["value"].as_tensor().numpy()).reshape(()) if node.has("value") else np.float32(0).reshape(())
+    value = (
+        np.asarray(node.attributes["value"].as_tensor().numpy()).reshape(())
+        if node.has("value")
+        else np.float32(0).reshape(())
+    )
     dims = node[0].sizes()
     if all(isinstance(dim, int) for dim in dims) and static_size(product(dims)) <= 1024:
         return known(np.full([static_size(dim) for dim in dims], value, value.dtype))
@@ -68,14 +80,23 @@ def range_of(node: OnnxNode) -> Tensor:
     """`start, start + delta, ..` below `limit`; how many must be known from constants and sizes."""
     start, limit, delta = node[0], node[1], node[2]
     if delta.is_constant and not delta.numbers().any():
-        raise FuselineError("E0107", "a range in steps of 0 has no end", node=node.label, hint="steps are positive or negative")
+        raise FuselineError(
+            "E0107", "a range in steps of 0 has no end", node=node.label, hint="steps are positive or negative"
+        )
     if all(t.is_constant for t in (start, limit, delta)):
         first, last, step = (t.numbers().reshape(()).item() for t in (start, limit, delta))
         count = count_of_range(first, last, step)
         if count is None:
-            raise FuselineError("E0107", f"a range from {first} to {last} in steps of {step} has no end", node=node.label, hint="give finite numbers")
+            raise FuselineError(
+                "E0107",
+                f"a range from {first} to {last} in steps of {step} has no end",
+                node=node.label,
+                hint="give finite numbers",
+            )
         if count * start.dtype.itemsize <= MOST_BYTES:
-            return known((start.numbers().reshape(()) + np.arange(count) * delta.numbers().reshape(())).astype(start.dtype))
+            return known(
+                (start.numbers().reshape(()) + np.arange(count) * delta.numbers().reshape(())).astype(start.dtype)
+            )
         return _counted(node, count)
     first, last, step = (_whole(t) for t in (start, limit, delta))
     if not isinstance(step, int):
@@ -122,7 +143,9 @@ def _diagonal(node: OnnxNode, dims: Sequence[Dim], dtype: np.dtype[Any]) -> Tens
 
     def body(b: Body) -> SSAValue:
         row, column = (b.op(arith.IndexCastOp, scalars.loop_index(b, loop), mlir_element(index)) for loop in (0, 1))
-        there = scalars.compare(b, index, "eq", scalars.sub(b, index, column, row), b.constant(node.integer("k"), mlir_element(index)))
+        there = scalars.compare(
+            b, index, "eq", scalars.sub(b, index, column, row), b.constant(node.integer("k"), mlir_element(index))
+        )
         return scalars.select(b, there, b.constant(1, mlir_element(dtype)), b.constant(0, mlir_element(dtype)))
 
     return mapped(node, [], dims, dtype, body)

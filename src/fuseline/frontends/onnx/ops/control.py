@@ -23,13 +23,17 @@ UNROLLED_NODES = 2048
 def branch(node: OnnxNode) -> Sequence[Value]:
     """The branch taken if that is known, else both, element by element selected where they agree in shape.
 
-    Branches that cannot both be computed are read again, as programs of their own (`branches.py`): what was read of them here stands on values of
-    this program, which are arguments there. It takes 2 to 5 % of the compile of such a branch.
+    Branches that cannot both be computed are read again, as programs of their own (`branches.py`): what was read of
+    them here stands on values of this program, which are arguments there. It takes 2 to 5 % of the compile of such a
+    branch.
     """
     condition = node[0]
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     if any(len(graph.outputs) != node.output_count for graph in branches):
-        message = f"branches of {len(branches[0].outputs)} and {len(branches[1].outputs)} outputs for a node of {node.output_count}"
+        message = (
+            f"branches of {len(branches[0].outputs)} and {len(branches[1].outputs)} outputs for a node of "
+            f"{node.output_count}"
+        )
         raise FuselineError("E0105", message, node=node.label)
     if condition.is_constant:
         return _taken(node, branches[0 if bool(condition.numbers().reshape(-1)[0]) else 1])
@@ -155,7 +159,10 @@ def scan(node: OnnxNode) -> Sequence[Tensor]:
     axes = [*node.integers("scan_input_axes"), *node.integers("scan_output_axes")]
     if any(directions) or any(axes):
         raise NoNativeLowering("scan-option", "axes or directions")
-    states, sequences = [node[i] for i in range(len(node.inputs) - inputs)], [node[len(node.inputs) - inputs + i] for i in range(inputs)]
+    states, sequences = (
+        [node[i] for i in range(len(node.inputs) - inputs)],
+        [node[len(node.inputs) - inputs + i] for i in range(inputs)],
+    )
     count = sequences[0].dims[0]
     if not isinstance(count, int) or count * max(len(body), 1) > UNROLLED_NODES:
         raise NoNativeLowering("long-loop", f"{count} steps")

@@ -25,7 +25,8 @@ from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import Dim, add, floor_div, maximum, minimum, mul, sub
 
 ZEROS_PER_MOVE = 48
-"""Products with a zero that a depthwise window forms in the time that it takes to move one element (measured: 1.2 to 1.8 ns against .033)."""
+"""Products with a zero that a depthwise window forms in the time that it takes to move one element (measured: 1.2 to
+1.8 ns against .033)."""
 
 
 @onnx_op("Conv")
@@ -68,7 +69,14 @@ def convolve(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) 
     return _grouped(node, x, w, window, groups)
 
 
-def _emit(node: OnnxNode, x: Tensor, w: Tensor, maps: tuple[AffineMap, AffineMap, AffineMap], dims: Sequence[Dim], reductions: int) -> Tensor:
+def _emit(
+    node: OnnxNode,
+    x: Tensor,
+    w: Tensor,
+    maps: tuple[AffineMap, AffineMap, AffineMap],
+    dims: Sequence[Dim],
+    reductions: int,
+) -> Tensor:
     wide = accumulator(x.dtype)
     iterators = [PARALLEL] * len(dims) + [REDUCTION] * reductions
     body = multiply_add_body(x.dtype, w.dtype, wide)
@@ -98,7 +106,8 @@ def _depthwise(node: OnnxNode, x: Tensor, w: Tensor, window: Window) -> Tensor:
 
 
 def _grouped(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) -> Tensor:
-    """Loops: batch, group, filter in group, positions | channel in group, window; channels are split before and joined after."""
+    """Loops: batch, group, filter in group, positions | channel in group, window; channels are split before and joined
+    after."""
     n = len(window.kernel)
     rank = 4 + 2 * n
     per_group = floor_div(w.dims[0], groups)
@@ -113,11 +122,11 @@ def _grouped(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) 
 
 @onnx_op("ConvTranspose")
 def conv_transpose(node: OnnxNode) -> Tensor:
-    """The transpose of a convolution: by phases where it has strides (`phases.py`), as a product where the image is small (`scattered.py`), else as
-    a convolution with the flipped filter.
+    """The transpose of a convolution: by phases where it has strides (`phases.py`), as a product where the image is
+    small (`scattered.py`), else as a convolution with the flipped filter.
 
-    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the image with `stride - 1` zeros between its elements, padded by
-    `(k - 1) * dilation - pad` on each side.
+    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the image with `stride - 1` zeros between its
+    elements, padded by `(k - 1) * dilation - pad` on each side.
     """
     x, w = node[0], node[1]
     groups = node.integer("group", 1)
@@ -125,7 +134,9 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     n = x.rank - 2
     strides = node.integers("strides") or [1] * n
     dilations = node.integers("dilations") or [1] * n
-    require_per_dimension(node, n, window=kernel, strides=strides, dilations=dilations, pads=node.integers("pads") or [0] * 2 * n)
+    require_per_dimension(
+        node, n, window=kernel, strides=strides, dilations=dilations, pads=node.integers("pads") or [0] * 2 * n
+    )
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
     out = _without_zeros(node, x, w, strides, low, high) if w.is_constant and max(dilations) == 1 else None
     if out is not None:
@@ -138,8 +149,8 @@ def conv_transpose(node: OnnxNode) -> Tensor:
 
 
 def _keeps_infinities(node: OnnxNode, kernel: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether phases are as exact as asked for: filters that the strides do not divide end in zeros, which make a NaN of an infinity that the window
-    itself would not meet."""
+    """Whether phases are as exact as asked for: filters that the strides do not divide end in zeros, which make a NaN
+    of an infinity that the window itself would not meet."""
     return node.program.ctx.target.numerics != "strict" or all(k % s == 0 for k, s in zip(kernel, strides, strict=True))
 
 
@@ -149,12 +160,16 @@ def _fits_phases(kernel: Sequence[int], strides: Sequence[int], low: Sequence[in
 
 
 def _few_zeros(kernel: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a window of one channel meets the inserted zeros, in vectors of channels, faster than phases are put side by side."""
+    """Whether a window of one channel meets the inserted zeros, in vectors of channels, faster than phases are put side
+    by side."""
     return prod(kernel) - prod(-(-k // s) for k, s in zip(kernel, strides, strict=True)) <= ZEROS_PER_MOVE
 
 
-def _without_zeros(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Tensor | None:
-    """Without a spread image: a small one as one product, one with strides by phases; None where the spread one is as good, or exact."""
+def _without_zeros(
+    node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], low: Sequence[int], high: Sequence[int]
+) -> Tensor | None:
+    """Without a spread image: a small one as one product, one with strides by phases; None where the spread one is as
+    good, or exact."""
     groups, kernel = node.integer("group", 1), _static(w.dims[2:])
     if not _keeps_infinities(node, kernel, strides) or not _fits_phases(kernel, strides, low, high):
         return None
@@ -199,7 +214,8 @@ def _transposed_padding(
 
 
 def _spread(node: OnnxNode, x: Tensor, strides: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Tensor:
-    """The image with `stride - 1` zeros after each element but the last, and padded; where the padding is negative, cut."""
+    """The image with `stride - 1` zeros after each element but the last, and padded; where the padding is negative,
+    cut."""
     lead = x.rank - len(strides)
     if all(stride == 1 for stride in strides):
         return _framed(node, x, lead, low, high)
@@ -212,12 +228,15 @@ def _spread(node: OnnxNode, x: Tensor, strides: Sequence[int], low: Sequence[int
     for stride in strides:
         after += [0, stride - 1]
     filled_in = pad(node, opened, [0] * len(wide), after, 0)
-    joined = reshape(node, filled_in, (*x.dims[:lead], *(mul(size, stride) for size, stride in zip(image, strides, strict=True))))
+    joined = reshape(
+        node, filled_in, (*x.dims[:lead], *(mul(size, stride) for size, stride in zip(image, strides, strict=True)))
+    )
     return _framed(node, joined, lead, low, [h - (stride - 1) for h, stride in zip(high, strides, strict=True)])
 
 
 def _framed(node: OnnxNode, x: Tensor, lead: int, low: Sequence[int], high: Sequence[int]) -> Tensor:
-    """`x` from `low` elements before its start to `high` behind its end along the spatial axes, zeros where it has none."""
+    """`x` from `low` elements before its start to `high` behind its end along the spatial axes, zeros where it has
+    none."""
     frames = [_frame(size, before, after) for size, before, after in zip(x.dims[lead:], low, high, strict=True)]
     firsts, counts, before, after = zip(*frames, strict=True)
     cut = slice_of(node, x, [*[0] * lead, *firsts], [*x.dims[:lead], *counts], [1] * x.rank)
@@ -254,7 +273,9 @@ def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
     def place(b: Body) -> list[SSAValue]:
         group, channel, within = (loop_index(b, loop) for loop in range(3))
         entry = b.op(arith.AddiOp, b.op(arith.MuliOp, group, index_constant(b, share)), within)
-        reverse = [b.op(arith.SubiOp, index_constant(b, size - 1), loop_index(b, 3 + axis)) for axis, size in enumerate(kernel)]
+        reverse = [
+            b.op(arith.SubiOp, index_constant(b, size - 1), loop_index(b, 3 + axis)) for axis, size in enumerate(kernel)
+        ]
         return [entry, channel, *reverse]
 
     return reshape(node, gather_at(node, w, [], dims, place), (groups * per_group, share, *kernel))

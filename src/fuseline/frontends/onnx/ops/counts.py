@@ -25,9 +25,13 @@ def count_divided(node: OnnxNode, total: Tensor, sizes: Sequence[Dim]) -> Tensor
     dtype = total.dtype
     if isinstance(count, int):
         divisor = count if is_float(dtype) else max(count, 1)
-        return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(divisor, mlir_element(dtype))))
+        return elementwise(
+            node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, b.constant(divisor, mlir_element(dtype)))
+        )
     integer = node.program.integer(count, mlir_element(INDEX_DTYPE), node.emit)
-    return elementwise(node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, scalars.convert(b, integer, INDEX_DTYPE, dtype)))
+    return elementwise(
+        node, [total], dtype, lambda b, p: scalars.div(b, dtype, p, scalars.convert(b, integer, INDEX_DTYPE, dtype))
+    )
 
 
 def inverse_count(node: OnnxNode, sizes: Sequence[Dim], dtype: np.dtype[Any]) -> Callable[[Body], SSAValue]:

@@ -2,9 +2,10 @@
 
     minimise  sum over i of sum over j != i of (r[j,i] p[i] - r[i,j] p[j])^2,   sum of p = 1
 
-T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5 (2004), second method,
-algorithm 2: one coordinate after the other, until all are nearly stationary. LIBSVM stops early, and so do onnxruntime and scikit-learn: what comes
-out are the numbers of that moment, so the sweeps are the same here, and a row that is done stays as it is.
+T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5
+(2004), second method, algorithm 2: one coordinate after the other, until all are nearly stationary. LIBSVM stops early,
+and so do onnxruntime and scikit-learn: what comes out are the numbers of that moment, so the sweeps are the same here,
+and a row that is done stays as it is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ Matrix = list[list[SSAValue]]
 
 
 def coupled(node: OnnxNode, shares: Tensor, classes: int) -> Tensor:
-    """`[rows, classes]` from `shares` `[rows, pairs]`, pairs in the order (0, 1), (0, 2), .., (1, 2), ..: how likely the first of two is.
+    """`[rows, classes]` from `shares` `[rows, pairs]`, pairs in the order (0, 1), (0, 2), .., (1, 2), ..: how likely
+    the first of two is.
 
     Raises NoNativeLowering for more than MOST_CLASSES. Loops: row | sweep.
     """
@@ -51,7 +53,10 @@ def coupled(node: OnnxNode, shares: Tensor, classes: int) -> Tensor:
     maps = [dims_map(2, [1]), *(dims_map(2, [0]) for _ in starts)]
 
     def body(b: Body) -> list[SSAValue]:
-        pairs = [b.op(tensor.ExtractOp, source, [s.loop_index(b, 0), s.index_constant(b, i)], element_of(source)) for i in range(_pairs(classes))]
+        pairs = [
+            b.op(tensor.ExtractOp, source, [s.loop_index(b, 0), s.index_constant(b, i)], element_of(source))
+            for i in range(_pairs(classes))
+        ]
         return _Sweep(b, _quadratic(b, pairs, classes)).of(list(b.args[1:]))
 
     op = node.emit.generic([sweeps], starts, maps, [PARALLEL, REDUCTION], body)
@@ -64,7 +69,8 @@ def _pairs(classes: int) -> int:
 
 
 def _quadratic(b: Body, pairs: Sequence[SSAValue], classes: int) -> Matrix:
-    """The form to minimise: at (i, i) the squares of what the others have against i, at (i, j) less the product of both sides of the pair."""
+    """The form to minimise: at (i, i) the squares of what the others have against i, at (i, j) less the product of both
+    sides of the pair."""
     one = b.constant(1.0, mlir_element(FLOAT32))
     side: dict[tuple[int, int], SSAValue] = {}
     for share, (i, j) in zip(pairs, combinations(range(classes), 2), strict=True):
@@ -104,13 +110,25 @@ class _Sweep:
         largest = fold(lambda x, y: s.maximum(b, FLOAT32, x, y), errors)
         return s.compare(b, FLOAT32, "lt", largest, b.constant(NEARLY_STATIONARY / len(slopes), mlir_element(FLOAT32)))
 
-    def _step(self, t: int, p: Sequence[SSAValue], slopes: Sequence[SSAValue], value: SSAValue) -> tuple[list[SSAValue], list[SSAValue], SSAValue]:
+    def _step(
+        self, t: int, p: Sequence[SSAValue], slopes: Sequence[SSAValue], value: SSAValue
+    ) -> tuple[list[SSAValue], list[SSAValue], SSAValue]:
         """Coordinate `t` to where the form is smallest, and all of them back to a sum of 1."""
         b, one = self.b, self.b.constant(1.0, mlir_element(FLOAT32))
         by = b.op(arith.DivfOp, b.op(arith.SubfOp, value, slopes[t]), self.q[t][t])
         back = b.op(arith.DivfOp, one, b.op(arith.AddfOp, one, by))
-        gained = b.op(arith.MulfOp, by, b.op(arith.AddfOp, b.op(arith.MulfOp, by, self.q[t][t]), b.op(arith.AddfOp, slopes[t], slopes[t])))
+        gained = b.op(
+            arith.MulfOp,
+            by,
+            b.op(arith.AddfOp, b.op(arith.MulfOp, by, self.q[t][t]), b.op(arith.AddfOp, slopes[t], slopes[t])),
+        )
         value = b.op(arith.MulfOp, b.op(arith.MulfOp, b.op(arith.AddfOp, value, gained), back), back)
-        moved = [b.op(arith.AddfOp, slope, b.op(arith.MulfOp, by, c)) for slope, c in zip(slopes, self.q[t], strict=True)]
+        moved = [
+            b.op(arith.AddfOp, slope, b.op(arith.MulfOp, by, c)) for slope, c in zip(slopes, self.q[t], strict=True)
+        ]
         shifted = [b.op(arith.AddfOp, x, by) if j == t else x for j, x in enumerate(p)]
-        return [b.op(arith.MulfOp, x, back) for x in shifted], [b.op(arith.MulfOp, slope, back) for slope in moved], value
+        return (
+            [b.op(arith.MulfOp, x, back) for x in shifted],
+            [b.op(arith.MulfOp, slope, back) for slope in moved],
+            value,
+        )

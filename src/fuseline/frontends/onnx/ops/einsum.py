@@ -41,11 +41,15 @@ def einsum(node: OnnxNode) -> Tensor:
 
 def _loops_of(t: Tensor, term: str, sizes: Mapping[str, Dim], order: Sequence[str]) -> list[int | None]:
     """The loop that each axis of `t` follows, None where its size 1 repeats."""
-    return [None if size == 1 and sizes[letter] != 1 else order.index(letter) for letter, size in zip(term, t.dims, strict=True)]
+    return [
+        None if size == 1 and sizes[letter] != 1 else order.index(letter)
+        for letter, size in zip(term, t.dims, strict=True)
+    ]
 
 
 def _diagonal(node: OnnxNode, term: str, t: Tensor) -> Tensor:
-    """`t` with an axis for each letter of `term`, in the order in which they come first: where the axes of one letter have the same index."""
+    """`t` with an axis for each letter of `term`, in the order in which they come first: where the axes of one letter
+    have the same index."""
     letters = list(dict.fromkeys(term))
     if len(letters) == t.rank:
         return t
@@ -66,7 +70,9 @@ def _single(node: OnnxNode, operand: Tensor, loops_of_axes: list[int | None], lo
     x = view(operand, loops, loops_of_axes)
     if kept == len(loops):
         return x
-    return reduce(node, [x], list(range(kept, len(loops))), 0, lambda b, p, acc: scalars.add(b, x.dtype, acc, p), dtype=x.dtype)
+    return reduce(
+        node, [x], list(range(kept, len(loops))), 0, lambda b, p, acc: scalars.add(b, x.dtype, acc, p), dtype=x.dtype
+    )
 
 
 def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
@@ -76,11 +82,17 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
     if len(terms) > 2 or len(terms) != len(operands):
         raise NoNativeLowering("einsum-form", equation)
     spare = [c for c in string.ascii_letters if c not in equation]
-    longest = max(t.rank - len(term.replace("...", "")) for term, t in zip(terms, operands, strict=True)) if "..." in left else 0
+    longest = (
+        max(t.rank - len(term.replace("...", "")) for term, t in zip(terms, operands, strict=True))
+        if "..." in left
+        else 0
+    )
     terms = [_without_ellipsis(term, t.rank, spare[:longest]) for term, t in zip(terms, operands, strict=True)]
     if "->" not in equation:
         letters = "".join(terms)
-        right = ("..." if "..." in left else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spare[:longest]))
+        right = ("..." if "..." in left else "") + "".join(
+            sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spare[:longest])
+        )
     right = right.replace("...", "".join(spare[:longest]))
     if len(set(right)) != len(right) or any(len(term) != t.rank for term, t in zip(terms, operands, strict=True)):
         raise NoNativeLowering("einsum-form", equation)

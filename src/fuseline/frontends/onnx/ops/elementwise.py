@@ -70,7 +70,8 @@ for _name, _body in _FLOAT_UNARY.items():
 
 
 def sigmoid(b: Body, t: DType, x: SSAValue) -> SSAValue:
-    """`1 / (1 + exp(-x))`, below 0 as `exp(x) / (1 + exp(x))`: an exponential of what is never positive cannot overflow, and takes less time."""
+    """`1 / (1 + exp(-x))`, below 0 as `exp(x) / (1 + exp(x))`: an exponential of what is never positive cannot
+    overflow, and takes less time."""
     one = constant(b, t, 1.0)
     tail = b.op(math.ExpOp, b.op(arith.NegfOp, b.op(math.AbsFOp, x)))
     share = b.op(arith.SelectOp, s.compare(b, t, "lt", x, constant(b, t, 0.0)), tail, one)
@@ -148,7 +149,11 @@ def sign(node: OnnxNode) -> Tensor:
 def leaky_relu(node: OnnxNode) -> Tensor:
     """x, or alpha * x below 0."""
     alpha = node.number("alpha", 0.01)
-    return unary(node, lambda b, t, x: s.select(b, _positive(b, t, x), x, b.op(arith.MulfOp, x, constant(b, t, alpha))), float_only=True)
+    return unary(
+        node,
+        lambda b, t, x: s.select(b, _positive(b, t, x), x, b.op(arith.MulfOp, x, constant(b, t, alpha))),
+        float_only=True,
+    )
 
 
 def _exp_minus_one(b: Body, t: DType, x: SSAValue) -> SSAValue:
@@ -160,7 +165,11 @@ def elu(node: OnnxNode) -> Tensor:
     """x, or alpha * (exp(x) - 1) below 0."""
     alpha = node.number("alpha", 1.0)
     return unary(
-        node, lambda b, t, x: s.select(b, _positive(b, t, x), x, b.op(arith.MulfOp, constant(b, t, alpha), _exp_minus_one(b, t, x))), float_only=True
+        node,
+        lambda b, t, x: s.select(
+            b, _positive(b, t, x), x, b.op(arith.MulfOp, constant(b, t, alpha), _exp_minus_one(b, t, x))
+        ),
+        float_only=True,
     )
 
 
@@ -183,7 +192,9 @@ def celu(node: OnnxNode) -> Tensor:
 
     def body(b: Body, t: DType, x: SSAValue) -> SSAValue:
         zero = constant(b, t, 0.0)
-        below = b.op(arith.MulfOp, constant(b, t, alpha), _exp_minus_one(b, t, b.op(arith.DivfOp, x, constant(b, t, alpha))))
+        below = b.op(
+            arith.MulfOp, constant(b, t, alpha), _exp_minus_one(b, t, b.op(arith.DivfOp, x, constant(b, t, alpha)))
+        )
         return b.op(arith.AddfOp, b.op(arith.MaximumfOp, x, zero), b.op(arith.MinimumfOp, below, zero))
 
     return unary(node, body, float_only=True)
@@ -193,7 +204,11 @@ def celu(node: OnnxNode) -> Tensor:
 def thresholded_relu(node: OnnxNode) -> Tensor:
     """x above alpha, else 0."""
     alpha = node.number("alpha", 1.0)
-    return unary(node, lambda b, t, x: s.select(b, s.compare(b, t, "gt", x, constant(b, t, alpha)), x, constant(b, t, 0.0)), float_only=True)
+    return unary(
+        node,
+        lambda b, t, x: s.select(b, s.compare(b, t, "gt", x, constant(b, t, alpha)), x, constant(b, t, 0.0)),
+        float_only=True,
+    )
 
 
 @onnx_op("Shrink")
@@ -202,7 +217,9 @@ def shrink(node: OnnxNode) -> Tensor:
     bias, lambd = node.number("bias"), node.number("lambd", 0.5)
 
     def body(b: Body, t: DType, x: SSAValue) -> SSAValue:
-        high = s.select(b, s.compare(b, t, "gt", x, constant(b, t, lambd)), s.sub(b, t, x, constant(b, t, bias)), constant(b, t, 0))
+        high = s.select(
+            b, s.compare(b, t, "gt", x, constant(b, t, lambd)), s.sub(b, t, x, constant(b, t, bias)), constant(b, t, 0)
+        )
         return s.select(b, s.compare(b, t, "lt", x, constant(b, t, -lambd)), s.add(b, t, x, constant(b, t, bias)), high)
 
     return unary(node, body, float_only=True)
@@ -225,13 +242,19 @@ def gelu(node: OnnxNode) -> Tensor:
 
 def _gelu_erf(b: Body, t: DType, x: SSAValue) -> SSAValue:
     inner = b.op(math.ErfOp, b.op(arith.MulfOp, x, constant(b, t, pymath.sqrt(0.5))))
-    return b.op(arith.MulfOp, b.op(arith.MulfOp, x, constant(b, t, 0.5)), b.op(arith.AddfOp, inner, constant(b, t, 1.0)))
+    return b.op(
+        arith.MulfOp, b.op(arith.MulfOp, x, constant(b, t, 0.5)), b.op(arith.AddfOp, inner, constant(b, t, 1.0))
+    )
 
 
 def _gelu_tanh(b: Body, t: DType, x: SSAValue) -> SSAValue:
     cube = b.op(arith.MulfOp, b.op(arith.MulfOp, x, x), b.op(arith.MulfOp, x, constant(b, t, 0.044715)))
-    inner = b.op(math.TanhOp, b.op(arith.MulfOp, constant(b, t, pymath.sqrt(2 / pymath.pi)), b.op(arith.AddfOp, x, cube)))
-    return b.op(arith.MulfOp, b.op(arith.MulfOp, x, constant(b, t, 0.5)), b.op(arith.AddfOp, inner, constant(b, t, 1.0)))
+    inner = b.op(
+        math.TanhOp, b.op(arith.MulfOp, constant(b, t, pymath.sqrt(2 / pymath.pi)), b.op(arith.AddfOp, x, cube))
+    )
+    return b.op(
+        arith.MulfOp, b.op(arith.MulfOp, x, constant(b, t, 0.5)), b.op(arith.AddfOp, inner, constant(b, t, 1.0))
+    )
 
 
 @onnx_op("Not")
@@ -261,7 +284,9 @@ def is_inf(node: OnnxNode) -> Tensor:
 
     def body(b: Body, e: SSAValue) -> SSAValue:
         found = [b.op(arith.CmpfOp, e, constant(b, x.dtype, sign * pymath.inf), "oeq") for sign in signs]
-        return found[0] if len(found) == 1 else b.op(arith.OrIOp, *found) if found else b.constant(0, mlir_element(BOOL))
+        return (
+            found[0] if len(found) == 1 else b.op(arith.OrIOp, *found) if found else b.constant(0, mlir_element(BOOL))
+        )
 
     return elementwise(node, [x], BOOL, body)
 
@@ -288,7 +313,7 @@ def cast_like(node: OnnxNode) -> Tensor:
     return cast(node, x, dtype, asked=True)
 
 
-# -- two and more operands -----------------------------------------------------------------------------------------------------
+# -- two and more operands ---------------------------------------------------------------------------------------------
 
 
 def _binary(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SSAValue]) -> Tensor:
@@ -297,7 +322,8 @@ def _binary(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SS
 
 
 def _alike(node: OnnxNode, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Operands of one type: function bodies mix an input's type with f32 and int64 constants, which counts as in NumPy."""
+    """Operands of one type: function bodies mix an input's type with f32 and int64 constants, which counts as in
+    NumPy."""
     dtypes = {t.dtype for t in operands}
     return list(operands) if len(dtypes) == 1 else [cast(node, t, np.result_type(*dtypes)) for t in operands]
 
@@ -341,7 +367,9 @@ def power(node: OnnxNode) -> Tensor:
         return _integer_power(node, a, c)
     if exponent == 0.5:
         return elementwise(node, [a], a.dtype, lambda b, x: b.op(math.SqrtOp, x))
-    if c.dtype.kind in "iu" and not (c.is_constant and bool((c.numbers().astype(a.dtype).astype(c.dtype) == c.numbers()).all())):
+    if c.dtype.kind in "iu" and not (
+        c.is_constant and bool((c.numbers().astype(a.dtype).astype(c.dtype) == c.numbers()).all())
+    ):
         return _power_of_whole(node, a, c)
     return elementwise(node, [a, cast(node, c, a.dtype)], a.dtype, lambda b, x, y: b.op(math.PowFOp, x, y))
 
@@ -361,7 +389,11 @@ def _integer_power(node: OnnxNode, a: Tensor, c: Tensor) -> Tensor:
     if not (a.dtype.kind == c.dtype.kind == "i"):  # others are powers of floats, truncated: they must be exact
         raise NoNativeLowering("unsupported-dtype", f"{a.dtype.name} to the power {c.dtype.name}")
     wide = np.result_type(a.dtype, c.dtype)
-    return cast(node, elementwise(node, [cast(node, a, wide), cast(node, c, wide)], wide, lambda b, x, y: b.op(math.IPowIOp, x, y)), a.dtype)
+    return cast(
+        node,
+        elementwise(node, [cast(node, a, wide), cast(node, c, wide)], wide, lambda b, x, y: b.op(math.IPowIOp, x, y)),
+        a.dtype,
+    )
 
 
 def _product(b: Body, t: DType, x: SSAValue, count: int) -> SSAValue:
@@ -371,7 +403,13 @@ def _product(b: Body, t: DType, x: SSAValue, count: int) -> SSAValue:
     return out
 
 
-for _name, _predicate in {"Equal": "eq", "Less": "lt", "Greater": "gt", "LessOrEqual": "le", "GreaterOrEqual": "ge"}.items():
+for _name, _predicate in {
+    "Equal": "eq",
+    "Less": "lt",
+    "Greater": "gt",
+    "LessOrEqual": "le",
+    "GreaterOrEqual": "ge",
+}.items():
 
     @onnx_op(_name, since=7)
     def _compare(node: OnnxNode, predicate: str = _predicate) -> Tensor:
@@ -390,13 +428,16 @@ for _name, _kind in {"And": arith.AndIOp, "Or": arith.OrIOp, "Xor": arith.XOrIOp
 
 @onnx_op("BitShift")
 def bit_shift(node: OnnxNode) -> Tensor:
-    """Shift by a number of bits; by the width or more (or a negative number) nothing of the value is left but, to the right, its sign."""
+    """Shift by a number of bits; by the width or more (or a negative number) nothing of the value is left but, to the
+    right, its sign."""
     left = node.text("direction") == "LEFT"
 
     def body(b: Body, t: DType, x: SSAValue, y: SSAValue) -> SSAValue:
         if not left and t.kind == "i":
             return b.op(arith.ShRSIOp, x, b.op(arith.MinUIOp, y, constant(b, t, t.itemsize * 8 - 1)))
-        shifted = b.op(arith.ShLIOp if left else arith.ShRUIOp, x, b.op(arith.MinUIOp, y, constant(b, t, t.itemsize * 8 - 1)))
+        shifted = b.op(
+            arith.ShLIOp if left else arith.ShRUIOp, x, b.op(arith.MinUIOp, y, constant(b, t, t.itemsize * 8 - 1))
+        )
         return s.select(b, b.op(arith.CmpiOp, y, constant(b, t, t.itemsize * 8), "ult"), shifted, constant(b, t, 0))
 
     return _binary(node, body)
@@ -405,7 +446,9 @@ def bit_shift(node: OnnxNode) -> Tensor:
 @onnx_op("PRelu", since=7)
 def prelu(node: OnnxNode) -> Tensor:
     """x, or slope * x below 0."""
-    return _binary(node, lambda b, t, x, y: s.select(b, s.compare(b, t, "lt", x, constant(b, t, 0)), s.mul(b, t, x, y), x))
+    return _binary(
+        node, lambda b, t, x, y: s.select(b, s.compare(b, t, "lt", x, constant(b, t, 0)), s.mul(b, t, x, y), x)
+    )
 
 
 def _fold_inputs(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue], SSAValue]) -> Tensor:

@@ -105,7 +105,8 @@ def crop(node: OnnxNode) -> Tensor:
 
 @onnx_op("MeanVarianceNormalization")
 def mean_variance_norm(node: OnnxNode) -> Tensor:
-    """x minus its mean, over its deviation if `normalize_variance`; over images and positions, and `across_channels` if asked."""
+    """x minus its mean, over its deviation if `normalize_variance`; over images and positions, and `across_channels` if
+    asked."""
     x = node[0]
     require_rank(x, 4, 4)
     axes = [0, 1, 2, 3] if node.integer("across_channels") else [0, 2, 3]
@@ -114,5 +115,6 @@ def mean_variance_norm(node: OnnxNode) -> Tensor:
 
 @onnx_op("SimplifiedLayerNormalization")
 def simplified_layer_norm(node: OnnxNode) -> Tensor | list[Tensor]:
-    """x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on; the second output is what x is multiplied by."""
+    """x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on; the second output is what x is
+    multiplied by."""
     return root_mean_square_norm(node)

@@ -17,7 +17,8 @@ MOST_FEATURES = 1 << 31
 
 
 def well_formed(nodes: Nodes, label: str) -> Nodes:
-    """`nodes`, whose roots and children are among them, of which none is below itself, and whose features and modes are numbers that there can be.
+    """`nodes`, whose roots and children are among them, of which none is below itself, and whose features and modes are
+    numbers that there can be.
 
     Raises:
         FuselineError: E0107 naming the node `label`, they make no trees.
@@ -38,7 +39,9 @@ def well_formed(nodes: Nodes, label: str) -> Nodes:
 def require_among(places: Array, count: int, what: str, label: str) -> None:
     """Raise FuselineError (E0107) unless `places` are numbers from 0 to before `count`."""
     if len(places) and not 0 <= places.min() <= places.max() < count:
-        raise FuselineError("E0107", f"{what} of a tree is number {places.min()}..{places.max()} of {count}", node=label)
+        raise FuselineError(
+            "E0107", f"{what} of a tree is number {places.min()}..{places.max()} of {count}", node=label
+        )
 
 
 def _ends(passed: Array, failed: Array, inner: Array) -> bool:

@@ -1,10 +1,12 @@
-"""Decision trees as tables: every node asks whether one feature lies in an interval, and its children stand side by side.
+"""Decision trees as tables: every node asks whether one feature lies in an interval, and its children stand side by
+side.
 
-    node  <-  child[node] + (low[node] <= x[feature[node]] <= high[node])        as many times as the deepest tree is deep
+    node  <-  child[node] + (low[node] <= x[feature[node]] <= high[node])
+            as many times as the deepest tree is deep
 
-A leaf is its own child, with a test that nothing passes. All comparisons of ONNX are such tests, `x != v` is `x == v` with the children exchanged,
-and membership in a set is several. What is no number passes none but those that are flagged. What belongs to a node lies together: reading memory is
-what a walk takes its time for.
+A leaf is its own child, with a test that nothing passes. All comparisons of ONNX are such tests, `x != v` is `x == v`
+with the children exchanged, and membership in a set is several. What is no number passes none but those that are
+flagged. What belongs to a node lies together: reading memory is what a walk takes its time for.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ WORTH_A_GROUP = 0.9
 
 @dataclass
 class Nodes:
-    """Nodes of any number of trees as a model lists them, one entry each: the places of the children among them (of a leaf any), the feature, the
-    number compared with, the mode (`LEAF`, or one of `MODES`) and whether what is no number passes. `roots`: one per tree."""
+    """Nodes of any number of trees as a model lists them, one entry each: the places of the children among them (of a
+    leaf any), the feature, the number compared with, the mode (`LEAF`, or one of `MODES`) and whether what is no number
+    passes. `roots`: one per tree."""
 
     roots: Array
     passed: Array
@@ -46,8 +49,8 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Forest:
-    """The tables; the first `trees` nodes are the roots. `low` and `high` are None where they bound nothing, `source` is the node of the model.
-    `missing_passes` is None where it nowhere does."""
+    """The tables; the first `trees` nodes are the roots. `low` and `high` are None where they bound nothing, `source`
+    is the node of the model. `missing_passes` is None where it nowhere does."""
 
     trees: int
     depth: int
@@ -89,12 +92,15 @@ class Forest:
 
     def words(self) -> Array:
         """`child, feature, flag` in one integer per node, the flag in its last bit; as narrow as they fit."""
-        flag = np.zeros(len(self.child), np.int64) if self.missing_passes is None else self.missing_passes.astype(np.int64)
+        flag = (
+            np.zeros(len(self.child), np.int64) if self.missing_passes is None else self.missing_passes.astype(np.int64)
+        )
         wide = (self.child << (self.feature_bits + 1)) | (self.feature << 1) | flag
         return wide.astype(np.int32) if wide.max(initial=0) <= np.iinfo(np.int32).max else wide
 
     def records(self) -> Array | None:
-        """Words with the bits of `high` above them, which one read fetches together; None where they take more than 64 bits."""
+        """Words with the bits of `high` above them, which one read fetches together; None where they take more than 64
+        bits."""
         words = self.words()
         if self.high is None or self.high.dtype != np.float32 or words.dtype != np.int32:
             return None
@@ -122,7 +128,11 @@ def forest_of(nodes: Nodes) -> Forest:
     tests = _tests(nodes)
     source, child = _laid_out(nodes.roots, tests)
     asked = ~tests.leaf[source]
-    low, high, missing = tests.low[source], tests.high[source], (nodes.missing_passes & (nodes.mode != NEQ) & ~tests.leaf)[source]
+    low, high, missing = (
+        tests.low[source],
+        tests.high[source],
+        (nodes.missing_passes & (nodes.mode != NEQ) & ~tests.leaf)[source],
+    )
     bounded_below, bounded_above = bool((low[asked] != -np.inf).any()), bool((high[asked] != np.inf).any())
     return Forest(
         trees=len(nodes.roots),
@@ -138,16 +148,21 @@ def forest_of(nodes: Nodes) -> Forest:
 
 def with_nodes(nodes: Nodes, **columns: Array) -> Nodes:
     """`nodes` and some more, of which all columns but the roots are given."""
-    return Nodes(nodes.roots, **{name: np.concatenate([getattr(nodes, name), added]) for name, added in columns.items()})
+    return Nodes(
+        nodes.roots, **{name: np.concatenate([getattr(nodes, name), added]) for name, added in columns.items()}
+    )
 
 
 def with_a_leaf(nodes: Nodes) -> Nodes:
     """`nodes` and one leaf behind them."""
-    return with_nodes(nodes, **{name: np.full(1, LEAF if name == "mode" else 0, getattr(nodes, name).dtype) for name in _COLUMNS})
+    return with_nodes(
+        nodes, **{name: np.full(1, LEAF if name == "mode" else 0, getattr(nodes, name).dtype) for name in _COLUMNS}
+    )
 
 
 def of_equal_depth(nodes: Nodes) -> list[Nodes]:
-    """The trees in up to `MOST_GROUPS` groups of about equal depth, where that takes notably fewer steps than to walk all as deep as the deepest."""
+    """The trees in up to `MOST_GROUPS` groups of about equal depth, where that takes notably fewer steps than to walk
+    all as deep as the deepest."""
     depths = forest_of(nodes).depths()
     order = np.argsort(depths, kind="stable")
     best, least = [order], _steps(depths, [order]) * WORTH_A_GROUP
@@ -177,7 +192,8 @@ def _tests(nodes: Nodes) -> _Tests:
 
 
 def _laid_out(roots: Array, tests: _Tests) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which node lies at each place, level by level, and the place of its child that fails; the one that passes lies behind it."""
+    """Which node lies at each place, level by level, and the place of its child that fails; the one that passes lies
+    behind it."""
     levels, children = [roots.astype(np.int64)], list[NDArray[np.int64]]()
     first_child = np.full(len(tests.leaf), -1, np.int64)
     begin, end = 0, len(roots)
@@ -203,11 +219,12 @@ def _depth(child: NDArray[np.int64], trees: int) -> int:
     raise NoNativeLowering("malformed-trees", "a node is below itself")
 
 
-# -- as models list them ------------------------------------------------------------------------------------------------------------------
+# -- as models list them -----------------------------------------------------------------------------------------------
 
 
 def places_of(trees: Array, ids: Array, wanted_trees: Array, wanted_ids: Array) -> NDArray[np.int64]:
-    """Where the nodes wanted, named by tree and number, stand in a list; raises NoNativeLowering for one that is missing or there twice."""
+    """Where the nodes wanted, named by tree and number, stand in a list; raises NoNativeLowering for one that is
+    missing or there twice."""
     keys, wanted = _keys(trees, ids), _keys(wanted_trees, wanted_ids)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -233,9 +250,11 @@ def roots_of(trees: Array, passed: Array, failed: Array, leaf: Array) -> NDArray
 
 
 def with_members_split(nodes: Nodes, members: list[Array]) -> Nodes:
-    """Each membership test (in order, of the values in `members`) as a search among them; at its end is a test for one value.
+    """Each membership test (in order, of the values in `members`) as a search among them; at its end is a test for one
+    value.
 
-    A search that is at no member fails all its tests, or passes some and fails the last one: both end at the child of those that fail.
+    A search that is at no member fails all its tests, or passes some and fails the last one: both end at the child of
+    those that fail.
     """
     (tests,) = np.nonzero(nodes.mode == MEMBER)
     if len(tests) != len(members):
@@ -246,8 +265,12 @@ def with_members_split(nodes: Nodes, members: list[Array]) -> Nodes:
 
 
 def _search(nodes: Nodes, test: int, values: Array) -> Nodes:
-    """The test replaced by `x <= middle`, above searches in both halves; of one value, by the test for it. An empty set is never met."""
-    out = with_nodes(nodes, **{name: np.repeat(getattr(nodes, name)[test : test + 1], max(2 * len(values) - 2, 0)) for name in _COLUMNS})
+    """The test replaced by `x <= middle`, above searches in both halves; of one value, by the test for it. An empty set
+    is never met."""
+    out = with_nodes(
+        nodes,
+        **{name: np.repeat(getattr(nodes, name)[test : test + 1], max(2 * len(values) - 2, 0)) for name in _COLUMNS},
+    )
     free = iter(range(len(nodes.mode), len(out.mode)))
     passed, failed = int(nodes.passed[test]), int(nodes.failed[test])
     pending = [(test, values)]

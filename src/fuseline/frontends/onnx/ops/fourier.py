@@ -2,8 +2,8 @@
 
     out[k] = sum over n of x[n] exp(-2 pi i k n / N);  inverse: exp(+..) / N
 
-A transform of N places takes N * N products, in f64: sums as long as these would round more in f32 than the few steps of a fast transform do. Long
-ones run on the host.
+A transform of N places takes N * N products, in f64: sums as long as these would round more in f32 than the few steps
+of a fast transform do. Long ones run on the host.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def dft_of_attribute(node: OnnxNode) -> Tensor:
 
 @onnx_op("STFT", since=17)
 def stft(node: OnnxNode) -> Tensor:
-    """Transforms of overlapping frames of the signals `[batch, samples, parts]`: a convolution whose filters are the matrix, times the window."""
+    """Transforms of overlapping frames of the signals `[batch, samples, parts]`: a convolution whose filters are the
+    matrix, times the window."""
     x, step, window = node[0], int(node[1].numbers().reshape(-1)[0]), node.get(2)
     given, parts = node.get(3), static_size(x.dims[2])
     if not is_float(x.dtype) or parts not in (1, 2) or (window is None and given is None):
@@ -52,13 +53,20 @@ def stft(node: OnnxNode) -> Tensor:
     weights = np.ones(1) if window is None else window.numbers().astype(np.float64)
     length = int(given.numbers().reshape(-1)[0]) if given is not None else weights.size
     if length < 1 or step < 1:
-        raise FuselineError("E0105", f"frames of {length} samples, {step} apart: both must be positive", node=node.label)
+        raise FuselineError(
+            "E0105", f"frames of {length} samples, {step} apart: both must be positive", node=node.label
+        )
     if weights.size not in (1, length):
         raise NoNativeLowering("dft-form", f"a window of {weights.size} for frames of {length}")
     dtype = accumulator(x.dtype)
-    matrix = _matrix(node, length, length, parts, False, bool(node.integer("onesided", 1))) * weights.reshape(-1, 1, 1, 1)
+    matrix = _matrix(node, length, length, parts, False, bool(node.integer("onesided", 1))) * weights.reshape(
+        -1, 1, 1, 1
+    )
     bins = matrix.shape[2]
-    filters = known(np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, parts, length).astype(dtype), name="stft_filters")
+    filters = known(
+        np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, parts, length).astype(dtype),
+        name="stft_filters",
+    )
     if isinstance(x.dims[1], int) and x.dims[1] < length:
         raise FuselineError("E0107", f"frames of {length} of {x.dims[1]} samples", node=node.label)
     node.program.require_at_least(x.dims[1], length, node.label)
@@ -85,9 +93,21 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
         x = slice_of(node, x, [0] * x.rank, [used if i == at else size for i, size in enumerate(x.dims)], [1] * x.rank)
     weights = known(matrix.astype(dtype), name="dft_matrix")
     rank = x.rank
-    loops = [*(matrix.shape[2] if i == at else size for i, size in enumerate(x.dims[:-1])), matrix.shape[3], used, parts]
+    loops = [
+        *(matrix.shape[2] if i == at else size for i, size in enumerate(x.dims[:-1])),
+        matrix.shape[3],
+        used,
+        parts,
+    ]
     spelled = [rank if i == at else i for i in range(rank - 1)]
-    product = contract(node, (cast(node, x, dtype), [*spelled, rank + 1]), (weights, [rank, rank + 1, at, rank - 1]), loops, list(range(rank)), dtype)
+    product = contract(
+        node,
+        (cast(node, x, dtype), [*spelled, rank + 1]),
+        (weights, [rank, rank + 1, at, rank - 1]),
+        loops,
+        list(range(rank)),
+        dtype,
+    )
     return cast(node, product, x.dtype)
 
 
@@ -108,7 +128,9 @@ def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: boo
         raise NoNativeLowering("dft-length", f"{length} places")
     turns = np.outer(np.arange(used), np.arange(results)) % length * (2 * np.pi / length)
     cosine, sine = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
-    matrix = np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], 1)[:, :parts]  # 1 and i, times cosine + i sine
+    matrix = np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], 1)[
+        :, :parts
+    ]  # 1 and i, times cosine + i sine
     if inverse:
         matrix = matrix / length
     if not real_result:

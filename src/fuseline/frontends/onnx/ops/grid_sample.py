@@ -1,7 +1,8 @@
 """GridSample: an image read between its pixels, at the places that a grid gives.
 
-Along each axis a place is read from one, two or four pixels around it, each with its share (`_taps`); the image is summed over their product. Every
-pixel is brought into the image by itself: one outside is zero, the nearest one, or the one that it is the mirror image of.
+Along each axis a place is read from one, two or four pixels around it, each with its share (`_taps`); the image is
+summed over their product. Every pixel is brought into the image by itself: one outside is zero, the nearest one, or the
+one that it is the mirror image of.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SPELLINGS = {"bilinear": "linear", "bicubic": "cubic"}
 
 PADDINGS = ("zeros", "border", "reflection")
 MARGIN = 4.0
-"""Coordinates are cut off this far outside the image, where not reflected: all that lies there reads the same, and fits an index."""
+"""Coordinates are cut off this far outside the image, where not reflected: all that lies there reads the same, and fits
+an index."""
 
 CUBIC = -0.75
 """The coefficient of Keys' kernel, as in PyTorch and onnxruntime."""
@@ -43,7 +45,8 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Tap:
-    """One pixel along an axis: where it is read, its share (None: all), and whether it lies inside (None: it always does)."""
+    """One pixel along an axis: where it is read, its share (None: all), and whether it lies inside (None: it always
+    does)."""
 
     place: SSAValue
     share: SSAValue | None
@@ -68,13 +71,17 @@ class _Sampler:
 
 @onnx_op("GridSample", since=16)
 def grid_sample(node: OnnxNode) -> Tensor:
-    """Nearest, linear or cubic interpolation; outside the image are zeros, the pixels at its border, or its mirror image."""
+    """Nearest, linear or cubic interpolation; outside the image are zeros, the pixels at its border, or its mirror
+    image."""
     image, grid = node[0], node[1]
     sampler = _sampler(node, image, grid)
     spatial = image.rank - 2
     dims = (*image.dims[:2], *grid.dims[1:-1])
     source = node.ssa(image)
-    axes = [_Axis(node.index(size), node.program.integer(size, mlir_element(sampler.dtype), node.emit)) for size in image.dims[2:]]
+    axes = [
+        _Axis(node.index(size), node.program.integer(size, mlir_element(sampler.dtype), node.emit))
+        for size in image.dims[2:]
+    ]
     loops = [0, *range(2, 2 + spatial)]
     columns = [column(node, grid, spatial - 1 - axis) for axis in range(spatial)]  # a grid names the last axis first
     places = [(cast(node, part, sampler.dtype), loops) for part in columns]
@@ -94,17 +101,30 @@ def _sampler(node: OnnxNode, image: Tensor, grid: Tensor) -> _Sampler:
         raise NoNativeLowering("unsupported-mode", f"{mode} with {padding}")
     if (mode != "nearest" and not is_float(image.dtype)) or not is_float(grid.dtype):
         raise NoNativeLowering("unsupported-mode", f"{mode} in {image.dtype} at places in {grid.dtype}")
-    return _Sampler(node, mode, padding, bool(node.integer("align_corners")), accumulator(grid.dtype), accumulator(image.dtype))
+    return _Sampler(
+        node, mode, padding, bool(node.integer("align_corners")), accumulator(grid.dtype), accumulator(image.dtype)
+    )
 
 
 def _pixel(sampler: _Sampler, b: Body, place: SSAValue, axis: _Axis) -> SSAValue:
-    """Where -1..1 of a grid lies in pixels: on their centres (align_corners), or on the outer edges of the first and last one."""
+    """Where -1..1 of a grid lies in pixels: on their centres (align_corners), or on the outer edges of the first and
+    last one."""
     dtype = sampler.dtype
     from_zero = s.add(b, dtype, place, sampler.number(b, 1.0))
     if sampler.centred:
-        at = s.mul(b, dtype, s.mul(b, dtype, from_zero, sampler.number(b, 0.5)), s.sub(b, dtype, axis.extent, sampler.number(b, 1.0)))
+        at = s.mul(
+            b,
+            dtype,
+            s.mul(b, dtype, from_zero, sampler.number(b, 0.5)),
+            s.sub(b, dtype, axis.extent, sampler.number(b, 1.0)),
+        )
     else:
-        at = s.mul(b, dtype, s.sub(b, dtype, s.mul(b, dtype, from_zero, axis.extent), sampler.number(b, 1.0)), sampler.number(b, 0.5))
+        at = s.mul(
+            b,
+            dtype,
+            s.sub(b, dtype, s.mul(b, dtype, from_zero, axis.extent), sampler.number(b, 1.0)),
+            sampler.number(b, 0.5),
+        )
     if sampler.padding == "reflection":
         return at
     return _between(b, dtype, at, sampler.number(b, -MARGIN), s.add(b, dtype, axis.extent, sampler.number(b, MARGIN)))
@@ -125,7 +145,10 @@ def _taps(sampler: _Sampler, b: Body, element: SSAValue, axis: _Axis) -> list[_T
     share = s.sub(b, dtype, at, low)
     first, shares = (0, _linear(sampler, b, share)) if sampler.mode == "linear" else (-1, _cubic(sampler, b, share))
     places = [s.add(b, dtype, low, sampler.number(b, float(first + i))) for i in range(len(shares))]
-    return [_tap(sampler, b, place, s.convert(b, weight, dtype, sampler.wide), axis) for place, weight in zip(places, shares, strict=True)]
+    return [
+        _tap(sampler, b, place, s.convert(b, weight, dtype, sampler.wide), axis)
+        for place, weight in zip(places, shares, strict=True)
+    ]
 
 
 def _linear(sampler: _Sampler, b: Body, share: SSAValue) -> list[SSAValue]:
@@ -158,11 +181,14 @@ def _tap(sampler: _Sampler, b: Body, whole: SSAValue, share: SSAValue | None, ax
 
 
 def _reflected(sampler: _Sampler, b: Body, at: SSAValue, axis: _Axis) -> SSAValue:
-    """`at` mirrored at the first and last centres (align_corners) or at the outer edges, as often as it takes; into the image in any case."""
+    """`at` mirrored at the first and last centres (align_corners) or at the outer edges, as often as it takes; into the
+    image in any case."""
     dtype, one, two = sampler.dtype, sampler.number(b, 1.0), sampler.number(b, 2.0)
     edge = sampler.number(b, 0.0 if sampler.centred else 0.5)
     last = s.sub(b, dtype, axis.extent, one)
-    period = s.maximum(b, dtype, s.mul(b, dtype, two, last if sampler.centred else axis.extent), one)  # an image of one pixel has no inside
+    period = s.maximum(
+        b, dtype, s.mul(b, dtype, two, last if sampler.centred else axis.extent), one
+    )  # an image of one pixel has no inside
     from_edge = s.add(b, dtype, at, edge)
     turns = b.op(math.FloorOp, s.div(b, dtype, from_edge, period))
     rest = s.sub(b, dtype, from_edge, s.mul(b, dtype, turns, period))
@@ -170,7 +196,9 @@ def _reflected(sampler: _Sampler, b: Body, at: SSAValue, axis: _Axis) -> SSAValu
     return _between(b, dtype, folded, sampler.number(b, 0.0), last)
 
 
-def _sum(sampler: _Sampler, b: Body, taps: Sequence[Sequence[_Tap]], read: Callable[[list[_Tap]], SSAValue]) -> SSAValue:
+def _sum(
+    sampler: _Sampler, b: Body, taps: Sequence[Sequence[_Tap]], read: Callable[[list[_Tap]], SSAValue]
+) -> SSAValue:
     """What `read` answers for one tap per axis, in shares summed over all of them."""
     if not taps:
         return read([])
@@ -181,7 +209,12 @@ def _sum(sampler: _Sampler, b: Body, taps: Sequence[Sequence[_Tap]], read: Calla
 
 def _read(b: Body, source: SSAValue, dtype: DType, wide: DType, taps: Sequence[_Tap]) -> SSAValue:
     """The pixel at a tap of every axis; zero where one lies outside."""
-    value = b.op(tensor.ExtractOp, source, [s.loop_index(b, 0), s.loop_index(b, 1), *(tap.place for tap in taps)], element_of(source))
+    value = b.op(
+        tensor.ExtractOp,
+        source,
+        [s.loop_index(b, 0), s.loop_index(b, 1), *(tap.place for tap in taps)],
+        element_of(source),
+    )
     inside = [tap.inside for tap in taps if tap.inside is not None]
     value = s.convert(b, value, dtype, wide)
     if not inside:

@@ -1,8 +1,11 @@
-"""Norms over groups of channels: sums of each channel first, then of the groups, and what scales a pixel once per channel.
+"""Norms over groups of channels: sums of each channel first, then of the groups, and what scales a pixel once per
+channel.
 
-    [n, c, y, x]   sum over y, x -> [n, g, c / g]   sum over c / g -> [n, g]   mean, 1 / deviation * scale -> [n, c]   (x - mean) * factor + bias
+    [n, c, y, x]   sum over y, x -> [n, g, c / g]   sum over c / g -> [n, g]   mean, 1 / deviation * scale -> [n, c]
+            (x - mean) * factor + bias
 
-So an image with its channels last is read in vectors of channels, whatever the size of a group, and so is everything that is read beside it.
+So an image with its channels last is read in vectors of channels, whatever the size of a group, and so is everything
+that is read beside it.
 """
 
 from __future__ import annotations
@@ -22,26 +25,35 @@ from fuseline.ir.dim import Dim, to_text
 
 
 def image_of_groups(x: Tensor) -> tuple[Tensor | None, int]:
-    """The image of which `x` is a reshape that joins groups of channels with their positions, and the number of groups: what exporters make a
-    group norm of is an instance norm of that. None where it is something else."""
+    """The image of which `x` is a reshape that joins groups of channels with their positions, and the number of groups:
+    what exporters make a group norm of is an instance norm of that. None where it is something else."""
     image, groups = x.reshaped, x.dims[1]
     if image is None or image.rank < 3 or image.dims[0] != x.dims[0] or not isinstance(groups, int):
         return None, 0
     channels = image.dims[1]
-    return (image, groups) if isinstance(channels, int) and channels > groups > 0 and channels % groups == 0 else (None, 0)
+    return (
+        (image, groups) if isinstance(channels, int) and channels > groups > 0 and channels % groups == 0 else (None, 0)
+    )
 
 
 def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, Tensor], epsilon: float) -> Tensor:
-    """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, moments of each of `groups` groups of the channels of `x` (axis 1) over all positions.
+    """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, moments of each of `groups` groups of the channels of `x`
+    (axis 1) over all positions.
 
     Scale and bias are per channel or per group. Raises NoNativeLowering for a symbolic number of channels.
     """
     channels = x.dims[1]
     if not isinstance(channels, int):
         raise NoNativeLowering("symbolic-window", "groups of a symbolic number of channels")
-    if groups < 1 or channels % groups or any(t.rank != 1 or (isinstance(t.dims[0], int) and t.dims[0] not in (groups, channels)) for t in weights):
+    if (
+        groups < 1
+        or channels % groups
+        or any(t.rank != 1 or (isinstance(t.dims[0], int) and t.dims[0] not in (groups, channels)) for t in weights)
+    ):
         sizes = " and ".join(f"[{', '.join(map(to_text, t.dims))}]" for t in weights)
-        raise FuselineError("E0107", f"{groups} groups of {channels} channels with scale and bias of sizes {sizes}", node=node.label)
+        raise FuselineError(
+            "E0107", f"{groups} groups of {channels} channels with scale and bias of sizes {sizes}", node=node.label
+        )
     small, dtype = (x.dims[0], groups, channels // groups), x.dtype
     share = inverse_count(node, [channels // groups, *x.dims[2:]], dtype)
     total = _of_groups(node, _over_positions(node, [x], _add), small)
@@ -49,7 +61,12 @@ def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, 
     squares = _of_groups(node, _over_positions(node, [x, mean], add_square), small)
     scale, bias = weights
     root = inverse_root(share, epsilon)
-    factor = _of_channels(node, [(squares, [0, 1]), _per_group(node, scale, small)], small, lambda b, t, g: b.op(arith.MulfOp, root(b, t), g))
+    factor = _of_channels(
+        node,
+        [(squares, [0, 1]), _per_group(node, scale, small)],
+        small,
+        lambda b, t, g: b.op(arith.MulfOp, root(b, t), g),
+    )
     return _scaled(node, x, mean, factor, _repeated(node, bias, small))
 
 
@@ -59,7 +76,9 @@ def channel_norm(node: OnnxNode, x: Tensor, weights: tuple[Tensor, Tensor], epsi
     mean = elementwise(node, [_over_positions(node, [x], _add)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
     squares, (scale, bias) = _over_positions(node, [x, mean], add_square), weights
     root = inverse_root(share, epsilon)
-    factor = mapped(node, [(squares, [0, 1]), (scale, [1])], squares.dims, dtype, lambda b, t, g: b.op(arith.MulfOp, root(b, t), g))
+    factor = mapped(
+        node, [(squares, [0, 1]), (scale, [1])], squares.dims, dtype, lambda b, t, g: b.op(arith.MulfOp, root(b, t), g)
+    )
     return _scaled(node, x, mean, factor, bias)
 
 
@@ -77,7 +96,9 @@ def _scaled(node: OnnxNode, x: Tensor, mean: Tensor, factor: Tensor, bias: Tenso
     def body(b: Body, e: SSAValue, m: SSAValue, f: SSAValue, h: SSAValue) -> SSAValue:
         return b.op(arith.AddfOp, b.op(arith.MulfOp, b.op(arith.SubfOp, e, m), f), h)
 
-    return mapped(node, [(x, list(range(x.rank))), (mean, [0, 1]), (factor, [0, 1]), (bias, [1])], x.dims, x.dtype, body)
+    return mapped(
+        node, [(x, list(range(x.rank))), (mean, [0, 1]), (factor, [0, 1]), (bias, [1])], x.dims, x.dtype, body
+    )
 
 
 def _of_groups(node: OnnxNode, channels: Tensor, small: tuple[Dim, int, int]) -> Tensor:
@@ -86,7 +107,10 @@ def _of_groups(node: OnnxNode, channels: Tensor, small: tuple[Dim, int, int]) ->
 
 
 def _of_channels(
-    node: OnnxNode, operands: Sequence[tuple[Tensor, Sequence[int]]], small: tuple[Dim, int, int], body: Callable[..., SSAValue]
+    node: OnnxNode,
+    operands: Sequence[tuple[Tensor, Sequence[int]]],
+    small: tuple[Dim, int, int],
+    body: Callable[..., SSAValue],
 ) -> Tensor:
     """What is computed of operands that follow the loops `[n, g, c / g]`, as `[n, c]`."""
     return reshape(node, mapped(node, operands, small, operands[0][0].dtype, body), (small[0], small[1] * small[2]))

@@ -1,4 +1,5 @@
-"""Operators that read at computed places: the place is computed in the body, the tensor is read with `tensor.extract`."""
+"""Operators that read at computed places: the place is computed in the body, the tensor is read with
+`tensor.extract`."""
 
 from __future__ import annotations
 
@@ -38,9 +39,13 @@ def gather_at(
 
 
 def position(node: OnnxNode, b: Body, index: SSAValue, indices: Tensor, size: Dim) -> SSAValue:
-    """An index element as a position: negative ones count from the end, and what lies outside is the nearest end (ONNX calls it an error;
-    a program must not read outside its tensors whatever it is fed)."""
-    if indices.is_constant and isinstance(size, int) and bool(((indices.numbers() >= 0) & (indices.numbers() < size)).all()):
+    """An index element as a position: negative ones count from the end, and what lies outside is the nearest end (ONNX
+    calls it an error; a program must not read outside its tensors whatever it is fed)."""
+    if (
+        indices.is_constant
+        and isinstance(size, int)
+        and bool(((indices.numbers() >= 0) & (indices.numbers() < size)).all())
+    ):
         return s.as_index(b, index)
     zero = b.constant(0, index.type)
     extent = b.constant(size, index.type) if isinstance(size, int) else b.op(_index_to, node.index(size), index)
@@ -60,7 +65,12 @@ def _require_inside(node: OnnxNode, indices: NDArray[Any], size: int) -> None:
     wild = indices[(indices < -size) | (indices >= size)]
     if wild.size:
         hint = "export the model again: other runtimes refuse it, too"
-        raise FuselineError("E0105", f"index {wild.reshape(-1)[0]} lies outside a constant of {size} along the axis", node=node.label, hint=hint)
+        raise FuselineError(
+            "E0105",
+            f"index {wild.reshape(-1)[0]} lies outside a constant of {size} along the axis",
+            node=node.label,
+            hint=hint,
+        )
 
 
 @onnx_op("Gather")
@@ -100,7 +110,10 @@ def gather_elements(node: OnnxNode) -> Tensor:
     axis = node.axis("axis", 0, data.rank)
 
     def place(b: Body, index: SSAValue) -> list[SSAValue]:
-        return [position(node, b, index, indices, data.dims[axis]) if i == axis else s.loop_index(b, i) for i in range(data.rank)]
+        return [
+            position(node, b, index, indices, data.dims[axis]) if i == axis else s.loop_index(b, i)
+            for i in range(data.rank)
+        ]
 
     return gather_at(node, data, [(indices, list(range(indices.rank)))], indices.dims, place)
 
@@ -112,7 +125,11 @@ def gather_nd(node: OnnxNode) -> Tensor:
     batch = node.integer("batch_dims")
     depth = static_size(indices.dims[-1])
     if not 0 <= batch <= min(data.rank, indices.rank) - 1 or batch + depth > data.rank:
-        raise FuselineError("E0107", f"indices {indices.dims} with {batch} batch dimensions do not fit data {data.dims}", node=node.label)
+        raise FuselineError(
+            "E0107",
+            f"indices {indices.dims} with {batch} batch dimensions do not fit data {data.dims}",
+            node=node.label,
+        )
     for size, count in zip(data.dims[:batch], indices.dims[:batch], strict=True):
         node.program.require_equal(size, count, node.label)
     lead = indices.rank - 1
@@ -122,7 +139,11 @@ def gather_nd(node: OnnxNode) -> Tensor:
 
     def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
         spelled = [position(node, b, e, indices, data.dims[batch + i]) for i, e in enumerate(elements)]
-        return [*(s.loop_index(b, i) for i in range(batch)), *spelled, *(s.loop_index(b, i) for i in range(lead, len(dims)))]
+        return [
+            *(s.loop_index(b, i) for i in range(batch)),
+            *spelled,
+            *(s.loop_index(b, i) for i in range(lead, len(dims))),
+        ]
 
     return gather_at(node, data, [(part, loops) for part in parts], dims, place)
 

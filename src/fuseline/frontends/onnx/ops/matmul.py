@@ -56,7 +56,11 @@ def gemm(node: OnnxNode) -> Tensor:
     if a.dtype.kind in "iu" and (alpha, beta) != (1.0, 1.0):
         raise NoNativeLowering("unsupported-dtype", "scaled integer product")
     element = mlir_element(a.dtype)
-    scaled = product if alpha == 1.0 else elementwise(node, [product], a.dtype, lambda s, x: s.op(arith.MulfOp, x, s.constant(alpha, element)))
+    scaled = (
+        product
+        if alpha == 1.0
+        else elementwise(node, [product], a.dtype, lambda s, x: s.op(arith.MulfOp, x, s.constant(alpha, element)))
+    )
     if c is None or beta == 0.0:
         return scaled
 

@@ -1,4 +1,5 @@
-"""Features of ai.onnx.ml, made of numbers: scaled, filled in, cut out, compared. What strings are in stays on the host."""
+"""Features of ai.onnx.ml, made of numbers: scaled, filled in, cut out, compared. What strings are in stays on the
+host."""
 
 from __future__ import annotations
 
@@ -36,8 +37,13 @@ def _row(node: OnnxNode, values: Sequence[float], x: Tensor, dtype: np.dtype[np.
 def scaler(node: OnnxNode) -> Tensor:
     """(x - offset) * scale, in f32."""
     x = cast(node, node[0], FLOAT32)
-    offset, scale = _row(node, node.numbers("offset") or [0.0], x, FLOAT32), _row(node, node.numbers("scale") or [1.0], x, FLOAT32)
-    return elementwise(node, [x, offset, scale], FLOAT32, lambda b, e, o, k: b.op(arith.MulfOp, b.op(arith.SubfOp, e, o), k))
+    offset, scale = (
+        _row(node, node.numbers("offset") or [0.0], x, FLOAT32),
+        _row(node, node.numbers("scale") or [1.0], x, FLOAT32),
+    )
+    return elementwise(
+        node, [x, offset, scale], FLOAT32, lambda b, e, o, k: b.op(arith.MulfOp, b.op(arith.SubfOp, e, o), k)
+    )
 
 
 @onnx_op("Binarizer", domain=ML)
@@ -49,7 +55,12 @@ def binarizer(node: OnnxNode) -> Tensor:
     limit = node.number("threshold", 0.0)
 
     def body(b: Body, e: SSAValue) -> SSAValue:
-        return s.select(b, s.compare(b, x.dtype, "gt", e, b.constant(limit, element)), b.constant(1, element), b.constant(0, element))
+        return s.select(
+            b,
+            s.compare(b, x.dtype, "gt", e, b.constant(limit, element)),
+            b.constant(1, element),
+            b.constant(0, element),
+        )
 
     return elementwise(node, [x], x.dtype, body)
 
@@ -67,7 +78,9 @@ def normalizer(node: OnnxNode) -> Tensor:
         return b.op(arith.AddfOp, total, b.op(math.AbsFOp, e) if kind == "L1" else b.op(arith.MulfOp, e, e))
 
     axis = x.rank - 1
-    size = with_units(reduce(node, [x], [axis], lowest(FLOAT32) if kind == "MAX" else 0.0, combine, dtype=FLOAT32), [axis], x.rank)
+    size = with_units(
+        reduce(node, [x], [axis], lowest(FLOAT32) if kind == "MAX" else 0.0, combine, dtype=FLOAT32), [axis], x.rank
+    )
 
     def body(b: Body, e: SSAValue, total: SSAValue) -> SSAValue:
         length = b.op(math.SqrtOp, total) if kind == "L2" else total
@@ -82,14 +95,20 @@ def imputer(node: OnnxNode) -> Tensor:
     """Another number in the stead of one that stands for what is missing."""
     x = node[0]
     floating = is_float(x.dtype)
-    values = node.numbers("imputed_value_floats") if floating else [float(v) for v in node.integers("imputed_value_int64s")]
+    values = (
+        node.numbers("imputed_value_floats") if floating else [float(v) for v in node.integers("imputed_value_int64s")]
+    )
     missing = node.number("replaced_value_float", 0.0) if floating else node.integer("replaced_value_int64", 0)
     if not values or x.dtype.itemsize < 4:
         raise NoNativeLowering("unsupported-dtype", f"{len(values)} values for {x.dtype.name}")
     row = _row(node, values if floating else node.integers("imputed_value_int64s"), x, x.dtype)
 
     def body(b: Body, e: SSAValue, new: SSAValue) -> SSAValue:
-        here = s.compare(b, x.dtype, "ne", e, e) if missing != missing else s.compare(b, x.dtype, "eq", e, b.constant(missing, mlir_element(x.dtype)))
+        here = (
+            s.compare(b, x.dtype, "ne", e, e)
+            if missing != missing
+            else s.compare(b, x.dtype, "eq", e, b.constant(missing, mlir_element(x.dtype)))
+        )
         return s.select(b, here, new, e)
 
     return elementwise(node, [x, row], x.dtype, body)
@@ -129,7 +148,8 @@ def one_hot_encoder(node: OnnxNode) -> Tensor:
 
 @onnx_op("FeatureVectorizer", domain=ML)
 def feature_vectorizer(node: OnnxNode) -> Tensor:
-    """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one without a batch is one row."""
+    """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one
+    without a batch is one row."""
     parts, widths = node.present(), node.integers("inputdimensions")
     if len(widths) != len(parts) or not widths or min(widths) < 1:
         raise FuselineError("E0105", f"inputdimensions {widths} for {len(parts)} inputs", node=node.label)
@@ -146,4 +166,6 @@ def _of_width(node: OnnxNode, x: Tensor, width: int) -> Tensor:
     if width < found:
         return slice_of(node, flat, [0, 0], [rows, width], [1, 1])
     zeros = (rows, width - found)
-    return flat if width == found else concat(node, [flat, result(filled(node, 0.0, zeros, FLOAT32), zeros, FLOAT32)], 1)
+    return (
+        flat if width == found else concat(node, [flat, result(filled(node, 0.0, zeros, FLOAT32), zeros, FLOAT32)], 1)
+    )

@@ -1,4 +1,5 @@
-"""LabelEncoder of ai.onnx.ml from numbers to numbers: a binary search of the sorted keys, its steps in one body. Strings stay on the host."""
+"""LabelEncoder of ai.onnx.ml from numbers to numbers: a binary search of the sorted keys, its steps in one body.
+Strings stay on the host."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ DEFAULTS = {"floats": ("default_float", -0.0), "int64s": ("default_int64", -1)}
 
 @dataclass(frozen=True)
 class _Table:
-    """Sorted keys, what each stands for, what stands for not a number (None where that is no key) and for everything else."""
+    """Sorted keys, what each stands for, what stands for not a number (None where that is no key) and for everything
+    else."""
 
     keys: Array
     values: Array
@@ -73,7 +75,9 @@ def _listed(node: OnnxNode, side: str) -> Array:
             return found
     for kind, dtype in LISTS.items():
         if node.has(f"{side}_{kind}"):
-            return np.asarray(node.numbers(f"{side}_{kind}") if kind == "floats" else node.integers(f"{side}_{kind}"), dtype)
+            return np.asarray(
+                node.numbers(f"{side}_{kind}") if kind == "floats" else node.integers(f"{side}_{kind}"), dtype
+            )
     raise NoNativeLowering("host-value", f"{side} are strings")
 
 

@@ -12,7 +12,15 @@ from fuseline.frontends.onnx.emission import cast, elementwise, reduce, reshape
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.matmul import matmul_of
-from fuseline.frontends.onnx.ops.ml_scores import above, best_class, column_of, finished, labelled, plus_row, second_of_two
+from fuseline.frontends.onnx.ops.ml_scores import (
+    above,
+    best_class,
+    column_of,
+    finished,
+    labelled,
+    plus_row,
+    second_of_two,
+)
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, view
 from fuseline.ir.build import Body
@@ -34,7 +42,9 @@ def product_with(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) 
     """`[rows, outputs]`: the features of each row times the weights of each output, one output after the other."""
     features = static_size(x.dims[1])
     if len(weights) != outputs * features:
-        raise NoNativeLowering("malformed-scores", f"{len(weights)} coefficients for {outputs} outputs of {features} features")
+        raise NoNativeLowering(
+            "malformed-scores", f"{len(weights)} coefficients for {outputs} outputs of {features} features"
+        )
     table = np.ascontiguousarray(np.asarray(weights, np.float32).reshape(outputs, features).T)
     return matmul_of(node, x, known(table, name=f"{node.label}_coefficients"))
 
@@ -59,7 +69,11 @@ def linear_classifier(node: OnnxNode) -> list[Value]:
     """The class with the largest score; of two classes with one score the second where it is positive."""
     x, post = float_rows(node), node.text("post_transform", "NONE")
     scores = _linear(node, x, len(node.numbers("coefficients")) // max(static_size(x.dims[1]), 1))
-    labels = node.texts("classlabels_strings") or node.integers("classlabels_ints") or list(range(static_size(scores.dims[1])))
+    labels = (
+        node.texts("classlabels_strings")
+        or node.integers("classlabels_ints")
+        or list(range(static_size(scores.dims[1])))
+    )
     if scores.dims[1] == 1:
         if len(labels) != 2:
             raise NoNativeLowering("unsupported-labels", f"one score for {len(labels)} classes")
@@ -123,4 +137,6 @@ def _radial(node: OnnxNode, x: Tensor, vectors: Tensor, gamma: float) -> Tensor:
         return b.op(arith.AddfOp, total, b.op(arith.MulfOp, difference, difference))
 
     distance = reduce(node, [view(x, dims, [0, 2]), view(vectors, dims, [1, 2])], [2], 0.0, add_square, dtype=FLOAT32)
-    return elementwise(node, [distance], FLOAT32, lambda b, e: b.op(math.ExpOp, b.op(arith.MulfOp, e, b.constant(-gamma, number))))
+    return elementwise(
+        node, [distance], FLOAT32, lambda b, e: b.op(math.ExpOp, b.op(arith.MulfOp, e, b.constant(-gamma, number)))
+    )

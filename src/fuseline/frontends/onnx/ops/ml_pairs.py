@@ -1,4 +1,5 @@
-"""SVMClassifier of ai.onnx.ml: every pair of classes decided by the kernels of its support vectors, then votes and what is made of the decisions."""
+"""SVMClassifier of ai.onnx.ml: every pair of classes decided by the kernels of its support vectors, then votes and what
+is made of the decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +21,15 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.coupling import coupled
 from fuseline.frontends.onnx.ops.matmul import matmul_of
 from fuseline.frontends.onnx.ops.ml_linear import FLOAT32, ML, float_rows, kernels, product_with
-from fuseline.frontends.onnx.ops.ml_scores import best_class, finished, labelled, logistic, plus_row, refuse_probit_of_one, two_columns
+from fuseline.frontends.onnx.ops.ml_scores import (
+    best_class,
+    finished,
+    labelled,
+    logistic,
+    plus_row,
+    refuse_probit_of_one,
+    two_columns,
+)
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, known, view
 from fuseline.ir.build import Body
@@ -32,7 +41,8 @@ LEAST_SHARE = 1e-7
 
 @onnx_op("SVMClassifier", domain=ML)
 def svm_classifier(node: OnnxNode) -> list[Value]:
-    """The class that wins most pairs, and the decisions of all pairs or, where they were fitted, the probabilities of all classes."""
+    """The class that wins most pairs, and the decisions of all pairs or, where they were fitted, the probabilities of
+    all classes."""
     x, vectors, post = float_rows(node), node.integers("vectors_per_class"), node.text("post_transform", "NONE")
     labels = node.texts("classlabels_strings") or node.integers("classlabels_ints")
     if not sum(vectors):
@@ -53,7 +63,7 @@ def _one_for_each(node: OnnxNode, x: Tensor, labels: Sequence[int] | Sequence[st
     return [labelled(node, best_class(node, scores), labels), finished(node, scores, post)]
 
 
-# -- decisions ----------------------------------------------------------------------------------------------------------------------------
+# -- decisions ---------------------------------------------------------------------------------------------------------
 
 
 def _decisions(node: OnnxNode, x: Tensor, vectors: Sequence[int]) -> Tensor:
@@ -61,10 +71,14 @@ def _decisions(node: OnnxNode, x: Tensor, vectors: Sequence[int]) -> Tensor:
     total, pairs = sum(vectors), list(combinations(range(len(vectors)), 2))
     weights, rho = node.numbers("coefficients"), np.asarray(node.numbers("rho"), np.float32)
     if len(weights) != total * (len(vectors) - 1) or len(rho) != len(pairs):
-        found = f"{len(weights)} coefficients and {len(rho)} offsets for {len(pairs)} pairs of classes of {total} vectors"
+        found = (
+            f"{len(weights)} coefficients and {len(rho)} offsets for {len(pairs)} pairs of classes of {total} vectors"
+        )
         raise FuselineError("E0105", found, node=node.label)
     table = _weights(np.asarray(weights, np.float32).reshape(-1, total), vectors, pairs)
-    return plus_row(node, matmul_of(node, kernels(node, x, total), known(table, name=f"{node.label}_coefficients")), rho)
+    return plus_row(
+        node, matmul_of(node, kernels(node, x, total), known(table, name=f"{node.label}_coefficients")), rho
+    )
 
 
 def _weights(weights: Array, vectors: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Array:
@@ -87,12 +101,16 @@ def _votes(node: OnnxNode, decisions: Tensor, classes: int) -> Tensor:
 
     def count(b: Body, e: SSAValue, i: SSAValue, j: SSAValue, own: SSAValue, total: SSAValue) -> SSAValue:
         wins = s.select(b, s.compare(b, FLOAT32, "gt", e, b.constant(0.0, mlir_element(FLOAT32))), i, j)
-        return b.op(arith.AddiOp, total, b.op(arith.ExtUIOp, s.compare(b, INDEX_DTYPE, "eq", wins, own), mlir_element(INDEX_DTYPE)))
+        return b.op(
+            arith.AddiOp,
+            total,
+            b.op(arith.ExtUIOp, s.compare(b, INDEX_DTYPE, "eq", wins, own), mlir_element(INDEX_DTYPE)),
+        )
 
     return reduce(node, [view(decisions, loops, [0, 2]), first, second, each], [2], 0, count, dtype=INDEX_DTYPE)
 
 
-# -- scores -------------------------------------------------------------------------------------------------------------------------------
+# -- scores ------------------------------------------------------------------------------------------------------------
 
 
 def _scores(node: OnnxNode, decisions: Tensor, classes: int, post: str) -> Tensor:

@@ -1,4 +1,5 @@
-"""What classifiers and regressors of ai.onnx.ml make of scores `[rows, targets]`: transforms, the second class of two, labels."""
+"""What classifiers and regressors of ai.onnx.ml make of scores `[rows, targets]`: transforms, the second class of two,
+labels."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ OF_NOTHING = 0.5
 
 
 def plus_row(node: OnnxNode, scores: Tensor, row: Array) -> Tensor:
-    """`scores` plus one number per column; a single one is added to the first column only, as in onnxruntime, none to nothing."""
+    """`scores` plus one number per column; a single one is added to the first column only, as in onnxruntime, none to
+    nothing."""
     if not len(row):
         return scores
     columns = scores.dims[1]
@@ -47,7 +49,8 @@ def plus_row(node: OnnxNode, scores: Tensor, row: Array) -> Tensor:
 
 
 def finished(node: OnnxNode, scores: Tensor, post: str) -> Tensor:
-    """The transform `post` of scores, each row for itself. A single score is never shared out or squashed, only PROBIT is one of a single score."""
+    """The transform `post` of scores, each row for itself. A single score is never shared out or squashed, only PROBIT
+    is one of a single score."""
     if post not in TRANSFORMS:
         raise NoNativeLowering("unsupported-mode", f"post_transform {post}")
     if post == "PROBIT":
@@ -83,7 +86,9 @@ def _probit(b: Body, like: Tensor, x: SSAValue) -> SSAValue:
 def _softmax_zero(node: OnnxNode, scores: Tensor) -> Tensor:
     """Softmax that leaves what is 0 alone."""
     dtype, element = scores.dtype, mlir_element(scores.dtype)
-    top = with_units(reduce(node, [scores], [1], lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, e, acc), dtype=dtype), [1], 2)
+    top = with_units(
+        reduce(node, [scores], [1], lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, e, acc), dtype=dtype), [1], 2
+    )
 
     def raised(b: Body, e: SSAValue, peak: SSAValue) -> SSAValue:
         some = s.compare(b, dtype, "gt", b.op(math.AbsFOp, e), b.constant(NEARLY_NOTHING, element))
@@ -103,7 +108,7 @@ def _softmax_zero(node: OnnxNode, scores: Tensor) -> Tensor:
     return elementwise(node, [scores, top, total], dtype, shared)
 
 
-# -- classes ------------------------------------------------------------------------------------------------------------------------------
+# -- classes -----------------------------------------------------------------------------------------------------------
 
 
 def two_columns(node: OnnxNode, score: Tensor, first: Unary, second: Unary) -> Tensor:
@@ -132,17 +137,24 @@ def column_of(node: OnnxNode, scores: Tensor, column: int) -> Tensor:
 def refuse_probit_of_one(node: OnnxNode, post: str) -> None:
     """Nothing says what the other class is then, and onnxruntime answers memory that it has not written."""
     if post == "PROBIT":
-        raise FuselineError("E0106", f"{node.op_type} has one score for two classes, of which PROBIT makes no second", node=node.label)
+        raise FuselineError(
+            "E0106", f"{node.op_type} has one score for two classes, of which PROBIT makes no second", node=node.label
+        )
 
 
 def second_of_two(node: OnnxNode, score: Tensor, post: str, *, share: bool) -> Tensor:
-    """Both classes of one score: its complement and itself where it is a share, else its opposite and itself, or their logistics."""
+    """Both classes of one score: its complement and itself where it is a share, else its opposite and itself, or their
+    logistics."""
     dtype, one = score.dtype, 1.0
     refuse_probit_of_one(node, post)
     if share and post != "LOGISTIC":
-        return two_columns(node, score, lambda b, e: s.sub(b, dtype, b.constant(one, mlir_element(dtype)), e), lambda b, e: e)
+        return two_columns(
+            node, score, lambda b, e: s.sub(b, dtype, b.constant(one, mlir_element(dtype)), e), lambda b, e: e
+        )
     if post == "LOGISTIC":
-        return two_columns(node, score, lambda b, e: logistic(b, score, b.op(arith.NegfOp, e)), lambda b, e: logistic(b, score, e))
+        return two_columns(
+            node, score, lambda b, e: logistic(b, score, b.op(arith.NegfOp, e)), lambda b, e: logistic(b, score, e)
+        )
     return two_columns(node, score, lambda b, e: b.op(arith.NegfOp, e), lambda b, e: e)
 
 
@@ -156,7 +168,11 @@ def above(node: OnnxNode, score: Tensor, limit: float) -> Tensor:
     dtype = score.dtype
 
     def body(b: Body, e: SSAValue) -> SSAValue:
-        return b.op(arith.ExtUIOp, s.compare(b, dtype, "gt", e, b.constant(limit, mlir_element(dtype))), mlir_element(INDEX_DTYPE))
+        return b.op(
+            arith.ExtUIOp,
+            s.compare(b, dtype, "gt", e, b.constant(limit, mlir_element(dtype))),
+            mlir_element(INDEX_DTYPE),
+        )
 
     return elementwise(node, [score], INDEX_DTYPE, body)
 
@@ -177,20 +193,34 @@ def labelled(node: OnnxNode, classes: Tensor, labels: Sequence[int] | Sequence[s
 
 
 def classified(
-    node: OnnxNode, scores: Tensor, labels: Sequence[int] | Sequence[str], base: Array, columns: Sequence[int], *, positive: bool
+    node: OnnxNode,
+    scores: Tensor,
+    labels: Sequence[int] | Sequence[str],
+    base: Array,
+    columns: Sequence[int],
+    *,
+    positive: bool,
 ) -> list[Value]:
-    """Labels and scores `[rows, classes]` of an ensemble. Of two classes only one may have been scored (`columns`): then its score is that of the
-    second class, a share if no weight is negative (`positive`)."""
+    """Labels and scores `[rows, classes]` of an ensemble. Of two classes only one may have been scored (`columns`):
+    then its score is that of the second class, a share if no weight is negative (`positive`)."""
     post = node.text("post_transform", "NONE")
     if len(labels) == 2 and len(columns) == 1 and len(base) < 2:
         return _one_of_two(node, column_of(node, scores, columns[0]), labels, base, post, positive=positive)
     based = plus_row(node, scores, base)
-    return [labelled(node, best_class(node, based), labels), cast(node, finished(node, based, post), np.dtype(np.float32))]
+    return [
+        labelled(node, best_class(node, based), labels),
+        cast(node, finished(node, based, post), np.dtype(np.float32)),
+    ]
 
 
-def _one_of_two(node: OnnxNode, score: Tensor, labels: Sequence[int] | Sequence[str], base: Array, post: str, *, positive: bool) -> list[Value]:
+def _one_of_two(
+    node: OnnxNode, score: Tensor, labels: Sequence[int] | Sequence[str], base: Array, post: str, *, positive: bool
+) -> list[Value]:
     if len(base):
         based = known(base.astype(score.dtype))
         score = elementwise(node, [score, based], score.dtype, lambda b, x, y: s.add(b, score.dtype, x, y))
     both = second_of_two(node, score, post, share=positive)
-    return [labelled(node, above(node, score, 0.5 if positive else 0.0), labels), cast(node, both, np.dtype(np.float32))]
+    return [
+        labelled(node, above(node, score, 0.5 if positive else 0.0), labels),
+        cast(node, both, np.dtype(np.float32)),
+    ]

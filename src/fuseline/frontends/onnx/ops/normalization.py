@@ -1,4 +1,5 @@
-"""Softmax and the normalisations, written as reductions over rows and elementwise ops, so that fusion sees all of it."""
+"""Softmax and the normalisations, written as reductions over rows and elementwise ops, so that fusion sees all of
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import accumulator, from_onnx, is_float, lowest, mlir_element
-from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, require_rank, reshape, result, with_units
+from fuseline.frontends.onnx.emission import (
+    cast,
+    elementwise,
+    filled,
+    mapped,
+    reduce,
+    require_rank,
+    reshape,
+    result,
+    with_units,
+)
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.counts import inverse_count
 from fuseline.frontends.onnx.ops.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
@@ -64,12 +75,16 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
         raise NoNativeLowering("unsupported-dtype", x.dtype.name)
     dtype = accumulator(x.dtype)
     wide = cast(node, x, dtype)
-    peak = reduce(node, [wide], axes, lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, acc, e), dtype=dtype, keep=True)
+    peak = reduce(
+        node, [wide], axes, lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, acc, e), dtype=dtype, keep=True
+    )
     shifted = [wide, peak]
     if log:
         total = reduce(node, shifted, axes, 0.0, _add_exponential, dtype=dtype, keep=True)
         rest = elementwise(node, [total], dtype, lambda b, t: b.op(math.LogOp, t))
-        out = elementwise(node, [*shifted, rest], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), t))
+        out = elementwise(
+            node, [*shifted, rest], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), t)
+        )
         return cast(node, out, x.dtype)
     powers = elementwise(node, shifted, dtype, lambda b, e, m: b.op(math.ExpOp, b.op(arith.SubfOp, e, m)))
     total = reduce(node, [powers], axes, 0.0, _add, dtype=dtype, keep=True)
@@ -79,11 +94,14 @@ def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool =
 def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor]:
     """The mean of `x` over `axes`, and 1 / sqrt(variance + epsilon); both keep unit dimensions.
 
-    Who needs `x` minus its mean subtracts where it is read: to read that difference from memory takes as long as to read `x`.
+    Who needs `x` minus its mean subtracts where it is read: to read that difference from memory takes as long as to
+    read `x`.
     """
     dtype = x.dtype
     share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
-    mean = elementwise(node, [reduce(node, [x], axes, 0.0, _add, dtype=dtype)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    mean = elementwise(
+        node, [reduce(node, [x], axes, 0.0, _add, dtype=dtype)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b))
+    )
     kept = with_units(mean, axes, x.rank)
     squares = reduce(node, [x, kept], axes, 0.0, add_square, dtype=dtype)
     return kept, with_units(elementwise(node, [squares], dtype, inverse_root(share, epsilon)), axes, x.rank)
@@ -93,7 +111,9 @@ def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> t
 def mean_variance_norm(node: OnnxNode) -> Tensor:
     """(x - mean) / (deviation + 1e-9) over `axes`."""
     x = node[0]
-    return normalized_to_moments(node, x, sorted({normal_axis(axis, x.rank) for axis in node.integers("axes", (0, 2, 3))}))
+    return normalized_to_moments(
+        node, x, sorted({normal_axis(axis, x.rank) for axis in node.integers("axes", (0, 2, 3))})
+    )
 
 
 def normalized_to_moments(node: OnnxNode, x: Tensor, axes: Sequence[int], *, deviation: bool = True) -> Tensor:
@@ -142,13 +162,16 @@ def rms_norm(node: OnnxNode) -> Tensor:
 
 
 def root_mean_square_norm(node: OnnxNode) -> list[Tensor]:
-    """The operator's result in the dtype of its scale; where a second output is asked for, 1 / sqrt(mean of squares + epsilon), too."""
+    """The operator's result in the dtype of its scale; where a second output is asked for, 1 / sqrt(mean of squares +
+    epsilon), too."""
     x, scale = node[0], node[1]
     axes = list(range(node.axis("axis", -1, x.rank), x.rank))
     dtype = accumulator(x.dtype)
     share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     element, epsilon, wide = mlir_element(dtype), node.number("epsilon", 1e-5), cast(node, x, dtype)
-    squares = reduce(node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True)
+    squares = reduce(
+        node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True
+    )
 
     def root(b: Body, t: SSAValue) -> SSAValue:
         return b.op(math.SqrtOp, b.op(arith.AddfOp, b.op(arith.MulfOp, t, share(b)), b.constant(epsilon, element)))
@@ -159,7 +182,10 @@ def root_mean_square_norm(node: OnnxNode) -> list[Tensor]:
     out = cast(node, elementwise(node, [wide, squares, cast(node, scale, dtype)], dtype, body), scale.dtype)
     if not node.wants_output(1):
         return [out]
-    return [out, elementwise(node, [squares], dtype, lambda b, t: b.op(arith.DivfOp, b.constant(1.0, element), root(b, t)))]
+    return [
+        out,
+        elementwise(node, [squares], dtype, lambda b, t: b.op(arith.DivfOp, b.constant(1.0, element), root(b, t))),
+    ]
 
 
 @onnx_op("BatchNormalization", since=7)
@@ -186,10 +212,14 @@ def require_per_channel(node: OnnxNode, t: Tensor, x: Tensor, name: str) -> None
     channels = x.dims[1]
     if t.rank != 1 or (isinstance(channels, int) and isinstance(t.dims[0], int) and channels != t.dims[0]):
         found = ", ".join(map(to_text, t.dims))
-        raise FuselineError("E0107", f"{name} has sizes [{found}], the input has {to_text(channels)} channels", node=node.label)
+        raise FuselineError(
+            "E0107", f"{name} has sizes [{found}], the input has {to_text(channels)} channels", node=node.label
+        )
 
 
-def _folded(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+def _folded(
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
     wide = [t.numbers().astype(np.float64) for t in (scale, bias, mean, variance)]
     a = wide[0] / np.sqrt(wide[3] + epsilon)
     c = wide[1] - wide[2] * a
@@ -216,7 +246,8 @@ def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: 
 
 @onnx_op("InstanceNormalization")
 def instance_norm(node: OnnxNode) -> Tensor:
-    """Each channel of each image normalised over its positions. Of groups of channels that a reshape has joined it is a group norm."""
+    """Each channel of each image normalised over its positions. Of groups of channels that a reshape has joined it is a
+    group norm."""
     x, scale, bias = node[0], node[1], node[2]
     require_per_channel(node, scale, x, "scale")
     require_per_channel(node, bias, x, "bias")
@@ -257,13 +288,18 @@ def local_response_norm(node: OnnxNode) -> Tensor:
 
     def scale(b: Body, e: SSAValue, t: SSAValue) -> SSAValue:
         base = b.op(arith.AddfOp, b.constant(bias, element), b.op(arith.MulfOp, t, b.constant(alpha / size, element)))
-        return b.op(arith.DivfOp, e, _power(b, base, beta) if bias > 0 and alpha >= 0 else b.op(math.PowFOp, base, b.constant(beta, element)))
+        return b.op(
+            arith.DivfOp,
+            e,
+            _power(b, base, beta) if bias > 0 and alpha >= 0 else b.op(math.PowFOp, base, b.constant(beta, element)),
+        )
 
     return elementwise(node, [x, total], x.dtype, scale)
 
 
 def _power(b: Body, base: SSAValue, exponent: float) -> SSAValue:
-    """`base ** exponent` of a positive base (or NaN): by square roots for 1/4, 1/2 and 3/4, within 1.5 ulp and in a tenth of the time."""
+    """`base ** exponent` of a positive base (or NaN): by square roots for 1/4, 1/2 and 3/4, within 1.5 ulp and in a
+    tenth of the time."""
     if exponent not in (0.25, 0.5, 0.75):
         return b.op(math.PowFOp, base, b.constant(exponent, base.type))
     half = b.op(math.SqrtOp, base)

@@ -1,4 +1,5 @@
-"""Optionals of tensors: what is there is known while reading. Sequences, and optionals that are fed, stay on the host."""
+"""Optionals of tensors: what is there is known while reading. Sequences, and optionals that are fed, stay on the
+host."""
 
 from __future__ import annotations
 

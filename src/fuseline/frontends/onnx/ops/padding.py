@@ -1,4 +1,5 @@
-"""Pad: a constant around the tensor, or its own elements again; around symbolic sizes their positions are computed in the body."""
+"""Pad: a constant around the tensor, or its own elements again; around symbolic sizes their positions are computed in
+the body."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ def pad_op(node: OnnxNode) -> Tensor:
         return pad(node, x, low, high, _value(node))
     if not any(low) and not any(high):
         return x
-    return bordered(node, x, low, high, mode) if all(isinstance(size, int) for size in x.dims) else _repeating(node, x, low, high, mode)
+    return (
+        bordered(node, x, low, high, mode)
+        if all(isinstance(size, int) for size in x.dims)
+        else _repeating(node, x, low, high, mode)
+    )
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
@@ -72,13 +77,16 @@ def _repeating(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int
 
     def place(b: Body) -> list[SSAValue]:
         loops = [s.loop_index(b, axis) for axis in range(x.rank)]
-        return [_source(b, loop, low[axis], sizes[axis], mode) if axis in sizes else loop for axis, loop in enumerate(loops)]
+        return [
+            _source(b, loop, low[axis], sizes[axis], mode) if axis in sizes else loop for axis, loop in enumerate(loops)
+        ]
 
     return gather_at(node, x, [], dims, place)
 
 
 def _require_reach(node: OnnxNode, size: Dim, amount: int, mode: str) -> None:
-    """One reflection (or turn) must reach every position: smaller sizes are refused when they are fed, as in onnxruntime."""
+    """One reflection (or turn) must reach every position: smaller sizes are refused when they are fed, as in
+    onnxruntime."""
     least = {"reflect": amount + 1, "wrap": amount, "edge": 1}[mode]
     if isinstance(size, int) and size < least:
         raise NoNativeLowering("pad-reach", f"{amount} elements around {size} in mode {mode}")

@@ -1,10 +1,11 @@
-"""Transposed convolutions with strides as plain ones of the small image, one channel per place of an output within its stride.
+"""Transposed convolutions with strides as plain ones of the small image, one channel per place of an output within its
+stride.
 
     full[s q + p] = sum over t of x[q - t] * w[s t + p]        for every phase p in 0..s - 1, t in 0..ceil(k / s) - 1
 
-So `x`, padded by ceil(k / s) - 1, is convolved with filters of ceil(k / s) taps, which give the phases as channels; then the phases are put side
-by side and the border is cut off. No product with a zero between the elements of the image is ever formed. (Shi et al., Is the deconvolution
-layer the same as a convolutional layer?, 2016.)
+So `x`, padded by ceil(k / s) - 1, is convolved with filters of ceil(k / s) taps, which give the phases as channels;
+then the phases are put side by side and the border is cut off. No product with a zero between the elements of the image
+is ever formed. (Shi et al., Is the deconvolution layer the same as a convolutional layer?, 2016.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def phase_window(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[
     taps = tuple(-(-size // stride) for size, stride in zip(kernel, strides, strict=True))
     border = tuple(count - 1 for count in taps)
     ones = (1,) * len(taps)
-    return Window(taps, ones, ones, border, border, tuple(add(size, more) for size, more in zip(image, border, strict=True)))
+    return Window(
+        taps, ones, ones, border, border, tuple(add(size, more) for size, more in zip(image, border, strict=True))
+    )
 
 
 def phase_filters(w: Tensor, groups: int, strides: Sequence[int]) -> Tensor:
@@ -36,15 +39,20 @@ def phase_filters(w: Tensor, groups: int, strides: Sequence[int]) -> Tensor:
     inputs, per_group, *kernel = array.shape
     taps = [-(-size // stride) for size, stride in zip(kernel, strides, strict=True)]
     whole = np.pad(array, [(0, 0), (0, 0), *((0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True))])
-    parted = whole.reshape(groups, inputs // groups, per_group, *(size for pair in zip(taps, strides, strict=True) for size in pair))
+    parted = whole.reshape(
+        groups, inputs // groups, per_group, *(size for pair in zip(taps, strides, strict=True) for size in pair)
+    )
     at = [3 + 2 * axis for axis in range(len(kernel))]
     ordered = np.flip(parted, tuple(at)).transpose(0, *(axis + 1 for axis in at), 2, 1, *at)
     flat = np.ascontiguousarray(ordered).reshape(-1, inputs // groups, *taps)
     return Tensor(w.dtype, tuple(flat.shape), array=flat, name=w.name)
 
 
-def joined_phases(node: OnnxNode, x: Tensor, groups: int, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]) -> Tensor:
-    """Phases in the channels of `x`, `[batch, groups * phases * filters, *positions]`, side by side, from `begin` on `sizes` of them."""
+def joined_phases(
+    node: OnnxNode, x: Tensor, groups: int, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
+) -> Tensor:
+    """Phases in the channels of `x`, `[batch, groups * phases * filters, *positions]`, side by side, from `begin` on
+    `sizes` of them."""
     n, batch = len(strides), x.dims[0]
     positions = x.dims[2:]
     channels = x.dims[1]

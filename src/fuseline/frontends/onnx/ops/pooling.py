@@ -33,7 +33,9 @@ def max_pool(node: OnnxNode) -> Tensor | list[Tensor]:
         return max_pool_with_places(node)
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
     start = lowest(x.dtype)
-    return pool(node, pad_spatial(node, x, window, start), window, start, lambda b, e, acc: s.maximum(b, x.dtype, acc, e))
+    return pool(
+        node, pad_spatial(node, x, window, start), window, start, lambda b, e, acc: s.maximum(b, x.dtype, acc, e)
+    )
 
 
 @onnx_op("AveragePool")
@@ -52,12 +54,22 @@ def average_pool(node: OnnxNode) -> Tensor:
         return count_divided(node, total, [int(count) for count in alike])
     divisor = Tensor(x.dtype, tuple(counts.shape), array=counts.astype(x.dtype), name="window_counts")
     spatial = list(range(2, x.rank))
-    return mapped(node, [(total, list(range(x.rank))), (divisor, spatial)], total.dims, x.dtype, lambda b, e, c: b.op(arith.DivfOp, e, c))
+    return mapped(
+        node,
+        [(total, list(range(x.rank))), (divisor, spatial)],
+        total.dims,
+        x.dtype,
+        lambda b, e, c: b.op(arith.DivfOp, e, c),
+    )
 
 
 def _counted(node: OnnxNode, window: Window, axis: int, size: Dim) -> tuple[Dim, Dim]:
     """The first position along an axis that counts, and the one behind the last."""
-    return (mul(window.low[axis], -1), add(size, window.explicit_high[axis])) if node.integer("count_include_pad") else (0, size)
+    return (
+        (mul(window.low[axis], -1), add(size, window.explicit_high[axis]))
+        if node.integer("count_include_pad")
+        else (0, size)
+    )
 
 
 def _counts(node: OnnxNode, window: Window, image: Sequence[int]) -> np.ndarray:
@@ -76,11 +88,18 @@ def _divided_where_it_stands(node: OnnxNode, total: Tensor, window: Window, imag
     """Around symbolic sizes the number of elements is computed with each window."""
     if any(step != 1 for step in window.dilations):
         raise NoNativeLowering("symbolic-window", "an average over a dilated window in a padded symbolic size")
-    ends = [tuple(node.index(size) for size in (window.low[axis], *_counted(node, window, axis, image[axis]))) for axis in range(len(image))]
+    ends = [
+        tuple(node.index(size) for size in (window.low[axis], *_counted(node, window, axis, image[axis])))
+        for axis in range(len(image))
+    ]
 
     def body(b: Body, e: SSAValue) -> SSAValue:
         for axis, (low, first, last) in enumerate(ends):
-            start = b.op(arith.SubiOp, b.op(arith.MuliOp, s.loop_index(b, 2 + axis), s.index_constant(b, window.strides[axis])), low)
+            start = b.op(
+                arith.SubiOp,
+                b.op(arith.MuliOp, s.loop_index(b, 2 + axis), s.index_constant(b, window.strides[axis])),
+                low,
+            )
             end = b.op(arith.MinSIOp, b.op(arith.AddiOp, start, s.index_constant(b, window.kernel[axis])), last)
             count = b.op(arith.IndexCastOp, b.op(arith.SubiOp, end, b.op(arith.MaxSIOp, start, first)), i64)
             e = b.op(arith.DivfOp, e, s.convert(b, count, INDEX_DTYPE, total.dtype))
@@ -141,5 +160,9 @@ def lp_pool(node: OnnxNode) -> Tensor:
     total = pool(node, pad_spatial(node, x, window, 0.0), window, 0.0, combine)
     if order == 1:
         return total
-    root = (lambda b, e: b.op(math.SqrtOp, e)) if order == 2 else (lambda b, e: b.op(math.PowFOp, e, b.constant(1 / order, element_of(e))))
+    root = (
+        (lambda b, e: b.op(math.SqrtOp, e))
+        if order == 2
+        else (lambda b, e: b.op(math.PowFOp, e, b.constant(1 / order, element_of(e))))
+    )
     return elementwise(node, [total], x.dtype, root)

@@ -1,7 +1,8 @@
 """MaxPool with the places of its maxima, and MaxUnpool, which puts values back there.
 
-A place is a number among all elements of the tensor, in row-major order (or, with `storage_order` 1, column-major within a channel); the padding is
-not counted. Each tap of a window computes its own, so that the maximum and its place are one reduction with two results.
+A place is a number among all elements of the tensor, in row-major order (or, with `storage_order` 1, column-major
+within a channel); the padding is not counted. Each tap of a window computes its own, so that the maximum and its place
+are one reduction with two results.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _counting(node: OnnxNode, dims: Sequence[Dim]) -> _Counting:
 
 
 def max_pool_with_places(node: OnnxNode) -> list[Tensor]:
-    """The maximum in each window and its place: the first of equals. What is no number is the maximum, as without places.
+    """The maximum in each window and its place: the first of equals. What is no number is the maximum, as without
+    places.
 
     Loops: batch, channel, positions | window.
     """
@@ -69,8 +71,14 @@ def max_pool_with_places(node: OnnxNode) -> list[Tensor]:
 
 def _better_of(node: OnnxNode, x: Tensor, window: Window) -> Callable[[Body], list[SSAValue]]:
     """A body that keeps the larger element and its place, and the first one inside the image whatever it is."""
-    counting, sizes, lows = _counting(node, x.dims), [node.index(size) for size in x.dims[2:]], [node.index(low) for low in window.low]
-    beside = [axis for axis, (low, high) in enumerate(zip(window.low, window.high, strict=True)) if low != 0 or high != 0]
+    counting, sizes, lows = (
+        _counting(node, x.dims),
+        [node.index(size) for size in x.dims[2:]],
+        [node.index(low) for low in window.low],
+    )
+    beside = [
+        axis for axis, (low, high) in enumerate(zip(window.low, window.high, strict=True)) if low != 0 or high != 0
+    ]
     element_type = mlir_element(INDEX_DTYPE)
 
     def body(b: Body) -> list[SSAValue]:
@@ -78,7 +86,9 @@ def _better_of(node: OnnxNode, x: Tensor, window: Window) -> Callable[[Body], li
         at = _tapped(b, window, lows)
         first = s.compare(b, INDEX_DTYPE, "lt", place, b.constant(0, element_type))
         for axis in beside:
-            first = b.op(arith.AndIOp, first, b.op(arith.CmpiOp, at[2 + axis], sizes[axis], "ult"))  # what is below 0 is large without a sign
+            first = b.op(
+                arith.AndIOp, first, b.op(arith.CmpiOp, at[2 + axis], sizes[axis], "ult")
+            )  # what is below 0 is large without a sign
         better = s.compare(b, x.dtype, "gt", element, best)
         if is_float(x.dtype):
             better = or_nan(b, x.dtype, better, element, best, last=False)
@@ -122,5 +132,8 @@ def _unpooled(node: OnnxNode, x: Tensor) -> tuple[Dim, ...]:
     if x.rank != n + 2:
         raise NoNativeLowering("unsupported-rank", f"rank {x.rank} with a window of {n} axes")
     strides, pads = node.integers("strides") or [1] * n, node.integers("pads") or [0] * (2 * n)
-    sizes = [add(mul(sub(size, 1), stride), k - a - z) for size, stride, k, a, z in zip(x.dims[2:], strides, kernel, pads[:n], pads[n:], strict=True)]
+    sizes = [
+        add(mul(sub(size, 1), stride), k - a - z)
+        for size, stride, k, a, z in zip(x.dims[2:], strides, kernel, pads[:n], pads[n:], strict=True)
+    ]
     return (*x.dims[:2], *sizes)

@@ -1,4 +1,5 @@
-"""Quantised tensors: `real = (stored - zero_point) * scale`. Values computed here equal the ONNX formula; ties go to even, and results saturate."""
+"""Quantised tensors: `real = (stored - zero_point) * scale`. Values computed here equal the ONNX formula; ties go to
+even, and results saturate."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ F32 = np.dtype(np.float32)
 
 
 def _parameter(node: OnnxNode, x: Tensor, parameter: Tensor, axis: int) -> tuple[Tensor, list[int | None]]:
-    """A parameter of `x`, and the loops that it follows; one of which only the run tells whether it is one number is as long as the axis."""
+    """A parameter of `x`, and the loops that it follows; one of which only the run tells whether it is one number is as
+    long as the axis."""
     loops = _loops(x, parameter, axis)
     if parameter.rank == 1 and loops[0] is not None:
         parameter = spread(node, parameter, [x.dims[loops[0]]])
@@ -55,7 +57,9 @@ def _in_blocks(node: OnnxNode, x: Tensor, block: int) -> tuple[Tensor, int]:
     for parameter in (node[1], node.get(2)):
         for size, wanted in zip(parameter.dims if parameter is not None else (), blocks, strict=False):
             if isinstance(size, int) and isinstance(wanted, int) and size != wanted:
-                raise FuselineError("E0107", f"a parameter of size {size} for {wanted} blocks or elements", node=node.label)
+                raise FuselineError(
+                    "E0107", f"a parameter of size {size} for {wanted} blocks or elements", node=node.label
+                )
     return reshape(node, x, (*blocks[: axis + 1], block, *x.dims[axis + 1 :])), axis
 
 
@@ -78,7 +82,9 @@ def _output_dtype(node: OnnxNode) -> np.dtype[np.generic]:
     return from_onnx(ir.DataType(node.integer("output_dtype"))) if node.integer("output_dtype") else np.dtype(np.uint8)
 
 
-def quantized(node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[np.generic], axis: int = 1) -> Tensor:
+def quantized(
+    node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[np.generic], axis: int = 1
+) -> Tensor:
     """`x` quantised with parameters per tensor or along `axis`."""
     info = np.iinfo(np.dtype(dtype).type)  # pyright: ignore[reportCallIssue, reportArgumentType]
     wide = F32 if is_half(x.dtype) else x.dtype  # 16-bit floats do not hold every zero point
@@ -133,7 +139,13 @@ def _centred(node: OnnxNode, x: Tensor, zero: Tensor | None, axis: int) -> Tenso
     if zero is None or (zero.is_constant and not zero.numbers().any()):
         return cast(node, x, I32)
     operands = [(x, list(range(x.rank))), _parameter(node, x, zero, axis)]
-    return mapped(node, operands, x.dims, I32, lambda b, e, z: b.op(arith.SubiOp, s.convert(b, e, x.dtype, I32), s.convert(b, z, zero.dtype, I32)))
+    return mapped(
+        node,
+        operands,
+        x.dims,
+        I32,
+        lambda b, e, z: b.op(arith.SubiOp, s.convert(b, e, x.dtype, I32), s.convert(b, z, zero.dtype, I32)),
+    )
 
 
 @onnx_op("MatMulInteger")
@@ -191,7 +203,8 @@ def _requantized(node: OnnxNode, total: Tensor, a: Tensor, b: Tensor, y: Tensor,
 
 
 def _factor(node: OnnxNode, *scales: Tensor) -> Sequence[Tensor]:
-    """`a * b / y` in f64 as a tensor of its own where the scales are constants, so that it is computed once; else the scales."""
+    """`a * b / y` in f64 as a tensor of its own where the scales are constants, so that it is computed once; else the
+    scales."""
     vectors = [scale for scale in scales if scale.rank and scale.dims != (1,)]
     if len(vectors) > 1 or not all(scale.is_constant for scale in scales):
         return scales
@@ -201,7 +214,9 @@ def _factor(node: OnnxNode, *scales: Tensor) -> Sequence[Tensor]:
 
 
 def _quotient(b: Body, values: Sequence[SSAValue], scales: Sequence[Tensor]) -> SSAValue:
-    first, second, by = (s.convert(b, value, scale.dtype, np.dtype(np.float64)) for value, scale in zip(values, scales, strict=True))
+    first, second, by = (
+        s.convert(b, value, scale.dtype, np.dtype(np.float64)) for value, scale in zip(values, scales, strict=True)
+    )
     return b.op(arith.DivfOp, b.op(arith.MulfOp, first, second), by)
 
 
@@ -226,7 +241,9 @@ def dynamic_quantize_linear(node: OnnxNode) -> list[Tensor]:
 
     def zero_point(b: Body, m: SSAValue, sc: SSAValue) -> SSAValue:
         steps = b.op(math.RoundEvenOp, b.op(arith.DivfOp, b.op(arith.NegfOp, m), sc))
-        limited = b.op(arith.MinimumfOp, b.op(arith.MaximumfOp, steps, b.constant(0.0, element)), b.constant(255.0, element))
+        limited = b.op(
+            arith.MinimumfOp, b.op(arith.MaximumfOp, steps, b.constant(0.0, element)), b.constant(255.0, element)
+        )
         return s.convert(b, limited, x.dtype, byte)
 
     zero = elementwise(node, [low, scale], byte, zero_point)

@@ -1,5 +1,5 @@
-"""The cells of recurrent layers: a small contraction for each gate and an elementwise rest. The gates of a step have the cell's own loops, so a step
-is one dispatch where nothing else lies between. `recurrent_layer.py` runs them.
+"""The cells of recurrent layers: a small contraction for each gate and an elementwise rest. The gates of a step have
+the cell's own loops, so a step is one dispatch where nothing else lies between. `recurrent_layer.py` runs them.
 
 What is not translated here runs on the host (`reference/recurrent.py`).
 """
@@ -63,7 +63,8 @@ def _rnn_cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) 
 
 @onnx_op("GRU", since=7, ranks=(3, 3, 3, 2, 1, 3))
 def gru(node: OnnxNode) -> list[Tensor]:
-    """Gates z, r, h: h' = (1 - z) * tanh(candidate) + z * h; the reset gate acts before or after the recurrent product."""
+    """Gates z, r, h: h' = (1 - z) * tanh(candidate) + z * h; the reset gate acts before or after the recurrent
+    product."""
     after = bool(node.integer("linear_before_reset"))
     hidden = static_size(node[2].dims[2])
 
@@ -84,7 +85,12 @@ def _gru_cell(step: Step, own: Sequence[Tensor], h: Tensor, after: bool) -> Tens
     node, dtype = step.node, h.dtype
     sigma, squash = step.activations
     weights = step.r[2]
-    z, reset = (elementwise(node, [own[k], times(node, h, step.r[k])], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y))) for k in range(2))
+    z, reset = (
+        elementwise(
+            node, [own[k], times(node, h, step.r[k])], dtype, lambda b, x, y: sigma(b, b.op(arith.AddfOp, x, y))
+        )
+        for k in range(2)
+    )
     if after:
         product = times(node, h, weights)
         if step.recurrent_bias is not None:

@@ -1,4 +1,5 @@
-"""A recurrent layer around a cell: all directions, sequences of different lengths, first states; the steps as a loop of the program.
+"""A recurrent layer around a cell: all directions, sequences of different lengths, first states; the steps as a loop of
+the program.
 
 The input's part of every gate is one contraction for all steps; what is left of a step is the cell.
 """
@@ -29,7 +30,8 @@ from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
 
 UNROLLED_STEPS = 1
-"""Up to this many steps are written out: a single one needs no loop. More are a loop: an iteration costs no more than a step written out."""
+"""Up to this many steps are written out: a single one needs no loop. More are a loop: an iteration costs no more than a
+step written out."""
 
 Activation = Callable[[Body, SSAValue], SSAValue]
 Cell = Callable[["Step", Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
@@ -40,8 +42,9 @@ _DEFAULTS = {"LSTM": _LSTM, "DynamicQuantizeLSTM": _LSTM, "GRU": ("Sigmoid", "Ta
 
 @dataclass(frozen=True)
 class Step:
-    """One direction's weights for one time step. `r` has one `[hidden, hidden]` for each gate; `recurrent_bias` what is added to the last one's
-    product alone; `peepholes` three `[hidden]` vectors, or none; `activations` those of this direction."""
+    """One direction's weights for one time step. `r` has one `[hidden, hidden]` for each gate; `recurrent_bias` what is
+    added to the last one's product alone; `peepholes` three `[hidden]` vectors, or none; `activations` those of this
+    direction."""
 
     node: OnnxNode
     r: tuple[Tensor, ...]
@@ -53,9 +56,13 @@ class Step:
 
 def _directions(node: OnnxNode) -> list[bool]:
     """For each direction whether it runs backwards."""
-    found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(node.text("direction", "forward"))
+    found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
+        node.text("direction", "forward")
+    )
     if found is None:
-        raise FuselineError("E0107", f"direction {node.text('direction')!r} is unknown", hint="forward, reverse or bidirectional")
+        raise FuselineError(
+            "E0107", f"direction {node.text('direction')!r} is unknown", hint="forward, reverse or bidirectional"
+        )
     return found
 
 
@@ -91,14 +98,18 @@ def _project(node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None) -> Tenso
     product = contract(node, (x, [0, 1, 3]), (w, [2, 3]), [steps, batch, w.dims[0], features], [0, 1, 2], x.dtype)
     if bias is None:
         return product
-    return mapped(node, [(product, [0, 1, 2]), (bias, [2])], product.dims, x.dtype, lambda b, e, c: b.op(arith.AddfOp, e, c))
+    return mapped(
+        node, [(product, [0, 1, 2]), (bias, [2])], product.dims, x.dtype, lambda b, e, c: b.op(arith.AddfOp, e, c)
+    )
 
 
 @dataclass(frozen=True)
 class _Direction:
-    """One direction of a layer: what is the same in every step, the input's part of the gates `[steps, batch, gates * hidden]`, the first states.
+    """One direction of a layer: what is the same in every step, the input's part of the gates `[steps, batch, gates *
+    hidden]`, the first states.
 
-    `weights` are the recurrent weights of each gate, then what else a step reads: a bias where `has_bias`, and the peepholes.
+    `weights` are the recurrent weights of each gate, then what else a step reads: a bias where `has_bias`, and the
+    peepholes.
     """
 
     backwards: bool
@@ -126,7 +137,9 @@ def run_layer(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[T
     if not is_float(x.dtype):
         raise NoNativeLowering("element-type", f"{x.dtype}")
     check_sizes(node, x, len(_directions(node)))
-    directions = [_direction(node, x, number, backwards, states, biases) for number, backwards in enumerate(_directions(node))]
+    directions = [
+        _direction(node, x, number, backwards, states, biases) for number, backwards in enumerate(_directions(node))
+    ]
     layer = _Layer(node, cell, directions, _active(node, x.dims[0], x.dims[1]), static_size(node[2].dims[2]))
     steps = x.dims[0]
     every, last = layer.unrolled(steps) if isinstance(steps, int) and steps <= UNROLLED_STEPS else layer.loop(steps)
@@ -146,7 +159,9 @@ def _direction(node: OnnxNode, x: Tensor, number: int, backwards: bool, states: 
     weights = (*gates, *([second] if second is not None else []), *parts)
     projected = _project(node, x, entry(node, node[1], number), first)
     initial = tuple(_initial(node, node.get(5 + i), number, batch, hidden, x.dtype) for i in range(states))
-    return _Direction(backwards, weights, len(gates), second is not None, _activations(node, number), projected, initial)
+    return _Direction(
+        backwards, weights, len(gates), second is not None, _activations(node, number), projected, initial
+    )
 
 
 def _active(node: OnnxNode, steps: Dim, batch: Dim) -> Tensor | None:
@@ -182,7 +197,9 @@ class _Layer:
         batch, dtype, count = first.projected.dims[1], first.projected.dtype, len(first.states)
         rows = [Rows(of.projected, of.backwards) for of in self.directions]
         rows += [Rows(self.active, of.backwards) for of in self.directions] if self.active is not None else []
-        wholes, states = ([t for of in self.directions for t in part(of)] for part in (lambda of: of.weights, lambda of: of.states))
+        wholes, states = (
+            [t for of in self.directions for t in part(of)] for part in (lambda of: of.weights, lambda of: of.states)
+        )
         stack = Stack((len(self.directions), batch, self.hidden), dtype)
         stacks, last = CountedLoop(steps, rows, wholes, states, [stack]).emit(self.node, self._step)
         return stacks[0], [last[i * count : (i + 1) * count] for i in range(len(self.directions))]
@@ -223,7 +240,9 @@ class _Layer:
             outputs.append(reshape(node, shown, (1, 1, *shown.dims)))
         return outputs[::-1] if of.backwards else outputs, state
 
-    def _advance(self, step: Step, projected: Tensor, state: list[Tensor], active: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+    def _advance(
+        self, step: Step, projected: Tensor, state: list[Tensor], active: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
         """What a step shows and keeps: beyond its length a sequence shows zeros and keeps its state."""
         new = list(self.cell(step, gates_of(step.node, projected, 1, self.hidden), state))
         if active is None:
@@ -244,7 +263,9 @@ def _nothing(node: OnnxNode, projected: Tensor, hidden: int) -> Tensor:
     return result(node.program.empty(dims, projected.dtype, node.emit), dims, projected.dtype)
 
 
-def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, hidden: int, dtype: np.dtype[Any]) -> Tensor:
+def _initial(
+    node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, hidden: int, dtype: np.dtype[Any]
+) -> Tensor:
     if given is None:
         return broadcast_to(known(np.zeros((), dtype)), (batch, hidden))
     if not node.integer("layout"):
@@ -253,7 +274,8 @@ def _initial(node: OnnxNode, given: Tensor | None, direction: int, batch: Dim, h
 
 
 def _of_batch(node: OnnxNode, t: Tensor, batch: Dim) -> Tensor:
-    """`t`, `[batch, hidden]`, whose first size must be `batch` though it may have another name. Raises FuselineError (E0107) where it never is."""
+    """`t`, `[batch, hidden]`, whose first size must be `batch` though it may have another name. Raises FuselineError
+    (E0107) where it never is."""
     if t.dims[0] == batch:
         return t
     node.program.require_equal(t.dims[0], batch, node.label)

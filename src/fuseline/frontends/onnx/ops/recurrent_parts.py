@@ -45,7 +45,9 @@ def concat(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
     total = sum(static_size(t.dims[axis]) for t in parts)
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
     type_ = tensor_type(mlir_element(parts[0].dtype), dims)
-    op = tensor.ConcatOp.build(operands=[[node.ssa(t) for t in parts]], result_types=[type_], properties={"dim": IntegerAttr(axis, i64)})
+    op = tensor.ConcatOp.build(
+        operands=[[node.ssa(t) for t in parts]], result_types=[type_], properties={"dim": IntegerAttr(axis, i64)}
+    )
     return result(node.emit.add(op).result, dims, parts[0].dtype)
 
 

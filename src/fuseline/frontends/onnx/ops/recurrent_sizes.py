@@ -21,7 +21,9 @@ def check_sizes(node: OnnxNode, x: Tensor, directions: int) -> None:
     """
     hidden, gates = static_size(node[2].dims[2]), _GATES[node.op_type]
     if hidden == 0 or node.integer("hidden_size", hidden) != hidden:
-        raise FuselineError("E0107", f"hidden_size is {node.integer('hidden_size', hidden)}, R has states of {hidden}", node=node.label)
+        raise FuselineError(
+            "E0107", f"hidden_size is {node.integer('hidden_size', hidden)}, R has states of {hidden}", node=node.label
+        )
     state = (x.dims[1], directions, hidden) if node.integer("layout") else (directions, x.dims[1], hidden)
     wanted: list[Sequence[Dim]] = [
         (directions, gates * hidden, x.dims[2]),
@@ -36,9 +38,13 @@ def check_sizes(node: OnnxNode, x: Tensor, directions: int) -> None:
         given = node.get(number)
         if given is not None and not _fits(given.dims, sizes):
             found, asked = (", ".join(map(to_text, dims)) for dims in (given.dims, sizes))
-            raise FuselineError("E0107", f"{_NAMES[number]} has sizes [{found}], the layer takes [{asked}]", node=node.label)
+            raise FuselineError(
+                "E0107", f"{_NAMES[number]} has sizes [{found}], the layer takes [{asked}]", node=node.label
+            )
 
 
 def _fits(found: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     """Whether no two numbers differ; symbols are compared when the program runs."""
-    return len(found) == len(wanted) and all(a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in zip(found, wanted, strict=True))
+    return len(found) == len(wanted) and all(
+        a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in zip(found, wanted, strict=True)
+    )

@@ -11,7 +11,17 @@ from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, highest, is_float, is_half, lowest, mlir_element
-from fuseline.frontends.onnx.emission import FLOAT32, DType, cast, elementwise, filled, reduce, reshape, result, with_units
+from fuseline.frontends.onnx.emission import (
+    FLOAT32,
+    DType,
+    cast,
+    elementwise,
+    filled,
+    reduce,
+    reshape,
+    result,
+    with_units,
+)
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.counts import count_divided
 from fuseline.frontends.onnx.registry import onnx_op
@@ -44,8 +54,11 @@ def _magnitude(b: Body, x: SSAValue, dtype: DType) -> SSAValue:
     return b.op(math.AbsFOp if is_float(dtype) else math.AbsIOp, x)
 
 
-def sum_of(node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = _plain, *, dtype: DType | None = None) -> Tensor:
-    """The sum of `prologue(x)` over `axes` in `dtype` (default: the accumulator's type), without the reduced dimensions."""
+def sum_of(
+    node: OnnxNode, x: Tensor, axes: Sequence[int], prologue: Prologue = _plain, *, dtype: DType | None = None
+) -> Tensor:
+    """The sum of `prologue(x)` over `axes` in `dtype` (default: the accumulator's type), without the reduced
+    dimensions."""
     wide = accumulator(x.dtype) if dtype is None else dtype
 
     def body(b: Body, p: SSAValue, acc: SSAValue) -> SSAValue:
@@ -79,13 +92,19 @@ def _summing(op_type: str, prologue: Prologue, epilogue: Any = None) -> None:
 
 
 def _summed_in(dtype: DType) -> DType:
-    """Where the sum is that a float function is applied to: of integers in f64 as in onnxruntime, for it may leave the type that the result is in."""
+    """Where the sum is that a float function is applied to: of integers in f64 as in onnxruntime, for it may leave the
+    type that the result is in."""
     return accumulator(dtype) if is_float(dtype) else np.dtype(np.float64)
 
 
 def _float_unary(node: OnnxNode, t: Tensor, kind: Any) -> Tensor:
     inner = t.dtype if is_float(t.dtype) and not is_half(t.dtype) else FLOAT32
-    return elementwise(node, [t], t.dtype, lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, t.dtype, inner)), inner, t.dtype))
+    return elementwise(
+        node,
+        [t],
+        t.dtype,
+        lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, t.dtype, inner)), inner, t.dtype),
+    )
 
 
 def _pointwise(node: OnnxNode, x: Tensor, prologue: Prologue, epilogue: Any, wide: DType) -> Tensor:
@@ -121,7 +140,12 @@ def _folding(op_type: str, start: Callable[[DType], float | int], scalar: Any) -
         axes = _axes(node, x.rank)
         if axes is None:
             return x
-        return _finish(node, reduce(node, [x], axes, start(x.dtype), lambda b, p, acc: scalar(b, x.dtype, acc, p), dtype=x.dtype), x, axes)
+        return _finish(
+            node,
+            reduce(node, [x], axes, start(x.dtype), lambda b, p, acc: scalar(b, x.dtype, acc, p), dtype=x.dtype),
+            x,
+            axes,
+        )
 
 
 for _name, _start, _scalar in (
@@ -139,7 +163,10 @@ def reduce_log_sum_exp(node: OnnxNode) -> Tensor:
     axes = _axes(node, x.rank)
     if axes is None:
         return node[0]
-    top = _finite(node, reduce(node, [x], axes, lowest(x.dtype), lambda b, p, acc: scalars.maximum(b, x.dtype, acc, p), dtype=x.dtype))
+    top = _finite(
+        node,
+        reduce(node, [x], axes, lowest(x.dtype), lambda b, p, acc: scalars.maximum(b, x.dtype, acc, p), dtype=x.dtype),
+    )
     shifted = exp_shifted(node, x, with_units(top, axes, x.rank))
     total = sum_of(node, shifted, axes)
     out = elementwise(node, [total, top], x.dtype, lambda b, p, q: b.op(arith.AddfOp, b.op(math.LogOp, p), q))
@@ -152,7 +179,9 @@ def _finite(node: OnnxNode, t: Tensor) -> Tensor:
 
     def body(b: Body, p: SSAValue) -> SSAValue:
         size = b.op(math.AbsFOp, p)
-        return scalars.select(b, scalars.compare(b, t.dtype, "eq", size, b.constant(float("inf"), element)), b.constant(0.0, element), p)
+        return scalars.select(
+            b, scalars.compare(b, t.dtype, "eq", size, b.constant(float("inf"), element)), b.constant(0.0, element), p
+        )
 
     return elementwise(node, [t], t.dtype, body)
 
@@ -163,7 +192,8 @@ def exp_shifted(node: OnnxNode, x: Tensor, shift: Tensor) -> Tensor:
 
 
 def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -> Tensor:
-    """The position of the extreme along `axis` (first or last among equals), without that axis; NaN counts as the extreme."""
+    """The position of the extreme along `axis` (first or last among equals), without that axis; NaN counts as the
+    extreme."""
     kept = [a for a in range(x.rank) if a != axis]
     dims = [x.dims[a] for a in kept]
     best = filled(node, lowest(x.dtype) if largest else highest(x.dtype), dims, x.dtype)
@@ -181,12 +211,15 @@ def arg_of(node: OnnxNode, x: Tensor, axis: int, *, largest: bool, last: bool) -
 
     small = dims_map(x.rank, kept)
     iterators = [REDUCTION if a == axis else PARALLEL for a in range(x.rank)]
-    op = node.emit.generic([node.ssa(x)], [best, where], [dims_map(x.rank, list(range(x.rank))), small, small], iterators, body)
+    op = node.emit.generic(
+        [node.ssa(x)], [best, where], [dims_map(x.rank, list(range(x.rank))), small, small], iterators, body
+    )
     return result(op.results[1], dims, INDEX_DTYPE)
 
 
 def or_nan(b: Body, dtype: DType, better: SSAValue, p: SSAValue, top: SSAValue, *, last: bool) -> SSAValue:
-    """`better`, but a NaN is the extreme, the first or the last of them (as in NumPy, which ONNX's reference uses; onnxruntime passes over NaN)."""
+    """`better`, but a NaN is the extreme, the first or the last of them (as in NumPy, which ONNX's reference uses;
+    onnxruntime passes over NaN)."""
     either = b.op(arith.OrIOp, better, scalars.compare(b, dtype, "ne", p, p))
     return either if last else b.op(arith.AndIOp, either, scalars.compare(b, dtype, "eq", top, top))
 

@@ -14,8 +14,9 @@ RADIUS = {"linear": 1, "cubic": 2}
 
 @dataclass(frozen=True)
 class Resampling:
-    """A node's way to resample; attributes are those of Resize. `roi` gives (start, end) by axis for tf_crop_and_resize. Before operator set 11
-    `nearest` is None: what grows reads the element before, what shrinks the one behind, as onnxruntime does where the standard is silent."""
+    """A node's way to resample; attributes are those of Resize. `roi` gives (start, end) by axis for
+    tf_crop_and_resize. Before operator set 11 `nearest` is None: what grows reads the element before, what shrinks the
+    one behind, as onnxruntime does where the standard is silent."""
 
     mode: str
     coordinates: str
@@ -42,7 +43,9 @@ def coordinates_of(how: Resampling, axis: int, old: int, new: int, scale: float)
     if mode == "tf_crop_and_resize":
         start, end = (how.roi or {}).get(axis, (0.0, 1.0))
         middle = (end - start) * (old - 1) / 2
-        return start * (old - 1) + (place * (end - start) * (old - 1) / (resized - 1) if resized != 1 else np.full(new, middle))
+        return start * (old - 1) + (
+            place * (end - start) * (old - 1) / (resized - 1) if resized != 1 else np.full(new, middle)
+        )
     if mode == "pytorch_half_pixel" and new == 1:
         return np.zeros(1)
     shift = (old / 2) * (1 - new / resized) if mode == "half_pixel_symmetric" else 0.0

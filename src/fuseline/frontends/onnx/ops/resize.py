@@ -1,7 +1,8 @@
 """Resizing: each output position reads the input at places computed while reading the model.
 
-Places and weights per axis are tables of constants: nearest reads one place, linear two, cubic four. An axis that grows by a whole factor under
-nearest is a view instead: the element repeats. For symbolic sizes the tables are computed when the program runs.
+Places and weights per axis are tables of constants: nearest reads one place, linear two, cubic four. An axis that grows
+by a whole factor under nearest is a view instead: the element repeats. For symbolic sizes the tables are computed when
+the program runs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def upsample(node: OnnxNode) -> Tensor:
 @onnx_op("Resize", since=10)
 def resize_v10(node: OnnxNode) -> Tensor:
     """Version 10: scales only, asymmetric coordinates."""
-    return _resized(node, [float(v) for v in node[1].numbers()], None, Resampling(node.text("mode", "nearest"), "asymmetric"))
+    return _resized(
+        node, [float(v) for v in node[1].numbers()], None, Resampling(node.text("mode", "nearest"), "asymmetric")
+    )
 
 
 @onnx_op("Resize", since=11)
@@ -115,14 +118,20 @@ def _resized(node: OnnxNode, scales: Sequence[float | None], sizes: list[Dim] | 
     if any(scale is not None and (not isfinite(scale) or (scale <= 0 and filled)) for scale in scales):
         raise FuselineError("E0107", f"scales {list(scales)} are not all positive", node=node.label)
     crop = how.roi or {}
-    changed = [a for a, scale in enumerate(scales) if scale != 1.0 or (sizes is not None and sizes[a] != x.dims[a]) or crop.get(a, (0, 1)) != (0, 1)]
+    changed = [
+        a
+        for a, scale in enumerate(scales)
+        if scale != 1.0 or (sizes is not None and sizes[a] != x.dims[a]) or crop.get(a, (0, 1)) != (0, 1)
+    ]
     if how.mode not in ("nearest", "linear", "cubic"):
         raise FuselineError("E0107", f"resize mode {how.mode!r} is unknown", hint="nearest, linear or cubic")
     if not changed:
         return x
     ends = {axis: sizes[axis] if sizes is not None else _scaled(x.dims[axis], scales[axis]) for axis in changed}
     if any(not isinstance(size, int) for axis in changed for size in (x.dims[axis], ends[axis])):
-        return _resized_symbolic(node, x, [SymbolicAxis(node, how, axis, x.dims[axis], ends[axis], scales[axis]) for axis in changed], how)
+        return _resized_symbolic(
+            node, x, [SymbolicAxis(node, how, axis, x.dims[axis], ends[axis], scales[axis]) for axis in changed], how
+        )
     old, new = ({axis: static_size(size[axis]) for axis in changed} for size in (x.dims, ends))
     ratios = {axis: scale for axis, scale in enumerate(scales) if axis in new and scale is not None}
     return _resized_static(node, x, how, old, new, ratios)
@@ -133,21 +142,27 @@ def _scaled(size: Dim, scale: float | None) -> Dim:
     return int(np.floor(size * scale)) if isinstance(size, int) else scaled_size(size, scale)
 
 
-def _resized_static(node: OnnxNode, x: Tensor, how: Resampling, old: dict[int, int], new: dict[int, int], scales: dict[int, float]) -> Tensor:
+def _resized_static(
+    node: OnnxNode, x: Tensor, how: Resampling, old: dict[int, int], new: dict[int, int], scales: dict[int, float]
+) -> Tensor:
     changed = list(new)
     at = {axis: coordinates_of(how, axis, old[axis], new[axis], scales[axis]) for axis in changed}
     if how.mode == "nearest":
-        out = _nearest(node, x, {axis: nearest_places(at[axis], old[axis], how.rounding(scales[axis])) for axis in changed})
+        out = _nearest(
+            node, x, {axis: nearest_places(at[axis], old[axis], how.rounding(scales[axis])) for axis in changed}
+        )
     elif is_float(x.dtype):
         out = _interpolated(node, x, how, at, {axis: scales[axis] for axis in changed})
     else:
         raise NoNativeLowering("unsupported-dtype", x.dtype.name)
     if how.coordinates != "tf_crop_and_resize":
         return out
-    return _outside_replaced(node, out, {axis: (at[axis] >= 0) & (at[axis] <= old[axis] - 1) for axis in changed}, how.extrapolation)
+    return _outside_replaced(
+        node, out, {axis: (at[axis] >= 0) & (at[axis] <= old[axis] - 1) for axis in changed}, how.extrapolation
+    )
 
 
-# -- nearest ----------------------------------------------------------------------------------------------------------------------
+# -- nearest -----------------------------------------------------------------------------------------------------------
 
 
 def _nearest(node: OnnxNode, x: Tensor, tables: dict[int, Places]) -> Tensor:
@@ -196,10 +211,12 @@ def _read_at(node: OnnxNode, x: Tensor, tables: dict[int, Table]) -> Tensor:
     return gather_at(node, x, list(tables.values()), dims, place)
 
 
-# -- linear and cubic -------------------------------------------------------------------------------------------------------------
+# -- linear and cubic --------------------------------------------------------------------------------------------------
 
 
-def _interpolated(node: OnnxNode, x: Tensor, how: Resampling, at: dict[int, NDArray[np.float64]], scales: dict[int, float]) -> Tensor:
+def _interpolated(
+    node: OnnxNode, x: Tensor, how: Resampling, at: dict[int, NDArray[np.float64]], scales: dict[int, float]
+) -> Tensor:
     """One axis after the other: the weights are products of weights per axis."""
     for axis, coordinates in at.items():
         places, weights = taps(how, coordinates, static_size(x.dims[axis]), scales[axis])
@@ -209,7 +226,11 @@ def _interpolated(node: OnnxNode, x: Tensor, how: Resampling, at: dict[int, NDAr
         if places.shape[1] > MOST_TAPS:
             raise NoNativeLowering("resize-taps", f"{places.shape[1]} elements for each output")
         between = places.shape[1] == 2 and not how.exclude_outside
-        x = _read_linear(node, x, axis, places, weights[:, 1]) if between else _read_weighted(node, x, axis, places, weights)
+        x = (
+            _read_linear(node, x, axis, places, weights[:, 1])
+            if between
+            else _read_weighted(node, x, axis, places, weights)
+        )
     return x
 
 
@@ -238,7 +259,9 @@ def _between(node: OnnxNode, x: Tensor, axis: int, tables: Sequence[Table]) -> T
 def _read_weighted(node: OnnxNode, x: Tensor, axis: int, places: Places, weights: NDArray[np.float64]) -> Tensor:
     """The weighted sum of several places along one axis."""
     count = places.shape[1]
-    tables = [_table(axis, places[:, i]) for i in range(count)] + [_table(axis, weights[:, i].astype(x.dtype)) for i in range(count)]
+    tables = [_table(axis, places[:, i]) for i in range(count)] + [
+        _table(axis, weights[:, i].astype(x.dtype)) for i in range(count)
+    ]
     return _weighted(node, x, axis, tables)
 
 
@@ -247,7 +270,9 @@ def _weighted(node: OnnxNode, x: Tensor, axis: int, tables: Sequence[Table]) -> 
     value, count = node.ssa(x), len(tables) // 2
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
-        terms = [b.op(arith.MulfOp, _element(b, value, axis, x.rank, elements[i]), elements[count + i]) for i in range(count)]
+        terms = [
+            b.op(arith.MulfOp, _element(b, value, axis, x.rank, elements[i]), elements[count + i]) for i in range(count)
+        ]
         total = terms[0]
         for term in terms[1:]:
             total = b.op(arith.AddfOp, total, term)
@@ -276,10 +301,12 @@ def _outside_replaced(node: OnnxNode, x: Tensor, inside: dict[int, NDArray[np.bo
             element = s.select(b, flag, element, b.constant(value, mlir_element(x.dtype)))
         return element
 
-    return mapped(node, [(x, list(range(x.rank))), *(_table(axis, inside[axis]) for axis in partial)], x.dims, x.dtype, body)
+    return mapped(
+        node, [(x, list(range(x.rank))), *(_table(axis, inside[axis]) for axis in partial)], x.dims, x.dtype, body
+    )
 
 
-# -- symbolic sizes ---------------------------------------------------------------------------------------------------------------
+# -- symbolic sizes ----------------------------------------------------------------------------------------------------
 
 
 def _resized_symbolic(node: OnnxNode, x: Tensor, axes: Sequence[SymbolicAxis], how: Resampling) -> Tensor:

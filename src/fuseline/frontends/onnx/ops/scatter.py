@@ -1,9 +1,10 @@
-"""Scatter. At known places each element of the result knows whether it comes from the data or from an update, and from which.
+"""Scatter. At known places each element of the result knows whether it comes from the data or from an update, and from
+which.
 
     out[i] = table[i] < 0 ? data[i] : updates[table[i]]
 
-Updates of one run of neighbours, as slice assignments are exported, become a concat instead. Updates that are combined, and places that are computed:
-`computed_places.py`.
+Updates of one run of neighbours, as slice assignments are exported, become a concat instead. Updates that are combined,
+and places that are computed: `computed_places.py`.
 """
 
 from __future__ import annotations
@@ -84,28 +85,37 @@ def scatter_elements(node: OnnxNode) -> Tensor:
         return _elements_at(node, data, node[1], updates, along)
     given = node[1].numbers().astype(np.int64)
     places = [given if axis == along else index for axis, index in enumerate(np.indices(given.shape, np.int64))]
-    return _scattered(node, data, updates, _table(node, static_sizes(data.dims), tuple(index.reshape(-1) for index in places)), ())
+    return _scattered(
+        node, data, updates, _table(node, static_sizes(data.dims), tuple(index.reshape(-1) for index in places)), ()
+    )
 
 
 def _elements_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
-    """Elements at computed places along `axis`. Where the updates do not cover the data beside it, those that are missing go nowhere."""
+    """Elements at computed places along `axis`. Where the updates do not cover the data beside it, those that are
+    missing go nowhere."""
     size, reduction = data.dims[axis], node.text("reduction", "none")
     covered = all(a == b for i, (a, b) in enumerate(zip(indices.dims, data.dims, strict=True)) if i != axis)
     if covered:
         places = Places(axis, size, [indices], lambda b, element: position(node, b, element, indices, size))
         return scattered_at(node, data, places, updates, reduction)
     element = mlir_element(INDEX_DTYPE)
-    normal = elementwise(node, [indices], INDEX_DTYPE, lambda b, e: b.op(arith.IndexCastOp, position(node, b, e, indices, size), element))
+    normal = elementwise(
+        node, [indices], INDEX_DTYPE, lambda b, e: b.op(arith.IndexCastOp, position(node, b, e, indices, size), element)
+    )
     places = Places(axis, size, [filled_up(node, normal, data.dims, axis, -1)], s.as_index)
     return scattered_at(node, data, places, filled_up(node, updates, data.dims, axis, 0), reduction)
 
 
 def _check_updates(node: OnnxNode, updates: Tensor, wanted: Sequence[Dim]) -> None:
     """Refuse (E0107) updates that have not one element for each place; symbols are compared when the program runs."""
-    differ = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(updates.dims, wanted, strict=False))
+    differ = any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(updates.dims, wanted, strict=False)
+    )
     if differ or updates.rank != len(wanted):
         found, asked = (", ".join(map(to_text, dims)) for dims in (updates.dims, wanted))
-        raise FuselineError("E0107", f"updates have sizes [{found}], data and indices ask for [{asked}]", node=node.label)
+        raise FuselineError(
+            "E0107", f"updates have sizes [{found}], data and indices ask for [{asked}]", node=node.label
+        )
 
 
 def _is_known(node: OnnxNode) -> bool:
@@ -116,7 +126,9 @@ def _is_known(node: OnnxNode) -> bool:
 def _table(node: OnnxNode, sizes: Sequence[int], places: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
     """For each place of `sizes` the update that it takes, the last one of several; -1 for none."""
     if len(places) != len(sizes):
-        raise FuselineError("E0107", f"{node.op_type} has places of {len(places)} axes in {len(sizes)}", node=node.label)
+        raise FuselineError(
+            "E0107", f"{node.op_type} has places of {len(places)} axes in {len(sizes)}", node=node.label
+        )
     if np.prod(sizes) > MOST_PLACES:
         raise NoNativeLowering("scatter-size", f"{int(np.prod(sizes))} places")
     wrapped = [np.where(index < 0, index + size, index) for index, size in zip(places, sizes, strict=True)]

@@ -1,9 +1,12 @@
-"""Transposed convolutions of small images as one product: every pixel times the whole filter, and what overlaps summed up.
+"""Transposed convolutions of small images as one product: every pixel times the whole filter, and what overlaps summed
+up.
 
-    full[s q + p] = sum over t of y[q - t, t, p],   y[i, t, p] = x[i] * w[s t + p]        for p in 0..s - 1, t in 0..ceil(k / s) - 1
+    full[s q + p] = sum over t of y[q - t, t, p],   y[i, t, p] = x[i] * w[s t + p]
+            for p in 0..s - 1, t in 0..ceil(k / s) - 1
 
-Phases (`phases.py`) multiply `q + ceil(k / s) - 1` places along an axis of `q` pixels: for one pixel and a window of four that is four times the
-work. Here nothing but pixels is multiplied; in exchange all of `y` is stored and read once more.
+Phases (`phases.py`) multiply `q + ceil(k / s) - 1` places along an axis of `q` pixels: for one pixel and a window of
+four that is four times the work. Here nothing but pixels is multiplied; in exchange all of `y` is stored and read once
+more.
 """
 
 from __future__ import annotations
@@ -29,9 +32,12 @@ WASTE = 1.5
 """Places over pixels from which on the product is worth another pass."""
 
 
-def mostly_border(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[Dim], costs: MachineCosts) -> bool:
-    """Whether a convolution that makes `sizes` outputs would work on zeros around the image for a good part. It makes all places of the phases, but
-    for strides of 1 just the outputs. Larger images are left to the minimal filtering of a target that has it."""
+def mostly_border(
+    image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[Dim], costs: MachineCosts
+) -> bool:
+    """Whether a convolution that makes `sizes` outputs would work on zeros around the image for a good part. It makes
+    all places of the phases, but for strides of 1 just the outputs. Larger images are left to the minimal filtering of
+    a target that has it."""
     if not all(isinstance(size, int) for size in (*image, *sizes)):
         return False
     pixels = static_sizes(image)
@@ -41,9 +47,11 @@ def mostly_border(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence
     return 0 < prod(pixels) <= few and prod(places) >= WASTE * prod(pixels)
 
 
-def scattered(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]) -> Tensor:
-    """`sizes` outputs from `begin` on of the full transposed convolution of a static image `[n, c, *image]` with constant `[c, filters, *kernel]`;
-    one group, no dilation."""
+def scattered(
+    node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
+) -> Tensor:
+    """`sizes` outputs from `begin` on of the full transposed convolution of a static image `[n, c, *image]` with
+    constant `[c, filters, *kernel]`; one group, no dilation."""
     image, (channels, filters, *kernel) = static_sizes(x.dims[2:]), static_sizes(w.dims)
     n, taps = len(image), [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     columns = _columns(w.numbers(), taps, strides)
@@ -53,7 +61,11 @@ def scattered(node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begi
     parts = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
     places = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
     joined = reshape(node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *places))
-    return joined if places == list(sizes) else slice_of(node, joined, [0, 0, *begin], [*joined.dims[:2], *sizes], [1] * joined.rank)
+    return (
+        joined
+        if places == list(sizes)
+        else slice_of(node, joined, [0, 0, *begin], [*joined.dims[:2], *sizes], [1] * joined.rank)
+    )
 
 
 def _columns(w: np.ndarray, taps: Sequence[int], strides: Sequence[int]) -> np.ndarray:
@@ -67,7 +79,8 @@ def _columns(w: np.ndarray, taps: Sequence[int], strides: Sequence[int]) -> np.n
 
 
 def _overlapped(node: OnnxNode, y: Tensor, taps: Sequence[int]) -> Tensor:
-    """`[n, *image, *taps, *strides, filters]` as `[n, (place, phase) per axis, filters]`: what meets at a place summed up."""
+    """`[n, *image, *taps, *strides, filters]` as `[n, (place, phase) per axis, filters]`: what meets at a place summed
+    up."""
     n = len(taps)
     border = [0, *(t - 1 for t in taps), *[0] * (2 * n + 1)]
     padded = pad(node, y, border, border, 0)
@@ -81,5 +94,7 @@ def _overlapped(node: OnnxNode, y: Tensor, taps: Sequence[int]) -> Tensor:
     maps = [AffineMap(rank, 0, (at[0], *moved, *tap, *phase, at[1 + 2 * n])), dims_map(rank, list(range(len(dims))))]
     init = filled(node, 0, dims, y.dtype)
     iterators = [PARALLEL] * len(dims) + [REDUCTION] * n
-    op = node.emit.generic([node.ssa(padded)], [init], maps, iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])])
+    op = node.emit.generic(
+        [node.ssa(padded)], [init], maps, iterators, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
+    )
     return result(op.results[0], dims, y.dtype)

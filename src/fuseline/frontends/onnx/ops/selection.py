@@ -19,12 +19,16 @@ from fuseline.ir.dim import sub
 
 @onnx_op("OneHot", since=9)
 def one_hot(node: OnnxNode) -> Tensor:
-    """`on` where the new axis equals the index (negative ones count from the end), else `off`; the depth must be known."""
+    """`on` where the new axis equals the index (negative ones count from the end), else `off`; the depth must be
+    known."""
     indices, depth, values = cast(node, node[0], INDEX_DTYPE), node[1], node[2]
     count = depth.sizes()[0] if not is_float(depth.dtype) else int(depth.numbers().reshape(-1)[0])
     axis = normal_axis(node.integer("axis", -1), indices.rank + 1)
     dims = (*indices.dims[:axis], count, *indices.dims[axis:])
-    off, on = (reshape(node, slice_of(node, values, [i], [1], [1]), ()) if not values.is_constant else _item(values, i) for i in range(2))
+    off, on = (
+        reshape(node, slice_of(node, values, [i], [1], [1]), ()) if not values.is_constant else _item(values, i)
+        for i in range(2)
+    )
     element = mlir_element(INDEX_DTYPE)
     size = node.program.integer(count, element, node.emit)
 
@@ -72,7 +76,11 @@ def bit_cast(node: OnnxNode) -> Tensor:
     from fuseline.frontends.onnx.emission import elementwise
 
     x, wanted = node[0], ir.DataType(node.integer("to"))
-    if not holds(wanted) or from_onnx(wanted).itemsize != x.dtype.itemsize or "b" in (from_onnx(wanted).kind, x.dtype.kind):
+    if (
+        not holds(wanted)
+        or from_onnx(wanted).itemsize != x.dtype.itemsize
+        or "b" in (from_onnx(wanted).kind, x.dtype.kind)
+    ):
         raise NoNativeLowering("element-type", wanted.name)
     target = from_onnx(wanted)
     if mlir_element(target) == mlir_element(x.dtype):

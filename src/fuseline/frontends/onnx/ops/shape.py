@@ -26,7 +26,9 @@ from fuseline.ir.fast.create import create_concat
 def reshape_op(node: OnnxNode) -> Tensor:
     """0 copies a size (unless allowzero), -1 takes what is left."""
     x, wanted = node[0], node[1].sizes()
-    dims: list[Dim] = [x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)]
+    dims: list[Dim] = [
+        x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)
+    ]
     if sum(size == -1 for size in dims) > 1 or any(isinstance(size, int) and size < -1 for size in dims):
         raise FuselineError("E0107", f"the shape {wanted} has more than one -1, or sizes below")
     if not node.integer("allowzero"):
@@ -61,10 +63,14 @@ def flatten(node: OnnxNode) -> Tensor:
 
 @onnx_op("Squeeze")
 def squeeze(node: OnnxNode) -> Tensor:
-    """Without the given axes, which must have size 1. By default all that have: one that an input's size tells must not be 1 then, and with
-    one that is computed even the rank is unknown until the run."""
+    """Without the given axes, which must have size 1. By default all that have: one that an input's size tells must not
+    be 1 then, and with one that is computed even the rank is unknown until the run."""
     x, given = node[0], node.ints_or_input("axes", 1)
-    axes = [normal_axis(a, x.rank) for a in given] if given is not None else [i for i, size in enumerate(x.dims) if size == 1]
+    axes = (
+        [normal_axis(a, x.rank) for a in given]
+        if given is not None
+        else [i for i, size in enumerate(x.dims) if size == 1]
+    )
     for size in x.dims if given is None else ():
         if not node.program.is_fed(size):
             raise NoNativeLowering("symbolic-size", f"{size} may be 1")
@@ -74,11 +80,16 @@ def squeeze(node: OnnxNode) -> Tensor:
 
 
 def _with_unit_axes(node: OnnxNode, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """`x` with size 1 along `axes`: sizes that only the run tells are required to be 1 then. Raises FuselineError (E0107) for any other size."""
+    """`x` with size 1 along `axes`: sizes that only the run tells are required to be 1 then. Raises FuselineError
+    (E0107) for any other size."""
     for axis in axes:
         size = x.dims[axis]
         if isinstance(size, int) and size != 1:
-            raise FuselineError("E0107", f"axis {axis} has size {size} and cannot be squeezed", hint="only axes of size 1 can be left out")
+            raise FuselineError(
+                "E0107",
+                f"axis {axis} has size {size} and cannot be squeezed",
+                hint="only axes of size 1 can be left out",
+            )
         node.program.require_equal(size, 1, node.label)
     return slice_of(node, x, [0] * x.rank, [1 if i in axes else size for i, size in enumerate(x.dims)], [1] * x.rank)
 
@@ -134,7 +145,10 @@ def concat(node: OnnxNode) -> Tensor:
     parts = node.present()
     axis = node.axis("axis", 0, parts[0].rank)
     _check_parts(node, [t.dims for t in parts], axis)
-    if all(t.array is not None for t in parts) and sum(int(np.prod(t.array.shape)) for t in parts if t.array is not None) <= 4096:
+    if (
+        all(t.array is not None for t in parts)
+        and sum(int(np.prod(t.array.shape)) for t in parts if t.array is not None) <= 4096
+    ):
         return known(np.concatenate([t.array for t in parts if t.array is not None], axis=axis), parts[0].dtype)
     total: Dim = 0
     for t in parts:
@@ -158,7 +172,11 @@ def _check_parts(node: OnnxNode, parts: Sequence[Sequence[Dim]], axis: int) -> N
         beside = [(a, b) for i, (a, b) in enumerate(zip(first, part, strict=False)) if i != axis]
         if len(part) != len(first) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in beside):
             found, other = (", ".join(map(to_text, dims)) for dims in (first, part))
-            raise FuselineError("E0107", f"one part has sizes [{found}], another one [{other}]: they differ beside axis {axis}", node=node.label)
+            raise FuselineError(
+                "E0107",
+                f"one part has sizes [{found}], another one [{other}]: they differ beside axis {axis}",
+                node=node.label,
+            )
 
 
 @onnx_op("Split")
@@ -189,7 +207,9 @@ def _piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tens
     offsets: list[Dim] = [offset if i == axis else 0 for i in range(x.rank)]
     sizes = [size if i == axis else dim for i, dim in enumerate(x.dims)]
     if x.array is not None and isinstance(offset, int) and isinstance(size, int):
-        return known(x.array[tuple(slice(offset, offset + size) if i == axis else slice(None) for i in range(x.rank))], x.dtype)
+        return known(
+            x.array[tuple(slice(offset, offset + size) if i == axis else slice(None) for i in range(x.rank))], x.dtype
+        )
     return slice_of(node, x, offsets, sizes, [1] * x.rank)
 
 
@@ -200,7 +220,11 @@ def tile(node: OnnxNode) -> Tensor:
     opened: list[Dim] = [v for dim in x.dims for v in (1, dim)]
     repeated: list[Dim] = [v for dim, count in zip(x.dims, repeats, strict=True) for v in (count, dim)]
     wide = broadcast_to(reshape(node, x, opened), repeated)
-    return reshape(node, result(node.ssa(wide), wide.dims, x.dtype), [mul(dim, count) for dim, count in zip(x.dims, repeats, strict=True)])
+    return reshape(
+        node,
+        result(node.ssa(wide), wide.dims, x.dtype),
+        [mul(dim, count) for dim, count in zip(x.dims, repeats, strict=True)],
+    )
 
 
 @onnx_op("DepthToSpace", ranks=(4,))

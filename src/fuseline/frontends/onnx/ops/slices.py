@@ -20,10 +20,16 @@ def slice_of(node: OnnxNode, x: Tensor, offsets: Sequence[Dim], sizes: Sequence[
     if tuple(sizes) == x.dims and all(offset == 0 for offset in offsets):
         return x
     op = tensor.ExtractSliceOp.build(
-        operands=[node.ssa(x), *([node.index(size) for size in dims if not isinstance(size, int)] for dims in (offsets, sizes)), []],
+        operands=[
+            node.ssa(x),
+            *([node.index(size) for size in dims if not isinstance(size, int)] for dims in (offsets, sizes)),
+            [],
+        ],
         result_types=[tensor_type(mlir_element(x.dtype), sizes)],
         properties={
-            "static_offsets": DenseArrayBase.from_list(i64, [o if isinstance(o, int) else DYNAMIC_INDEX for o in offsets]),
+            "static_offsets": DenseArrayBase.from_list(
+                i64, [o if isinstance(o, int) else DYNAMIC_INDEX for o in offsets]
+            ),
             "static_sizes": DenseArrayBase.from_list(i64, [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]),
             "static_strides": DenseArrayBase.from_list(i64, list(strides)),
         },

@@ -1,4 +1,5 @@
-"""Slice: positions that are negative, beyond the end or symbolic; forward steps are slices, backward steps read in reverse."""
+"""Slice: positions that are negative, beyond the end or symbolic; forward steps are slices, backward steps read in
+reverse."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, floor_div, lower_bound, maximum, minimum, mul, sub, upper_bound
 
 FAR = 10**9
-"""From here on a position of a symbolic axis means its end: exporters write the largest 32- or 64-bit number, tf2onnx 10**9."""
+"""From here on a position of a symbolic axis means its end: exporters write the largest 32- or 64-bit number, tf2onnx
+10**9."""
 
 WHOLE = (2**31 - 1, 2**63 - 1)
-"""Ends that onnxruntime takes as `None` of a Python slice in either direction; the standard names them for forward steps only."""
+"""Ends that onnxruntime takes as `None` of a Python slice in either direction; the standard names them for forward
+steps only."""
 
 TO_THE_FRONT = -(2**63)
 
@@ -55,9 +58,15 @@ def slice_op(node: OnnxNode) -> Tensor:
 
 
 def _stays_inside(node: OnnxNode, first: Dim, last: Dim, size: Dim) -> bool:
-    """Whether a cut up to a symbolic position of a table needs no clamping, as with positions up to the length of a sequence: the reader of
-    the table could not take fewer rows, so that longer sequences are refused when they are fed."""
-    if not isinstance(size, int) or isinstance(last, int) or (lower_bound(first) or 0) < 0 or lower_bound(first) is None:
+    """Whether a cut up to a symbolic position of a table needs no clamping, as with positions up to the length of a
+    sequence: the reader of the table could not take fewer rows, so that longer sequences are refused when they are
+    fed."""
+    if (
+        not isinstance(size, int)
+        or isinstance(last, int)
+        or (lower_bound(first) or 0) < 0
+        or lower_bound(first) is None
+    ):
         return False
     room = lower_bound(sub(last, first))
     return room is not None and room >= 0 and node.program.limit(last, size)
@@ -85,7 +94,9 @@ def cut_of(first: Dim, last: Dim, step: int, size: Dim) -> Cut:
         begin, end = _clamped(first, 0, top, size), _clamped(last, -1, top, size)
         span = sub(begin, end)
     count = _count(span, step)
-    return Cut(begin, count if (lower_bound(size) or 0) > 0 else minimum(count, size), step)  # of nothing no cut takes anything
+    return Cut(
+        begin, count if (lower_bound(size) or 0) > 0 else minimum(count, size), step
+    )  # of nothing no cut takes anything
 
 
 def _span(begin: Dim, end: Dim, first: Dim, size: Dim) -> Dim:
@@ -96,7 +107,8 @@ def _span(begin: Dim, end: Dim, first: Dim, size: Dim) -> Dim:
 
 
 def _clamped(position: Dim, low: int, high: Dim, size: Dim) -> Dim:
-    """`position` counted from the front and brought into `low..high`: no slice reads outside its tensor whatever the sizes are."""
+    """`position` counted from the front and brought into `low..high`: no slice reads outside its tensor whatever the
+    sizes are."""
     if isinstance(position, int) and not isinstance(size, int) and abs(position) >= FAR:
         return high if position > 0 else low
     return maximum(minimum(_from_front(position, size), high), low)
@@ -117,7 +129,9 @@ def taken(node: OnnxNode, x: Tensor, cuts: Sequence[Cut]) -> Tensor:
     if x.array is not None and all(isinstance(cut.offset, int) and isinstance(cut.count, int) for cut in cuts):
         return known(x.array[tuple(_as_slice(cut) for cut in cuts)], x.dtype, x.name)
     forward = [cut if cut.step > 0 else Cut(0, size, 1) for cut, size in zip(cuts, x.dims, strict=True)]
-    x = slice_of(node, x, [cut.offset for cut in forward], [cut.count for cut in forward], [cut.step for cut in forward])
+    x = slice_of(
+        node, x, [cut.offset for cut in forward], [cut.count for cut in forward], [cut.step for cut in forward]
+    )
     return x if all(cut.step > 0 for cut in cuts) else _reversed(node, x, cuts)
 
 

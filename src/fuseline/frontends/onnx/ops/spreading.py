@@ -1,9 +1,10 @@
-"""Operands of which only the run tells whether they repeat: they are read at `i * min(size - 1, 1)`, which stays at 0 where the size is 1.
+"""Operands of which only the run tells whether they repeat: they are read at `i * min(size - 1, 1)`, which stays at 0
+where the size is 1.
 
     z[i] = x[i] + y[i * min(b - 1, 1)]      for x of [a], y of [b], where b is a or 1
 
-Equal symbols never come here. That a size is 1 or the one it broadcasts to is a requirement of the program; of sizes that one symbol makes
-equal for some values, those are meant (`broadcasting.py`), and the program requires them.
+Equal symbols never come here. That a size is 1 or the one it broadcasts to is a requirement of the program; of sizes
+that one symbol makes equal for some values, those are meant (`broadcasting.py`), and the program requires them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from fuseline.ir.dim import Dim, add, maximum, minimum, mul, sub
 
 
 def spread(node: OnnxNode, t: Tensor, out: Sequence[Dim]) -> Tensor:
-    """`t` as large as `out` (aligned at the last dimension) along the axes where only the run tells whether it repeats; itself without any."""
+    """`t` as large as `out` (aligned at the last dimension) along the axes where only the run tells whether it repeats;
+    itself without any."""
     offset = len(out) - t.rank
     axes = [axis for axis, size in enumerate(t.dims) if may_repeat(size, out[offset + axis])]
     if not axes:
@@ -31,7 +33,9 @@ def spread(node: OnnxNode, t: Tensor, out: Sequence[Dim]) -> Tensor:
     for axis in axes:
         _require_one_or(node, t.dims[axis], out[offset + axis])
     steps = {axis: node.index(minimum(sub(t.dims[axis], 1), 1)) for axis in axes}
-    return _read(node, t, tuple(out[offset + axis] if axis in axes else size for axis, size in enumerate(t.dims)), steps)
+    return _read(
+        node, t, tuple(out[offset + axis] if axis in axes else size for axis, size in enumerate(t.dims)), steps
+    )
 
 
 def _read(node: OnnxNode, t: Tensor, dims: tuple[Dim, ...], steps: dict[int, SSAValue]) -> Tensor:

@@ -1,4 +1,5 @@
-"""Where a resized axis of symbolic size reads its input and with which weights: the tables of `resampling`, computed when the program runs.
+"""Where a resized axis of symbolic size reads its input and with which weights: the tables of `resampling`, computed
+when the program runs.
 
 Each table is a small op over the positions of the result, in float64 as the tables of known sizes are.
 """
@@ -70,14 +71,21 @@ class SymbolicAxis:
     def linear(self, dtype: np.dtype[Any]) -> tuple[Tensor, Tensor, Tensor]:
         """Both neighbours (int64 `[new]`), and the share of the right one (`dtype`)."""
         at = self._coordinate()
-        left, right = (self._table(INDEX_DTYPE, lambda b, n=n: self._clamped(b, _shifted(b, _base(b, at(b)), n))) for n in (0, 1))
+        left, right = (
+            self._table(INDEX_DTYPE, lambda b, n=n: self._clamped(b, _shifted(b, _base(b, at(b)), n))) for n in (0, 1)
+        )
         return left, right, self._table(dtype, lambda b: s.convert(b, _share(b, at(b)), FLOAT64, dtype))
 
     def cubic(self, dtype: np.dtype[Any]) -> tuple[list[Tensor], list[Tensor]]:
         """Four neighbours (int64 `[new]` each) and their weights (`dtype`)."""
         at, offsets = self._coordinate(), (-1, 0, 1, 2)
-        places = [self._table(INDEX_DTYPE, lambda b, n=n: self._clamped(b, _shifted(b, _base(b, at(b)), n))) for n in offsets]
-        weights = [self._table(dtype, lambda b, n=n: s.convert(b, self._keys(b, _share(b, at(b)), n), FLOAT64, dtype)) for n in offsets]
+        places = [
+            self._table(INDEX_DTYPE, lambda b, n=n: self._clamped(b, _shifted(b, _base(b, at(b)), n))) for n in offsets
+        ]
+        weights = [
+            self._table(dtype, lambda b, n=n: s.convert(b, self._keys(b, _share(b, at(b)), n), FLOAT64, dtype))
+            for n in offsets
+        ]
         return places, weights
 
     def _table(self, dtype: np.dtype[Any], body: Value) -> Tensor:
@@ -101,7 +109,9 @@ class SymbolicAxis:
 
         def coordinate(b: Body) -> SSAValue:
             index = b.op(arith.IndexCastOp, s.loop_index(b, 0), mlir_element(INDEX_DTYPE))
-            return _FORMULAS[self.how.coordinates](b, s.convert(b, index, INDEX_DTYPE, FLOAT64), old(b), new(b), ratio(b))
+            return _FORMULAS[self.how.coordinates](
+                b, s.convert(b, index, INDEX_DTYPE, FLOAT64), old(b), new(b), ratio(b)
+            )
 
         return coordinate
 
@@ -120,7 +130,9 @@ class SymbolicAxis:
         # within two: ((a d - 5 a) d + 8 a) d - 4 a
         d = b.op(arith.AddfOp, share, _number(b, 1.0)) if offset < 0 else b.op(arith.SubfOp, _number(b, 2.0), share)
         inner = b.op(arith.MulfOp, b.op(arith.SubfOp, b.op(arith.MulfOp, _number(b, a), d), _number(b, 5 * a)), d)
-        return b.op(arith.SubfOp, b.op(arith.MulfOp, b.op(arith.AddfOp, inner, _number(b, 8 * a)), d), _number(b, 4 * a))
+        return b.op(
+            arith.SubfOp, b.op(arith.MulfOp, b.op(arith.AddfOp, inner, _number(b, 8 * a)), d), _number(b, 4 * a)
+        )
 
 
 def _number(b: Body, value: float) -> SSAValue:
@@ -160,7 +172,9 @@ def _symmetric(b: Body, place: SSAValue, old: SSAValue, new: SSAValue, scale: SS
 def _corners(b: Body, place: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
     del new
     resized, one = b.op(arith.MulfOp, old, scale), _number(b, 1.0)
-    spread = b.op(arith.DivfOp, b.op(arith.MulfOp, place, b.op(arith.SubfOp, old, one)), b.op(arith.SubfOp, resized, one))
+    spread = b.op(
+        arith.DivfOp, b.op(arith.MulfOp, place, b.op(arith.SubfOp, old, one)), b.op(arith.SubfOp, resized, one)
+    )
     return s.select(b, s.compare(b, FLOAT64, "eq", resized, one), _number(b, 0.0), spread)
 
 

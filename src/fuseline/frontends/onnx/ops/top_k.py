@@ -1,9 +1,10 @@
 """TopK: every element's rank along the axis, the positions in the order of the ranks, and what stands there.
 
-    rank[i] = number of j that come before i, up to k;    positions[r] = sum over i of (rank[i] == r ? i : 0);    values[r] = x[positions[r]]
+    rank[i] = number of j that come before i, up to k;    positions[r] = sum over i of (rank[i] == r ? i : 0);
+            values[r] = x[positions[r]]
 
-Elements are compared as integers of the same order, in which NaN is the largest and both zeros are one. Written out this is quadratic; the CPU sorts
-the row and makes the positions in one walk (`analysis/walks.py`).
+Elements are compared as integers of the same order, in which NaN is the largest and both zeros are one. Written out
+this is quadratic; the CPU sorts the row and makes the positions in one walk (`analysis/walks.py`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ def _keys(node: OnnxNode, x: Tensor) -> Tensor:
     flip = -1 if node.integer("largest", 1) else 0
 
     def body(b: Body, e: SSAValue) -> SSAValue:
-        number = _of_float(b, s.convert(b, e, x.dtype, wide), wide, key) if is_float(x.dtype) else _of_integer(b, e, x.dtype, key)
+        number = (
+            _of_float(b, s.convert(b, e, x.dtype, wide), wide, key)
+            if is_float(x.dtype)
+            else _of_integer(b, e, x.dtype, key)
+        )
         return b.op(arith.XOrIOp, number, b.constant(flip, mlir_element(key))) if flip else number
 
     return elementwise(node, [x], key, body)
@@ -89,7 +94,8 @@ def _of_float(b: Body, e: SSAValue, dtype: np.dtype[Any], key: np.dtype[Any]) ->
 
 
 def _ranks(node: OnnxNode, keys: Tensor, axis: int, limit: int) -> Tensor:
-    """How many elements along `axis` come before each, up to `limit`: what is smaller, and of what is equal the former."""
+    """How many elements along `axis` come before each, up to `limit`: what is smaller, and of what is equal the
+    former."""
     rank, dims = keys.rank, (*keys.dims, keys.dims[axis])
     before = view(keys, dims, [rank if i == axis else i for i in range(rank)])
 

@@ -2,8 +2,9 @@
 
     score[n, k]  sum over t of weight[leaf of row n in tree t, k]
 
-All levels of a walk are one body, and trees lie side by side in it; those of much different depth are walks of their own. Where each tree is about
-one target (as in gradient boosting) a target sums over its own trees only, else one walk sums up all targets.
+All levels of a walk are one body, and trees lie side by side in it; those of much different depth are walks of their
+own. Where each tree is about one target (as in gradient boosting) a target sums over its own trees only, else one walk
+sums up all targets.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "min": np.minimum, "max": np.maxi
 
 @dataclass(frozen=True)
 class Weights:
-    """What leaves say: entry i gives `weight[i]` to `target[i]`, one of `targets`, at node `place[i]` of the model's list."""
+    """What leaves say: entry i gives `weight[i]` to `target[i]`, one of `targets`, at node `place[i]` of the model's
+    list."""
 
     targets: int
     place: Array
@@ -61,7 +63,8 @@ class Weights:
 
 
 def forest_scores(node: OnnxNode, x: Tensor, nodes: Nodes, weights: Weights, aggregate: str) -> Tensor:
-    """`[rows, targets]` in the dtype of `x`: what the leaves say, combined by `aggregate`; 0 where none says anything."""
+    """`[rows, targets]` in the dtype of `x`: what the leaves say, combined by `aggregate`; 0 where none says
+    anything."""
     combine = AGGREGATES[aggregate]
     neutral = REDUCTIONS[combine][0](x.dtype)
     targets = target_of_trees(nodes, weights)
@@ -84,11 +87,13 @@ def _finished(node: OnnxNode, scores: Tensor, aggregate: str, trees: int) -> Ten
         node,
         [scores],
         dtype,
-        lambda b, e: s.select(b, s.compare(b, dtype, "eq", e, b.constant(nothing, element)), b.constant(0.0, element), e),
+        lambda b, e: s.select(
+            b, s.compare(b, dtype, "eq", e, b.constant(nothing, element)), b.constant(0.0, element), e
+        ),
     )
 
 
-# -- walking ------------------------------------------------------------------------------------------------------------------------------
+# -- walking -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,11 @@ class _Walk:
     def _step(self, b: Body, row: SSAValue, at: SSAValue) -> SSAValue:
         word, high = self._read(b, at)
         bits = self.forest.feature_bits
-        feature = b.op(arith.AndIOp, b.op(arith.ShRUIOp, word, b.constant(1, self.number)), b.constant((1 << bits) - 1, self.number))
+        feature = b.op(
+            arith.AndIOp,
+            b.op(arith.ShRUIOp, word, b.constant(1, self.number)),
+            b.constant((1 << bits) - 1, self.number),
+        )
         value = b.op(tensor.ExtractOp, self.x, [row, s.as_index(b, feature)], element_of(self.x))
         passes = b.op(arith.ExtUIOp, self._passes(b, word, value, high, at), self.number)
         return b.op(arith.AddiOp, b.op(arith.ShRUIOp, word, b.constant(bits + 1, self.number)), passes)
@@ -152,16 +161,22 @@ def _walk(node: OnnxNode, x: Tensor, forest: Forest) -> _Walk:
     return _Walk(forest, node.ssa(x), nodes, low, high, IntegerType(8 * words.itemsize))
 
 
-# -- a column at a time -------------------------------------------------------------------------------------------------------------------
+# -- a column at a time ------------------------------------------------------------------------------------------------
 
 
-def _columns(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, targets: Array | None, combine: str) -> list[Tensor]:
+def _columns(
+    node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, targets: Array | None, combine: str
+) -> list[Tensor]:
     """`[rows]` for each target: of its own trees, or several of one walk over all."""
     if targets is not None:
         own = (replace(nodes, roots=nodes.roots[targets == k]) for k in range(table.shape[1]))
         return [_walked(node, x, trees, table[:, [k]], combine)[0] for k, trees in enumerate(own)]
     firsts = range(0, table.shape[1], MOST_RESULTS)
-    return [column for first in firsts for column in _walked(node, x, nodes, table[:, first : first + MOST_RESULTS], combine)]
+    return [
+        column
+        for first in firsts
+        for column in _walked(node, x, nodes, table[:, first : first + MOST_RESULTS], combine)
+    ]
 
 
 def _walked(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, combine: str) -> list[Tensor]:
@@ -172,7 +187,9 @@ def _walked(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, combine: str)
     walks = [_walk(node, x, forest_of(part)) for part in of_equal_depth(nodes)]
     parts = [_sums(node, x, walk, table[walk.forest.source], combine) for walk in walks]
     return [
-        total if not others else elementwise(node, [total, *others], x.dtype, lambda b, *e: fold(lambda p, q: scalar(b, x.dtype, p, q), e))
+        total
+        if not others
+        else elementwise(node, [total, *others], x.dtype, lambda b, *e: fold(lambda p, q: scalar(b, x.dtype, p, q), e))
         for total, *others in zip(*parts, strict=True)
     ]
 
@@ -205,7 +222,7 @@ def _sums(node: OnnxNode, x: Tensor, walk: _Walk, table: Array, combine: str) ->
     return [result(value, rows, x.dtype) for value in op.results]
 
 
-# -- all targets at once ------------------------------------------------------------------------------------------------------------------
+# -- all targets at once -----------------------------------------------------------------------------------------------
 
 
 def target_of_trees(nodes: Nodes, weights: Weights) -> Array | None:
@@ -228,15 +245,20 @@ def _fills_up(targets: Array, count: int) -> bool:
 
 
 def _by_target(node: OnnxNode, x: Tensor, nodes: Nodes, weights: Weights, targets: Array, combine: str) -> Tensor:
-    """Equally many trees about each target, one target after the other, filled up with trees that say nothing. Loops: row, target | tree."""
+    """Equally many trees about each target, one target after the other, filled up with trees that say nothing. Loops:
+    row, target | tree."""
     start, scalar = REDUCTIONS[combine]
     most, nothing = int(np.bincount(targets).max()), len(nodes.mode)
-    groups = [np.append(own := nodes.roots[targets == k], np.full(most - len(own), nothing)) for k in range(weights.targets)]
+    groups = [
+        np.append(own := nodes.roots[targets == k], np.full(most - len(own), nothing)) for k in range(weights.targets)
+    ]
     walk = _walk(node, x, forest_of(replace(with_a_leaf(nodes), roots=np.concatenate(groups).astype(np.int64))))
     column = np.full(nothing + 1, start(x.dtype), weights.weight.dtype)
     column[weights.place] = weights.weight
     said = node.ssa(known(column[walk.forest.source], name=f"{node.label}_weights"))
-    roots = known(np.arange(walk.forest.trees, dtype=walk.dtype).reshape(weights.targets, most), name=f"{node.label}_roots")
+    roots = known(
+        np.arange(walk.forest.trees, dtype=walk.dtype).reshape(weights.targets, most), name=f"{node.label}_roots"
+    )
 
     def body(b: Body, root: SSAValue) -> SSAValue:
         return b.op(tensor.ExtractOp, said, [s.as_index(b, walk.leaf(b, s.loop_index(b, 0), root))], element_of(said))

@@ -1,4 +1,5 @@
-"""Ensembles of decision trees of ai.onnx.ml: their attributes read, the scores of `tree_scores.py` finished as the operator asks."""
+"""Ensembles of decision trees of ai.onnx.ml: their attributes read, the scores of `tree_scores.py` finished as the
+operator asks."""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ def _rows(node: OnnxNode) -> Tensor:
     x = node[0]
     if x.rank not in (1, 2):
         raise NoNativeLowering("unsupported-rank", f"rank {x.rank}")
-    wide = cast(node, x, FLOAT64 if x.dtype == FLOAT64 else FLOAT32) if not (is_float(x.dtype) and x.dtype.itemsize >= 4) else x
+    wide = (
+        cast(node, x, FLOAT64 if x.dtype == FLOAT64 else FLOAT32)
+        if not (is_float(x.dtype) and x.dtype.itemsize >= 4)
+        else x
+    )
     return reshape(node, wide, (1, x.dims[0])) if x.rank == 1 else wide
 
 
@@ -84,7 +89,9 @@ def _aggregate(node: OnnxNode) -> str:
 def _numbers(node: OnnxNode, name: str, dtype: DType) -> Array:
     """A list of numbers, which stands in one of two attributes; empty where it is left out."""
     held = node.attributes.get(f"{name}_as_tensor")
-    array = np.asarray(held.value.numpy()).reshape(-1) if held is not None else np.asarray(node.numbers(name), np.float32)
+    array = (
+        np.asarray(held.value.numpy()).reshape(-1) if held is not None else np.asarray(node.numbers(name), np.float32)
+    )
     return array.astype(dtype)
 
 
@@ -94,7 +101,11 @@ def _integers(node: OnnxNode, name: str) -> Array:
 
 def _missing(node: OnnxNode, count: int) -> Array:
     """Whether what is no number passes, by node."""
-    return (_integers(node, "nodes_missing_value_tracks_true") if node.has("nodes_missing_value_tracks_true") else np.zeros(count)).astype(bool)
+    return (
+        _integers(node, "nodes_missing_value_tracks_true")
+        if node.has("nodes_missing_value_tracks_true")
+        else np.zeros(count)
+    ).astype(bool)
 
 
 def _modes(node: OnnxNode) -> Array:
@@ -106,7 +117,8 @@ def _modes(node: OnnxNode) -> Array:
 
 
 def _listed(node: OnnxNode, kind: str, targets: int, dtype: DType) -> tuple[Nodes, Weights]:
-    """Nodes and weights as the operators of version 1 to 3 list them: leaves among the nodes, all named by tree and number."""
+    """Nodes and weights as the operators of version 1 to 3 list them: leaves among the nodes, all named by tree and
+    number."""
     trees, ids, mode = _integers(node, "nodes_treeids"), _integers(node, "nodes_nodeids"), _modes(node)
     leaf = mode == LEAF
     passed, failed = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
@@ -136,7 +148,9 @@ def _listed_apart(node: OnnxNode, dtype: DType) -> tuple[Nodes, Weights]:
         mode=np.concatenate([_tensor(node, "nodes_modes").astype(np.int64), np.full(leaves, LEAF)]),
         missing_passes=np.concatenate([missing, nothing.astype(bool)]),
     )
-    weights = Weights(node.integer("n_targets", 1), inner + np.arange(leaves), _integers(node, "leaf_targetids"), weight)
+    weights = Weights(
+        node.integer("n_targets", 1), inner + np.arange(leaves), _integers(node, "leaf_targetids"), weight
+    )
     return with_members_split(well_formed(nodes, node.label), _members(node, dtype)), _checked(weights)
 
 

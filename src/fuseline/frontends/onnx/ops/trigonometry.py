@@ -19,7 +19,12 @@ def _register(op_type: str, kind: Any) -> None:
     def lower(node: OnnxNode) -> Tensor:
         x = node[0]
         inner = FLOAT32 if is_half(x.dtype) else x.dtype
-        return elementwise(node, [x], x.dtype, lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, x.dtype, inner)), inner, x.dtype))
+        return elementwise(
+            node,
+            [x],
+            x.dtype,
+            lambda b, p: scalars.convert(b, b.op(kind, scalars.convert(b, p, x.dtype, inner)), inner, x.dtype),
+        )
 
 
 for _name, _kind in (

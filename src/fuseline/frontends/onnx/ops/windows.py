@@ -22,7 +22,8 @@ from fuseline.ir.fast.create import create_pad
 class Window:
     """A window over spatial dimensions: its extents, steps, and the zeros around the image; `out` is where it stands.
 
-    `explicit_high` is the padding at the end that the model states; `high` may hold more, for windows that ceil_mode lets hang over.
+    `explicit_high` is the padding at the end that the model states; `high` may hold more, for windows that ceil_mode
+    lets hang over.
     """
 
     kernel: tuple[int, ...]
@@ -40,33 +41,44 @@ class Window:
 
 
 def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Window:
-    """The window that a node's attributes describe over spatial sizes `image`. Raises FuselineError: E0107 for one of another rank than the image,
-    or larger than it."""
+    """The window that a node's attributes describe over spatial sizes `image`. Raises FuselineError: E0107 for one of
+    another rank than the image, or larger than it."""
     rank = len(image)
     pads, strides = _stated_padding(node, rank), node.integers("strides") or [1] * rank
     dilations = node.integers("dilations") or [1] * rank
     require_per_dimension(node, rank, window=kernel, strides=strides, dilations=dilations, pads=pads)
     spans = [(k - 1) * step + 1 for k, step in zip(kernel, dilations, strict=True)]
     if _same(node):
-        out, low, high = zip(*(_same_along(*axis, node) for axis in zip(image, spans, strides, strict=True)), strict=True)
+        out, low, high = zip(
+            *(_same_along(*axis, node) for axis in zip(image, spans, strides, strict=True)), strict=True
+        )
         return Window(tuple(kernel), tuple(strides), tuple(dilations), low, high, out, high)
     low, stated = pads[:rank], pads[rank:]
     ceil = bool(node.integer("ceil_mode"))
-    places = [_positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)]
+    places = [
+        _positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)
+    ]
     high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
     out = tuple(size for size, _ in places)
     if any((upper_bound(size) or 0) < 0 for size in out):
         where = [", ".join(map(to_text, sizes)) for sizes in (spans, image)]
-        raise FuselineError("E0107", f"a window of [{where[0]}] is larger than the padded image of [{where[1]}]", node=node.label)
+        raise FuselineError(
+            "E0107", f"a window of [{where[0]}] is larger than the padded image of [{where[1]}]", node=node.label
+        )
     return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), out, tuple(stated))
 
 
 def require_per_dimension(node: OnnxNode, rank: int, **settings: Sequence[int]) -> None:
-    """Raises FuselineError (E0107) for a list with another number of entries than dimensions, or than their ends where it is called `pads`."""
+    """Raises FuselineError (E0107) for a list with another number of entries than dimensions, or than their ends where
+    it is called `pads`."""
     for name, numbers in settings.items():
         count = 2 * rank if name == "pads" else rank
         if len(numbers) != count:
-            raise FuselineError("E0107", f"{name} of {len(numbers)} numbers; an image of {rank} dimensions needs {count}", node=node.label)
+            raise FuselineError(
+                "E0107",
+                f"{name} of {len(numbers)} numbers; an image of {rank} dimensions needs {count}",
+                node=node.label,
+            )
 
 
 def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: bool) -> tuple[Dim, Dim]:
@@ -74,7 +86,9 @@ def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: boo
     room = sub(add(size, low + high), span)
     if not ceil or stride == 1:
         return add(floor_div(room, stride), 1), 0
-    count = minimum(add(ceil_div(room, stride), 1), ceil_div(add(size, low), stride))  # the last window may not start in the padding at the end
+    count = minimum(
+        add(ceil_div(room, stride), 1), ceil_div(add(size, low), stride)
+    )  # the last window may not start in the padding at the end
     return count, maximum(0, sub(add(mul(sub(count, 1), stride), span), add(size, low + high)))
 
 
@@ -83,7 +97,8 @@ def _same(node: OnnxNode) -> bool:
 
 
 def _same_along(size: Dim, span: int, stride: int, node: OnnxNode) -> tuple[Dim, Dim, Dim]:
-    """How many places the window has along one axis, and the padding before and after, with SAME_UPPER or SAME_LOWER."""
+    """How many places the window has along one axis, and the padding before and after, with SAME_UPPER or
+    SAME_LOWER."""
     out = ceil_div(size, stride)
     total = maximum(0, sub(add(mul(sub(out, 1), stride), span), size))
     small = floor_div(total, 2)
@@ -114,9 +129,14 @@ def pad(node: OnnxNode, x: Tensor, low: Sequence[Dim], high: Sequence[Dim], valu
     return result(emit.add(op).result, dims, x.dtype)
 
 
-def window_map(rank: int, lead: Sequence[int], out_loops: Sequence[int], window_loops: Sequence[int], window: Window) -> AffineMap:
-    """From `rank` loops to the image: the `lead` loops as they are, then `out * stride + window * dilation` per spatial axis."""
-    return _window_map(rank, tuple(lead), tuple(zip(out_loops, window_loops, window.strides, window.dilations, strict=True)))
+def window_map(
+    rank: int, lead: Sequence[int], out_loops: Sequence[int], window_loops: Sequence[int], window: Window
+) -> AffineMap:
+    """From `rank` loops to the image: the `lead` loops as they are, then `out * stride + window * dilation` per spatial
+    axis."""
+    return _window_map(
+        rank, tuple(lead), tuple(zip(out_loops, window_loops, window.strides, window.dilations, strict=True))
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,5 @@
-"""`onnx.reference` as this project runs it: with the operators that it lacks, those that it has wrong as the standard defines them, and those
-that it computes element by element.
+"""`onnx.reference` as this project runs it: with the operators that it lacks, those that it has wrong as the standard
+defines them, and those that it computes element by element.
 
 Importing this package imports onnx.
 """

@@ -22,7 +22,8 @@ class GlobalLpPool(Node):
 
 
 class MaxRoiPool(Node):
-    """The largest element of each bin of each region; 0 where a bin is empty. Regions are `(image, x1, y1, x2, y2)`, ends included."""
+    """The largest element of each bin of each region; 0 where a bin is empty. Regions are `(image, x1, y1, x2, y2)`,
+    ends included."""
 
     def _run(self, x: Any, rois: Any, pooled_shape: Any = None, spatial_scale: Any = None, **_: Any) -> tuple[Any, ...]:
         scale = 1.0 if spatial_scale is None else float(spatial_scale)
@@ -49,7 +50,9 @@ class Multinomial(Node):
     """Classes drawn by their unnormalised log-probabilities, `sample_size` for each row."""
 
     def _run(self, x: Any, dtype: Any = None, sample_size: Any = None, seed: Any = None, **_: Any) -> tuple[Any, ...]:
-        rng = np.random.default_rng(None if seed is None or np.isnan(seed) else abs(int(np.float32(seed).view(np.int32))))
+        rng = np.random.default_rng(
+            None if seed is None or np.isnan(seed) else abs(int(np.float32(seed).view(np.int32)))
+        )
         weights = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
         rows = [rng.choice(x.shape[1], sample_size or 1, p=row / row.sum()) for row in weights]
         return (np.stack(rows).astype(helper.tensor_dtype_to_np_dtype(dtype or TensorProto.INT32)),)
@@ -58,8 +61,13 @@ class Multinomial(Node):
 class StringNormalizer(Node):
     """Words without stop words, in one case; accents stay. onnx.reference drops them."""
 
-    def _run(self, x: Any, case_change_action: Any = None, is_case_sensitive: Any = None, stopwords: Any = None, **_: Any) -> tuple[Any, ...]:
-        stop, change = _given(stopwords), {"LOWER": str.lower, "UPPER": str.upper}.get(case_change_action or "NONE", str)
+    def _run(
+        self, x: Any, case_change_action: Any = None, is_case_sensitive: Any = None, stopwords: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
+        stop, change = (
+            _given(stopwords),
+            {"LOWER": str.lower, "UPPER": str.upper}.get(case_change_action or "NONE", str),
+        )
         known = set(stop) if is_case_sensitive else {word.lower() for word in stop}
         words = [str(word) for word in x.reshape(-1).tolist()]
         kept = [change(word) for word in words if (word if is_case_sensitive else word.lower()) not in known] or [""]
@@ -71,7 +79,9 @@ class ZipMap(Node):
 
     op_domain = "ai.onnx.ml"
 
-    def _run(self, x: Any, classlabels_int64s: Any = None, classlabels_strings: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, classlabels_int64s: Any = None, classlabels_strings: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
         labels = _given(classlabels_strings) or _given(classlabels_int64s)
         return ([dict(zip(labels, row.tolist(), strict=True)) for row in np.atleast_2d(x)],)
 
@@ -97,7 +107,12 @@ class CategoryMapper(Node):
     op_domain = "ai.onnx.ml"
 
     def _run(
-        self, x: Any, cats_int64s: Any = None, cats_strings: Any = None, default_int64: Any = None, default_string: Any = None
+        self,
+        x: Any,
+        cats_int64s: Any = None,
+        cats_strings: Any = None,
+        default_int64: Any = None,
+        default_string: Any = None,
     ) -> tuple[Any, ...]:
         pairs = list(zip(_given(cats_strings), _given(cats_int64s), strict=True))
         if x.dtype.kind in "iu":
@@ -115,5 +130,13 @@ def _given(items: Any) -> list[Any]:
     return [] if items is None else [item.decode() if isinstance(item, bytes) else item for item in items]
 
 
-ADDITIONS: tuple[type[OpRun], ...] = (GlobalLpPool, MaxRoiPool, Multinomial, StringNormalizer, ZipMap, CastMap, CategoryMapper)
+ADDITIONS: tuple[type[OpRun], ...] = (
+    GlobalLpPool,
+    MaxRoiPool,
+    Multinomial,
+    StringNormalizer,
+    ZipMap,
+    CastMap,
+    CategoryMapper,
+)
 """What to give `ReferenceEvaluator` as `new_ops`."""

@@ -1,4 +1,5 @@
-"""Attention with a mask of integers: `onnx.reference` puts minus infinity of a causal mask into the mask's own type, which no integer holds."""
+"""Attention with a mask of integers: `onnx.reference` puts minus infinity of a causal mask into the mask's own type,
+which no integer holds."""
 
 from __future__ import annotations
 

@@ -66,7 +66,10 @@ class LabelEncoder(_Ml):
     def _run(self, x: Any, **given: Any) -> tuple[Any, ...]:
         if given.get("classes_strings") is not None:
             return (_first_version(x, given),)
-        keys, values = (next(given[name] for name in names if given.get(name) is not None) for names in (_kinds("keys"), _kinds("values")))
+        keys, values = (
+            next(given[name] for name in names if given.get(name) is not None)
+            for names in (_kinds("keys"), _kinds("values"))
+        )
         dtype = np.asarray(values).dtype if given.get("values_tensor") is not None else _dtype_of(given)
         default = _default(given, dtype)
         pairs = list(zip(map(_key, _items(keys)), _items(values), strict=True))
@@ -90,14 +93,26 @@ def _key(item: Any) -> Any:
 
 
 def _dtype_of(given: dict[str, Any]) -> Any:
-    return np.dtype(object) if given.get("values_strings") is not None else np.dtype(np.int64 if given.get("values_int64s") is not None else F32)
+    return (
+        np.dtype(object)
+        if given.get("values_strings") is not None
+        else np.dtype(np.int64 if given.get("values_int64s") is not None else F32)
+    )
 
 
 def _default(given: dict[str, Any], dtype: Any) -> Any:
     tensor = given.get("default_tensor")
     if given.get("values_tensor") is not None:
-        return "_Unused" if tensor is None and dtype.kind in "OUST" else (-1 if dtype.kind == "i" else -0.0) if tensor is None else _items(tensor)[0]
-    name, otherwise = {"O": ("default_string", "_Unused"), "i": ("default_int64", -1)}.get(dtype.kind, ("default_float", -0.0))
+        return (
+            "_Unused"
+            if tensor is None and dtype.kind in "OUST"
+            else (-1 if dtype.kind == "i" else -0.0)
+            if tensor is None
+            else _items(tensor)[0]
+        )
+    name, otherwise = {"O": ("default_string", "_Unused"), "i": ("default_int64", -1)}.get(
+        dtype.kind, ("default_float", -0.0)
+    )
     found = given.get(name)
     return otherwise if found is None else _items([found])[0]
 
@@ -105,9 +120,17 @@ def _default(given: dict[str, Any], dtype: Any) -> Any:
 def _first_version(x: Any, given: dict[str, Any]) -> Any:
     classes = _items(given["classes_strings"])
     if x.dtype.kind in "iu":
-        return _looked_up(x, dict(enumerate(classes)), _default({**given, "values_strings": classes}, np.dtype(object)), np.dtype(object))
+        return _looked_up(
+            x,
+            dict(enumerate(classes)),
+            _default({**given, "values_strings": classes}, np.dtype(object)),
+            np.dtype(object),
+        )
     return _looked_up(
-        x, {name: i for i, name in enumerate(classes)}, _default({**given, "values_int64s": []}, np.dtype(np.int64)), np.dtype(np.int64)
+        x,
+        {name: i for i, name in enumerate(classes)},
+        _default({**given, "values_int64s": []}, np.dtype(np.int64)),
+        np.dtype(np.int64),
     )
 
 
@@ -121,7 +144,13 @@ class LinearRegressor(_Ml):
     """x W + b."""
 
     def _run(
-        self, x: Any, coefficients: Any = None, intercepts: Any = None, targets: Any = None, post_transform: Any = None, **_: Any
+        self,
+        x: Any,
+        coefficients: Any = None,
+        intercepts: Any = None,
+        targets: Any = None,
+        post_transform: Any = None,
+        **_: Any,
     ) -> tuple[Any, ...]:
         return (transformed(_linear(x, coefficients, intercepts, int(targets or 1)), post_transform).astype(F32),)
 
@@ -148,16 +177,22 @@ class LinearClassifier(_Ml):
         scores = _linear(x, coefficients, intercepts, len(coefficients) // np.atleast_2d(x).shape[1])
         count = len(classlabels_strings or classlabels_ints or ())
         if scores.shape[1] > 1:
-            return named(scores.argmax(1), classlabels_strings, classlabels_ints), transformed(scores, post_transform).astype(F32)
+            return named(scores.argmax(1), classlabels_strings, classlabels_ints), transformed(
+                scores, post_transform
+            ).astype(F32)
         positive = (scores[:, 0] > 0).astype(np.int64)
         if count != 2:
             return positive, transformed(scores, post_transform).astype(F32)
-        return named(positive, classlabels_strings, classlabels_ints), two_classes(scores, post_transform, probability=True).astype(F32)
+        return named(positive, classlabels_strings, classlabels_ints), two_classes(
+            scores, post_transform, probability=True
+        ).astype(F32)
 
 
 def _kernel(x: Any, vectors: Any, kind: str, parameters: Any) -> Any:
     """[rows, vectors]"""
-    gamma, shift, degree = (float(p) for p in parameters) if parameters is not None and len(parameters) else (0.0, 0.0, 0.0)
+    gamma, shift, degree = (
+        (float(p) for p in parameters) if parameters is not None and len(parameters) else (0.0, 0.0, 0.0)
+    )
     products = x @ vectors.T
     if kind == "RBF":
         return np.exp(-gamma * ((x[:, None] - vectors[None]) ** 2).sum(-1))
@@ -186,20 +221,26 @@ class SVMRegressor(_Ml):
 class SVMClassifier(_Ml):
     """Every pair of classes compared; votes, or probabilities fitted to all pairs."""
 
-    def _run(self, x: Any, classlabels_ints: Any = None, classlabels_strings: Any = None, **given: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, classlabels_ints: Any = None, classlabels_strings: Any = None, **given: Any
+    ) -> tuple[Any, ...]:
         rows, rho = np.atleast_2d(x.astype(np.float64)), np.asarray(given["rho"], np.float64)
         classes, transform = max(len(classlabels_strings or classlabels_ints or ()), 1), given.get("post_transform")
         vectors = given.get("vectors_per_class")
         if vectors is None or not sum(vectors):
             scores = rows @ np.asarray(given["coefficients"], np.float64).reshape(classes, -1).T + rho[0]
-            return named(scores.argmax(1), classlabels_strings, classlabels_ints), transformed(scores, transform).astype(F32)
+            return named(scores.argmax(1), classlabels_strings, classlabels_ints), transformed(
+                scores, transform
+            ).astype(F32)
         scores = _pairs(rows, [int(n) for n in vectors], rho, given)
         best, fitted = _votes(scores, classes).argmax(1), given.get("prob_a")
         if fitted is not None and len(fitted):
             scores = np.stack([_probabilities(row, classes, fitted, given["prob_b"]) for row in scores])
             return named(best, classlabels_strings, classlabels_ints), transformed(scores, transform).astype(F32)
         if classes == 2:
-            return named(best, classlabels_strings, classlabels_ints), two_classes(scores, transform, probability=False).astype(F32)
+            return named(best, classlabels_strings, classlabels_ints), two_classes(
+                scores, transform, probability=False
+            ).astype(F32)
         return named(best, classlabels_strings, classlabels_ints), transformed(scores, transform).astype(F32)
 
 
@@ -207,7 +248,10 @@ def _pairs(x: Any, vectors: list[int], rho: Any, given: dict[str, Any]) -> Any:
     """[rows, pairs]: positive for the first class of each pair."""
     total = sum(vectors)
     kernels = _kernel(
-        x, np.asarray(given["support_vectors"], np.float64).reshape(total, -1), given.get("kernel_type") or "LINEAR", given.get("kernel_params")
+        x,
+        np.asarray(given["support_vectors"], np.float64).reshape(total, -1),
+        given.get("kernel_type") or "LINEAR",
+        given.get("kernel_params"),
     )
     weights, ends = np.asarray(given["coefficients"], np.float64).reshape(-1, total), np.cumsum(vectors)
     parts = [slice(end - count, end) for end, count in zip(ends, vectors, strict=True)]

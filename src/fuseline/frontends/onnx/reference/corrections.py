@@ -22,8 +22,8 @@ SCAN_WITHOUT_BATCH = 9
 
 
 class Node(OpRun):
-    """A node with the attributes that its operator has in the operator set in force (onnx.reference takes the newest ones for operators that it
-    is given), whose results may be None: an empty optional."""
+    """A node with the attributes that its operator has in the operator set in force (onnx.reference takes the newest
+    ones for operators that it is given), whose results may be None: an empty optional."""
 
     def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
         super().__init__(onnx_node, run_params, _schema_in_force(onnx_node, run_params) if schema is None else schema)
@@ -49,7 +49,9 @@ class Amended(Node):
         node.CopyFrom(onnx_node)
         given = {attribute.name for attribute in node.attribute}
         missing = self.missing(node, int(run_params["opsets"].get(node.domain, 1)))
-        node.attribute.extend(helper.make_attribute(name, value) for name, value in missing.items() if name not in given)
+        node.attribute.extend(
+            helper.make_attribute(name, value) for name, value in missing.items() if name not in given
+        )
         super().__init__(node, run_params, schema)
 
     def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
@@ -63,7 +65,11 @@ class Amended(Node):
 
 def _schema_in_force(node: onnx.NodeProto, run_params: dict[str, Any]) -> Any:
     version = run_params["opsets"].get(node.domain, 1)
-    return onnx.defs.get_schema(node.op_type, version, node.domain) if onnx.defs.has(node.op_type, version, node.domain) else None
+    return (
+        onnx.defs.get_schema(node.op_type, version, node.domain)
+        if onnx.defs.has(node.op_type, version, node.domain)
+        else None
+    )
 
 
 class _WithBody(Node):
@@ -96,7 +102,15 @@ def _no_rows(type_: TypeProto | None) -> Any:
 class Loop(_WithBody):
     """`Loop` of every operator set."""
 
-    def _run(self, trips: Any = None, condition: Any = None, *states: Any, context: Any = None, attributes: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self,
+        trips: Any = None,
+        condition: Any = None,
+        *states: Any,
+        context: Any = None,
+        attributes: Any = None,
+        **_: Any,
+    ) -> tuple[Any, ...]:
         values, go, trip = list(states), condition is None or bool(np.all(condition)), 0
         rows: list[list[Any]] = [[] for _ in self.body.output_names[1 + len(values) :]]
         while go and (trips is None or trip < int(np.asarray(trips).reshape(-1)[0])):
@@ -116,10 +130,14 @@ class Scan(_WithBody):
             return self._scan(list(inputs), context, attributes, options)
         lengths, *batched = inputs
         counts = [None] * len(batched[0]) if lengths is None else [int(n) for n in lengths]
-        results = [self._scan([x[b] for x in batched], context, attributes, options, count) for b, count in enumerate(counts)]
+        results = [
+            self._scan([x[b] for x in batched], context, attributes, options, count) for b, count in enumerate(counts)
+        ]
         return tuple(np.stack(_padded(column)) for column in zip(*results, strict=True))
 
-    def _scan(self, inputs: list[Any], context: Any, attributes: Any, options: dict[str, Any], count: int | None = None) -> tuple[Any, ...]:
+    def _scan(
+        self, inputs: list[Any], context: Any, attributes: Any, options: dict[str, Any], count: int | None = None
+    ) -> tuple[Any, ...]:
         scanned = int(options["num_scan_inputs"])
         states, sequences = inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
         collected = len(self.body.output_names) - len(states)
@@ -134,13 +152,19 @@ class Scan(_WithBody):
         return (*states, *self._collected(rows, len(states), options))
 
     def _collected(self, rows: Sequence[list[Any]], first: int, options: dict[str, Any]) -> list[Any]:
-        axes, back = _numbers(options, "scan_output_axes", len(rows)), _numbers(options, "scan_output_directions", len(rows))
+        axes, back = (
+            _numbers(options, "scan_output_axes", len(rows)),
+            _numbers(options, "scan_output_directions", len(rows)),
+        )
         turned = [column[::-1] if flag else column for column, flag in zip(rows, back, strict=True)]
-        return [self.stacked(column, first + i, axis) for i, (column, axis) in enumerate(zip(turned, axes, strict=True))]
+        return [
+            self.stacked(column, first + i, axis) for i, (column, axis) in enumerate(zip(turned, axes, strict=True))
+        ]
 
 
 def _numbers(options: dict[str, Any], name: str, count: int) -> list[int]:
-    """An option with one number per input or output, 0 where it is left out; operator set 8 calls the directions otherwise."""
+    """An option with one number per input or output, 0 where it is left out; operator set 8 calls the directions
+    otherwise."""
     given = options.get(name)
     if given is None and name == "scan_input_directions":
         given = options.get("directions")
@@ -155,7 +179,10 @@ def _rows(x: Any, axis: int, back: bool) -> Any:
 def _padded(column: Sequence[Any]) -> list[Any]:
     """Results of a batch whose sequences differ in length: shorter ones end in zeros."""
     longest = max(len(x) if np.ndim(x) else 0 for x in column)
-    return [np.pad(x, [(0, longest - len(x)), *[(0, 0)] * (x.ndim - 1)]) if np.ndim(x) and len(x) < longest else x for x in column]
+    return [
+        np.pad(x, [(0, longest - len(x)), *[(0, 0)] * (x.ndim - 1)]) if np.ndim(x) and len(x) < longest else x
+        for x in column
+    ]
 
 
 class Optional(Node):

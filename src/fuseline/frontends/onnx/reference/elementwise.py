@@ -42,7 +42,11 @@ class Cast(Amended):
     def _run(self, x: Any, **options: Any) -> tuple[Any, ...]:
         if options["to"] == TensorProto.STRING:
             return (_as_text(x),)
-        return (numbers_of(x, helper.tensor_dtype_to_np_dtype(options["to"])),) if x.dtype.kind in "OUST" else self.original(x)
+        return (
+            (numbers_of(x, helper.tensor_dtype_to_np_dtype(options["to"])),)
+            if x.dtype.kind in "OUST"
+            else self.original(x)
+        )
 
 
 class CastLike(Amended):
@@ -85,7 +89,9 @@ class QuantizeLinear(Amended):
         steps = np.rint(x.astype(wide) / _spread(scale, x, given).astype(wide)).astype(np.float64)
         shifted = steps if zero is None else steps + _spread(zero, x, given).astype(np.float64)
         ends = ml_dtypes.iinfo(dtype)
-        return (np.where(np.isnan(shifted), ends.min, np.clip(shifted, ends.min, ends.max)).astype(np.int64).astype(dtype),)
+        return (
+            np.where(np.isnan(shifted), ends.min, np.clip(shifted, ends.min, ends.max)).astype(np.int64).astype(dtype),
+        )
 
 
 def _quantized_dtype(zero: Any, output_dtype: int | None) -> Any:
@@ -95,7 +101,8 @@ def _quantized_dtype(zero: Any, output_dtype: int | None) -> Any:
 
 
 def _spread(parameter: Any, x: Any, given: dict[str, Any]) -> Any:
-    """A parameter in the shape of `x`, or one that broadcasts to it: of all of it, of each slice or of each block along the axis."""
+    """A parameter in the shape of `x`, or one that broadcasts to it: of all of it, of each slice or of each block along
+    the axis."""
     axis, block = 1 if given.get("axis") is None else given["axis"], given.get("block_size")
     return np.repeat(parameter, block, axis) if block else _along(parameter, x, axis)
 
@@ -140,8 +147,12 @@ class _Reduction(Node):
         """The answer for elements that are not too narrow."""
         raise NotImplementedError
 
-    def _run(self, x: Any, axes: Any = None, keepdims: Any = None, noop_with_empty_axes: Any = None, **_: Any) -> tuple[Any, ...]:
-        chosen = None if axes is None or np.size(axes) == 0 else tuple(int(axis) for axis in np.asarray(axes).reshape(-1))
+    def _run(
+        self, x: Any, axes: Any = None, keepdims: Any = None, noop_with_empty_axes: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
+        chosen = (
+            None if axes is None or np.size(axes) == 0 else tuple(int(axis) for axis in np.asarray(axes).reshape(-1))
+        )
         if chosen is None and noop_with_empty_axes:
             chosen = ()
         wide = x.astype(np.float64 if x.dtype.kind in "iu" or x.dtype == np.float64 else np.float32)

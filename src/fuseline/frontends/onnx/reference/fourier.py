@@ -14,7 +14,8 @@ from fuseline.frontends.onnx.reference.corrections import Amended
 
 
 class DFT(Amended):
-    """The transform of no places at all is none; half of one has a place, which nothing gives. Since operator set 20 the axis is an input."""
+    """The transform of no places at all is none; half of one has a place, which nothing gives. Since operator set 20
+    the axis is an input."""
 
     def _run(self, x: Any, *given: Any, axis: Any = -2, onesided: Any = None, **_: Any) -> tuple[Any, ...]:
         length, at = (*given, None, None)[:2]

@@ -51,7 +51,8 @@ class SplitToSequence(Amended):
 
 
 class NonZero(Node):
-    """Where elements are not zero, axis by axis; a tensor without dimensions counts as one with a single element, as in onnxruntime."""
+    """Where elements are not zero, axis by axis; a tensor without dimensions counts as one with a single element, as in
+    onnxruntime."""
 
     def _run(self, x: Any, **_: Any) -> tuple[Any, ...]:
         line = np.atleast_1d(x)
@@ -63,7 +64,9 @@ class OneHot(Node):
 
     def _run(self, indices: Any, depth: Any, values: Any, axis: Any = None, **_: Any) -> tuple[Any, ...]:
         count, rank = int(np.asarray(depth).reshape(-1)[0]), indices.ndim + 1
-        wanted = np.expand_dims(np.where(indices < 0, indices + count, indices) if indices.dtype.kind != "u" else indices, axis)
+        wanted = np.expand_dims(
+            np.where(indices < 0, indices + count, indices) if indices.dtype.kind != "u" else indices, axis
+        )
         places = np.arange(count).reshape([-1 if i == axis % rank else 1 for i in range(rank)])
         return (np.where(wanted == places, values[1], values[0]).astype(values.dtype),)
 
@@ -71,13 +74,19 @@ class OneHot(Node):
 class Pad(Node):
     """Elements around the edges; negative pads cut off first."""
 
-    def _run(self, x: Any, pads: Any = None, value: Any = None, axes: Any = None, mode: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, pads: Any = None, value: Any = None, axes: Any = None, mode: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
         kept = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
         given = np.asarray(pads).reshape(2, -1).astype(int)
         widths = [(0, 0)] * x.ndim
         for axis, begin, end in zip(kept, *given, strict=True):
             widths[axis] = (int(begin), int(end))
-        cut = x[tuple(slice(max(-begin, 0), size - max(-end, 0)) for (begin, end), size in zip(widths, x.shape, strict=True))]
+        cut = x[
+            tuple(
+                slice(max(-begin, 0), size - max(-end, 0)) for (begin, end), size in zip(widths, x.shape, strict=True)
+            )
+        ]
         grown = [(max(begin, 0), max(end, 0)) for begin, end in widths]
         if mode in (None, "constant"):
             fill = np.zeros((), x.dtype) if value is None else np.asarray(value, x.dtype).reshape(())
@@ -98,7 +107,9 @@ class Slice(Node):
     def _run(self, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None, **_: Any) -> tuple[Any, ...]:
         count = len(starts)
         where = [slice(None)] * x.ndim
-        for axis, start, end, step in zip(range(count) if axes is None else axes, starts, ends, [1] * count if steps is None else steps, strict=True):
+        for axis, start, end, step in zip(
+            range(count) if axes is None else axes, starts, ends, [1] * count if steps is None else steps, strict=True
+        ):
             where[int(axis)] = _bounds(int(start), int(end), int(step), x.shape[int(axis)])
         return (x[tuple(where)],)
 
@@ -137,8 +148,22 @@ class Unique(Node):
             order = np.argsort(first, kind="stable")
             rank = np.argsort(order, kind="stable")
             values, first, inverse, counts = values.take(order, axis or 0), first[order], rank[inverse], counts[order]
-        return (values, *(part.astype(np.int64) for part in (first, inverse, counts)))[: max(len(self.onnx_node.output), 1)]
+        return (values, *(part.astype(np.int64) for part in (first, inverse, counts)))[
+            : max(len(self.onnx_node.output), 1)
+        ]
 
 
-MOVEMENT: tuple[type[OpRun], ...] = (GatherElements, Scatter, SplitToSequence, NonZero, OneHot, Pad, Shape, Slice, Squeeze, Unsqueeze, Unique)
+MOVEMENT: tuple[type[OpRun], ...] = (
+    GatherElements,
+    Scatter,
+    SplitToSequence,
+    NonZero,
+    OneHot,
+    Pad,
+    Shape,
+    Slice,
+    Squeeze,
+    Unsqueeze,
+    Unique,
+)
 """What to give `ReferenceEvaluator` as `new_ops`."""

@@ -16,21 +16,35 @@ from onnx.reference.op_run import OpRun
 from fuseline.frontends.onnx.reference.corrections import Node
 
 TRAINING_SINCE = 14
-"""Operator set in which BatchNormalization got `training_mode`; before it, training had a form of its own that no runtime has kept."""
+"""Operator set in which BatchNormalization got `training_mode`; before it, training had a form of its own that no
+runtime has kept."""
 
 ONE_AXIS_SINCE = 13
 """Operator set in which Softmax, LogSoftmax and Hardmax came to look at one axis."""
 
 
 class BatchNormalization(Node):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel; in training of the batch's own statistics."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel; in training of the batch's own
+    statistics."""
 
-    def _run(self, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: Any = None, momentum: Any = None, **options: Any) -> tuple[Any, ...]:
+    def _run(
+        self,
+        x: Any,
+        scale: Any,
+        bias: Any,
+        mean: Any,
+        var: Any,
+        epsilon: Any = None,
+        momentum: Any = None,
+        **options: Any,
+    ) -> tuple[Any, ...]:
         if not options.get("training_mode"):
             return (_normalized(x, scale, bias, mean, var, epsilon),)
         wide, axes = x.astype(_wide(x)), (0, *range(2, x.ndim))
         own_mean, own_var = wide.mean(axes), wide.var(axes)
-        running = [(old * momentum + new * (1 - momentum)).astype(old.dtype) for old, new in ((mean, own_mean), (var, own_var))]
+        running = [
+            (old * momentum + new * (1 - momentum)).astype(old.dtype) for old, new in ((mean, own_mean), (var, own_var))
+        ]
         return (_normalized(x, scale, bias, own_mean, own_var, epsilon), *running)
 
 
@@ -39,7 +53,9 @@ def _wide(x: Any) -> Any:
 
 
 def _normalized(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float) -> Any:
-    scale, bias, mean, var = (part.astype(_wide(x)).reshape(-1, *[1] * (x.ndim - 2)) for part in (scale, bias, mean, var))
+    scale, bias, mean, var = (
+        part.astype(_wide(x)).reshape(-1, *[1] * (x.ndim - 2)) for part in (scale, bias, mean, var)
+    )
     return ((x.astype(_wide(x)) - mean) / np.sqrt(var + np.asarray(epsilon, _wide(x))) * scale + bias).astype(x.dtype)
 
 
@@ -55,7 +71,9 @@ class LpNormalization(Node):
 class LRN(Node):
     """Elements by a power of the squares of their neighbours among the channels."""
 
-    def _run(self, x: Any, alpha: Any = None, beta: Any = None, bias: Any = None, size: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, alpha: Any = None, beta: Any = None, bias: Any = None, size: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
         wide = x.astype(_wide(x))
         before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
         squares = np.pad(wide * wide, [(0, 0), (before, after), *[(0, 0)] * (x.ndim - 2)])

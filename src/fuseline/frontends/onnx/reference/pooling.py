@@ -80,13 +80,18 @@ class ConvTranspose(Node):
         groups, kernel = group or 1, w.shape[2:]
         strides, dilations = numbers(options.get("strides"), [1] * rank), numbers(options.get("dilations"), [1] * rank)
         extra = numbers(options.get("output_padding"), [0] * rank)
-        spread = [s * (n - 1) + d * (k - 1) + 1 for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)]
+        spread = [
+            s * (n - 1) + d * (k - 1) + 1 for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)
+        ]
         image = x.astype(dtype).reshape(x.shape[0], groups, -1, *x.shape[2:])
         filters = w.astype(dtype).reshape(groups, -1, *w.shape[1:])
         full = np.zeros((x.shape[0], groups, w.shape[1], *spread), dtype)
         for place in product(*map(range, kernel)):
             part = np.einsum("bgi...,gio->bgo...", image, filters[(..., *place)])
-            where = [slice(p * d, p * d + s * (n - 1) + 1, s) for p, d, s, n in zip(place, dilations, strides, x.shape[2:], strict=True)]
+            where = [
+                slice(p * d, p * d + s * (n - 1) + 1, s)
+                for p, d, s, n in zip(place, dilations, strides, x.shape[2:], strict=True)
+            ]
             full[(..., *where)] += part
         out = full.reshape(x.shape[0], -1, *spread)
         for axis in range(rank):

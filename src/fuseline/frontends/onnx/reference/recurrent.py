@@ -1,7 +1,8 @@
-"""RNN, GRU and LSTM with everything the standard has: onnx.reference leaves out clip, lengths, coupled gates and most activations.
+"""RNN, GRU and LSTM with everything the standard has: onnx.reference leaves out clip, lengths, coupled gates and most
+activations.
 
-A layer runs step by step, each direction by itself. Beyond its length a sequence shows zeros and keeps its state, so that the backward
-direction starts at its last element.
+A layer runs step by step, each direction by itself. Beyond its length a sequence shows zeros and keeps its state, so
+that the backward direction starts at its last element.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _ACTIVATIONS: dict[str, _Shape] = {
 
 
 class _Weights(NamedTuple):
-    """One direction: `w` [gates, hidden, input], `r` [gates, hidden, hidden], biases [gates, hidden], peepholes [3, hidden]."""
+    """One direction: `w` [gates, hidden, input], `r` [gates, hidden, hidden], biases [gates, hidden], peepholes [3,
+    hidden]."""
 
     w: Any
     r: Any
@@ -64,7 +66,9 @@ class _Layer(Node):
     def step(self, p: _Weights, x: Any, state: Sequence[Any]) -> tuple[Any, ...]:
         """The new states (the first is what the layer shows) for one step's input [batch, input]."""
 
-    def _run(self, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, *rest: Any, **options: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, *rest: Any, **options: Any
+    ) -> tuple[Any, ...]:
         first = bool(options.get("layout"))
         walked = np.swapaxes(x, 0, 1) if first else x
         initial = [*rest[: self.states], *[None] * (self.states - len(rest))]
@@ -73,7 +77,14 @@ class _Layer(Node):
         every: list[Any] = []
         last: list[list[Any]] = [[] for _ in range(self.states)]
         for k, backwards in enumerate(_directions(options)):
-            weights = self._weights(w[k], r[k], None if b is None else b[k], None if peepholes is None else peepholes[k], functions[k], options)
+            weights = self._weights(
+                w[k],
+                r[k],
+                None if b is None else b[k],
+                None if peepholes is None else peepholes[k],
+                functions[k],
+                options,
+            )
             start = [_initial(given, k, first, walked.shape[1], r.shape[2]) for given in initial]
             shown, state = self._walk(weights, walked, lengths, start, backwards)
             every.append(shown)
@@ -83,7 +94,9 @@ class _Layer(Node):
         moved = [np.moveaxis(out[0], 2, 0), *(np.swapaxes(item, 0, 1) for item in out[1:])] if first else out
         return tuple(np.ascontiguousarray(item).astype(x.dtype) for item in moved)
 
-    def _weights(self, w: Any, r: Any, b: Any, peepholes: Any, functions: Sequence[Function], options: dict[str, Any]) -> _Weights:
+    def _weights(
+        self, w: Any, r: Any, b: Any, peepholes: Any, functions: Sequence[Function], options: dict[str, Any]
+    ) -> _Weights:
         hidden = r.shape[-1]
         biases = np.zeros((2, self.gates, hidden)) if b is None else _wide(b).reshape(2, self.gates, hidden)
         sights = np.zeros((3, hidden)) if peepholes is None else _wide(peepholes).reshape(3, hidden)
@@ -119,7 +132,9 @@ def _initial(given: Any, direction: int, first: bool, batch: int, hidden: int) -
 
 def _activations(options: dict[str, Any], defaults: Sequence[str], directions: int) -> list[list[Function]]:
     """The functions of each direction; alphas and betas go to the activations that have them, in order."""
-    names = [name.lower() for name in options.get("activations") or ()] or [name.lower() for name in defaults] * directions
+    names = [name.lower() for name in options.get("activations") or ()] or [
+        name.lower() for name in defaults
+    ] * directions
     alphas, betas = iter(options.get("activation_alpha") or ()), iter(options.get("activation_beta") or ())
     functions = [_activation(_ACTIVATIONS[name], alphas, betas, options.get("clip")) for name in names]
     return [functions[k * len(defaults) : (k + 1) * len(defaults)] for k in range(directions)]

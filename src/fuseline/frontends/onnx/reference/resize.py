@@ -21,7 +21,8 @@ TRANSFORMS_SINCE = 11
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis to resize. `size` elements become `out`; `scale` need not be their exact ratio. `roi` is where a crop starts and ends."""
+    """One axis to resize. `size` elements become `out`; `scale` need not be their exact ratio. `roi` is where a crop
+    starts and ends."""
 
     size: int
     out: int
@@ -52,12 +53,18 @@ def _given(x: Any) -> Any:
 
 
 def _old_axes(x: Any, scales: Any) -> list[_Axis]:
-    return [_Axis(size, floor(size * np.float32(s)), float(s), (0.0, 1.0)) for size, s in zip(x.shape, scales, strict=True)]
+    return [
+        _Axis(size, floor(size * np.float32(s)), float(s), (0.0, 1.0)) for size, s in zip(x.shape, scales, strict=True)
+    ]
 
 
 def _old_options(options: dict[str, Any]) -> dict[str, Any]:
     mode = options.get("mode") or "nearest"
-    return {"mode": "linear" if mode == "bilinear" else mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "simple"}
+    return {
+        "mode": "linear" if mode == "bilinear" else mode,
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "simple",
+    }
 
 
 def _axes(x: Any, scales: Any, sizes: Any, roi: Any, options: dict[str, Any]) -> list[_Axis]:
@@ -87,7 +94,10 @@ def _wanted(sizes: Sequence[int], asked: Any, options: dict[str, Any]) -> tuple[
 
 def resized(x: Any, axes: Sequence[_Axis], options: dict[str, Any]) -> Any:
     """`x` with each axis resized; integers are rounded towards zero, as onnxruntime rounds them."""
-    nearest, crop = options.get("mode", "nearest") == "nearest", options.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    nearest, crop = (
+        options.get("mode", "nearest") == "nearest",
+        options.get("coordinate_transformation_mode") == "tf_crop_and_resize",
+    )
     out = x if nearest else x.astype(np.float64)
     outside = np.zeros([axis.out for axis in axes], bool)
     for i, axis in enumerate(axes):
@@ -113,7 +123,8 @@ def _stored(x: Any, dtype: Any) -> Any:
 
 
 def _places(axis: _Axis, options: dict[str, Any]) -> Any:
-    """Where each element of the output lies among those of the input; the standard counts with the scaled size before it is rounded."""
+    """Where each element of the output lies among those of the input; the standard counts with the scaled size before
+    it is rounded."""
     at, scale, size = np.arange(axis.out), axis.scale, axis.size
     whole = scale * size
     mode = options.get("coordinate_transformation_mode") or "half_pixel"

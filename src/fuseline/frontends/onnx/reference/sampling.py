@@ -1,6 +1,7 @@
 """Samples between the elements of an image, as the ONNX standard defines them.
 
-GridSample    every mode by both its names; each element that a sample reads is clamped or reflected by itself, in images of any size
+GridSample    every mode by both its names; each element that a sample reads is clamped or reflected by itself, in
+              images of any size
 AffineGrid    the element type of `theta`
 """
 
@@ -18,9 +19,12 @@ CUBIC = -0.75
 
 
 class GridSample(Node):
-    """`x` [batch, channels, *sizes] at the places of `grid` [batch, *places, rank], which says the last axis first, from -1 to 1."""
+    """`x` [batch, channels, *sizes] at the places of `grid` [batch, *places, rank], which says the last axis first,
+    from -1 to 1."""
 
-    def _run(self, x: Any, grid: Any, align_corners: Any = None, mode: Any = None, padding_mode: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, grid: Any, align_corners: Any = None, mode: Any = None, padding_mode: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
         rank, align = x.ndim - 2, bool(align_corners)
         places = [_place(grid[..., rank - 1 - axis], x.shape[2 + axis], align) for axis in range(rank)]
         taps = [_taps(place, str(mode)) for place in places]

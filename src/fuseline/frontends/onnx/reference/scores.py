@@ -51,13 +51,15 @@ _TRANSFORMS: Mapping[str, Callable[[Array], Array]] = {
 
 
 def transformed(scores: Array, transform: str | None) -> Array:
-    """Scores [rows, classes] under `post_transform`; a lone score knows no class beside it: only PROBIT means anything to it."""
+    """Scores [rows, classes] under `post_transform`; a lone score knows no class beside it: only PROBIT means anything
+    to it."""
     name = transform or "NONE"
     return scores if scores.shape[-1] == 1 and name != "PROBIT" else _TRANSFORMS[name](scores)
 
 
 def two_classes(score: Array, transform: str | None, *, probability: bool) -> Array:
-    """Both scores [rows, 2] of a binary classifier that has one [rows, 1]: its complement to 1 where it is a `probability`, else its negative.
+    """Both scores [rows, 2] of a binary classifier that has one [rows, 1]: its complement to 1 where it is a
+    `probability`, else its negative.
 
     A complement takes no further transformation but LOGISTIC, which is its own: 1 - p(x) is p(-x).
     """

@@ -1,7 +1,10 @@
-"""Numbers from strings, as onnxruntime reads them: the standard says what plain and scientific notation mean, and leaves open what else is read.
+"""Numbers from strings, as onnxruntime reads them: the standard says what plain and scientific notation mean, and
+leaves open what else is read.
 
-    floats          the longest beginning that is a number, hexadecimal ones too, infinities and NaN in any case; what no double holds is refused
-    integers, bool  the digits that the text begins with, in 64 bits; narrower types take the low bits, and true is what is not 0
+    floats          the longest beginning that is a number, hexadecimal ones too, infinities and NaN in any case; what
+                    no double holds is refused
+    integers, bool  the digits that the text begins with, in 64 bits; narrower types take the low bits, and true is what
+    is not 0
 
 A text that begins with no number is refused.
 """
@@ -20,7 +23,8 @@ WIDEST = 64
 
 
 def numbers_of(texts: Any, dtype: Any) -> Any:
-    """The numbers of an array of strings, in `dtype` (of NumPy or ml_dtypes). Raises ValueError for a text that is none."""
+    """The numbers of an array of strings, in `dtype` (of NumPy or ml_dtypes). Raises ValueError for a text that is
+    none."""
     kind = np.dtype(dtype)
     flat = [str(text) for text in texts.reshape(-1)]
     if kind.kind not in "biu":

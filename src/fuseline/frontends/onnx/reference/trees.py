@@ -1,6 +1,7 @@
 """Ensembles of decision trees of ai.onnx.ml, all rows at a time: every step takes each row one node further.
 
-TreeEnsembleRegressor, TreeEnsembleClassifier   every aggregation and post transform, attributes as tensors, targets that no leaf speaks of
+TreeEnsembleRegressor, TreeEnsembleClassifier   every aggregation and post transform, attributes as tensors, targets
+                                                that no leaf speaks of
 TreeEnsemble                                    the same, in the columns of the newer operator
 """
 
@@ -33,7 +34,8 @@ _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 @dataclass(frozen=True)
 class _Trees:
-    """Nodes and leaves by place. `children` [nodes, 2] are where a node goes when its test is false and true; a leaf goes to itself."""
+    """Nodes and leaves by place. `children` [nodes, 2] are where a node goes when its test is false and true; a leaf
+    goes to itself."""
 
     roots: Array
     features: Array
@@ -84,7 +86,9 @@ def _of_columns(given: Mapping[str, Any]) -> tuple[_Trees, dict[tuple[int, int],
     children = np.array(
         [
             (i, i) if mode == "LEAF" else (place[int(tree), int(false)], place[int(tree), int(true)])
-            for i, (mode, tree, false, true) in enumerate(zip(modes, trees, given["nodes_falsenodeids"], given["nodes_truenodeids"], strict=True))
+            for i, (mode, tree, false, true) in enumerate(
+                zip(modes, trees, given["nodes_falsenodeids"], given["nodes_truenodeids"], strict=True)
+            )
         ]
     )
     missing = _column(given, "nodes_missing_value_tracks_true")
@@ -117,7 +121,9 @@ class _Votes:
 
 def _votes(given: Mapping[str, Any], prefix: str, place: Mapping[tuple[int, int], int]) -> _Votes:
     nodes = [place[int(t), int(n)] for t, n in zip(given[f"{prefix}_treeids"], given[f"{prefix}_nodeids"], strict=True)]
-    return _Votes(np.array(nodes), np.asarray(given[f"{prefix}_ids"], np.int64), np.asarray(_column(given, f"{prefix}_weights")))
+    return _Votes(
+        np.array(nodes), np.asarray(given[f"{prefix}_ids"], np.int64), np.asarray(_column(given, f"{prefix}_weights"))
+    )
 
 
 def _rows(x: Any) -> Array:
@@ -133,9 +139,15 @@ class TreeEnsembleRegressor(Node):
     def _run(self, x: Any, **given: Any) -> tuple[Any, ...]:
         trees, place = _of_columns(given)
         rows, targets = _rows(x), int(given.get("n_targets") or 1)
-        out, _ = _votes(given, "target", place).added(trees.leaves(rows), targets, given.get("aggregate_function") or "SUM", rows.dtype)
+        out, _ = _votes(given, "target", place).added(
+            trees.leaves(rows), targets, given.get("aggregate_function") or "SUM", rows.dtype
+        )
         base = _column(given, "base_values")
-        return (transformed(out if base is None else out + base.astype(rows.dtype), given.get("post_transform")).astype(np.float32),)
+        return (
+            transformed(out if base is None else out + base.astype(rows.dtype), given.get("post_transform")).astype(
+                np.float32
+            ),
+        )
 
 
 class TreeEnsembleClassifier(Node):
@@ -143,7 +155,9 @@ class TreeEnsembleClassifier(Node):
 
     op_domain = "ai.onnx.ml"
 
-    def _run(self, x: Any, classlabels_int64s: Any = None, classlabels_strings: Any = None, **given: Any) -> tuple[Any, ...]:
+    def _run(
+        self, x: Any, classlabels_int64s: Any = None, classlabels_strings: Any = None, **given: Any
+    ) -> tuple[Any, ...]:
         trees, place = _of_columns(given)
         rows, classes = _rows(x), len(classlabels_strings or classlabels_int64s or ())
         votes, transform = _votes(given, "class", place), given.get("post_transform")
@@ -186,7 +200,8 @@ class TreeEnsemble(Node):
         modes = [_NEWER_MODES[int(mode)] for mode in np.asarray(given["nodes_modes"]).reshape(-1)]
         inner, leaves = len(modes), len(given["leaf_targetids"])
         sides = [
-            np.asarray(given[f"nodes_{side}nodeids"], np.int64) + inner * np.asarray(given[f"nodes_{side}leafs"], np.int64)
+            np.asarray(given[f"nodes_{side}nodeids"], np.int64)
+            + inner * np.asarray(given[f"nodes_{side}leafs"], np.int64)
             for side in ("false", "true")
         ]
         own = np.arange(inner, inner + leaves)
@@ -196,8 +211,14 @@ class TreeEnsemble(Node):
         flags = np.zeros(inner, bool) if missing is None or not len(missing) else np.asarray(missing, bool)
         blank = np.zeros(leaves, np.int64)
         features = np.concatenate([np.asarray(given["nodes_featureids"], np.int64), blank])
-        columns = (np.concatenate([splits, blank.astype(splits.dtype)]), modes + ["LEAF"] * leaves, np.concatenate([flags, blank.astype(bool)]))
-        return _Trees(np.asarray(given["tree_roots"], np.int64), features, *columns, children, _members(given, modes)), inner
+        columns = (
+            np.concatenate([splits, blank.astype(splits.dtype)]),
+            modes + ["LEAF"] * leaves,
+            np.concatenate([flags, blank.astype(bool)]),
+        )
+        return _Trees(
+            np.asarray(given["tree_roots"], np.int64), features, *columns, children, _members(given, modes)
+        ), inner
 
 
 def _members(given: Mapping[str, Any], modes: list[str]) -> dict[int, Array]:
@@ -209,7 +230,10 @@ def _members(given: Mapping[str, Any], modes: list[str]) -> dict[int, Array]:
             sets.append([])
         else:
             sets[-1].append(value)
-    return {node: np.array(members) for node, members in zip((i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"), sets, strict=False)}
+    return {
+        node: np.array(members)
+        for node, members in zip((i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"), sets, strict=False)
+    }
 
 
 TREES: tuple[type[OpRun], ...] = (TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble)

@@ -27,7 +27,9 @@ def _scattered(data: Any, places: tuple[Any, ...], updates: Any, reduction: str 
 class ScatterElements(Node):
     """Updates at positions given along one axis."""
 
-    def _run(self, data: Any, indices: Any, updates: Any, axis: Any = None, reduction: Any = None, **_: Any) -> tuple[Any, ...]:
+    def _run(
+        self, data: Any, indices: Any, updates: Any, axis: Any = None, reduction: Any = None, **_: Any
+    ) -> tuple[Any, ...]:
         places = list(np.indices(indices.shape, sparse=True))
         places[axis or 0] = indices
         return (_scattered(data, tuple(places), updates, reduction),)
@@ -44,18 +46,32 @@ class Col2Im(Node):
     """Columns summed up where their windows stand in the image; one step for each place in the window."""
 
     def _run(
-        self, columns: Any, image_shape: Any, block_shape: Any, dilations: Any = None, pads: Any = None, strides: Any = None, **_: Any
+        self,
+        columns: Any,
+        image_shape: Any,
+        block_shape: Any,
+        dilations: Any = None,
+        pads: Any = None,
+        strides: Any = None,
+        **_: Any,
     ) -> tuple[Any, ...]:
         image, block = [int(size) for size in image_shape], [int(size) for size in block_shape]
         rank = len(image)
-        dilations, strides, pads = _numbers(dilations, [1] * rank), _numbers(strides, [1] * rank), _numbers(pads, [0] * 2 * rank)
+        dilations, strides, pads = (
+            _numbers(dilations, [1] * rank),
+            _numbers(strides, [1] * rank),
+            _numbers(pads, [0] * 2 * rank),
+        )
         padded = [size + pads[i] + pads[rank + i] for i, size in enumerate(image)]
         counts = [(padded[i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(rank)]
         parts = columns.reshape(columns.shape[0], -1, *block, *counts)
         out = np.zeros((*parts.shape[:2], *padded), columns.dtype)
         for place in product(*map(range, block)):
             starts = [at * step for at, step in zip(place, dilations, strict=True)]
-            where = tuple(slice(start, start + (n - 1) * step + 1, step) for start, n, step in zip(starts, counts, strides, strict=True))
+            where = tuple(
+                slice(start, start + (n - 1) * step + 1, step)
+                for start, n, step in zip(starts, counts, strides, strict=True)
+            )
             out[(slice(None), slice(None), *where)] += parts[(slice(None), slice(None), *place)]
         inside = tuple(slice(pads[i], pads[i] + size) for i, size in enumerate(image))
         return (out[(slice(None), slice(None), *inside)],)

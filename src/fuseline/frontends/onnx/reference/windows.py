@@ -1,4 +1,5 @@
-"""The windows of pooling and convolution, gathered whole: which element of the image stands at which place of which window."""
+"""The windows of pooling and convolution, gathered whole: which element of the image stands at which place of which
+window."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Sliding:
-    """One spatial axis: `places[o, k]` is where place k of window o stands in the image, `inside` whether there is an element, and `padded`
-    whether there is one or padding: a last window of `ceil_mode` may hang over both."""
+    """One spatial axis: `places[o, k]` is where place k of window o stands in the image, `inside` whether there is an
+    element, and `padded` whether there is one or padding: a last window of `ceil_mode` may hang over both."""
 
     places: Array
     inside: Array
@@ -24,7 +25,8 @@ class Sliding:
 
 
 def sliding(sizes: Sequence[int], options: Mapping[str, Any], kernel: Sequence[int]) -> list[Sliding]:
-    """The windows over an image of `sizes`, one entry per axis; `options` are the node's strides, pads, dilations, auto_pad and ceil_mode."""
+    """The windows over an image of `sizes`, one entry per axis; `options` are the node's strides, pads, dilations,
+    auto_pad and ceil_mode."""
     rank = len(sizes)
     strides, dilations = numbers(options.get("strides"), [1] * rank), numbers(options.get("dilations"), [1] * rank)
     pads, auto = numbers(options.get("pads"), [0] * 2 * rank), options.get("auto_pad") or "NOTSET"
@@ -59,7 +61,8 @@ def _count(size: int, span: int, stride: int, pads: tuple[int, int], up: bool) -
 
 
 def gathered(x: Array, axes: Sequence[Sliding], fill: Any) -> Array:
-    """`x` [batch, channels, *sizes] as [batch, channels, *windows, places], `fill` where a window hangs over the edge."""
+    """`x` [batch, channels, *sizes] as [batch, channels, *windows, places], `fill` where a window hangs over the
+    edge."""
     out = x
     for i, axis in enumerate(axes):
         at = 2 + 2 * i

@@ -41,7 +41,9 @@ def _both(first: SSAValue, second: SSAValue, axis: int) -> tensor.ExtractSliceOp
     sizes[axis] += b.static_sizes.get_values()[axis]
     type_ = attributes.tensor_type(element_of(first), tuple(sizes))
     properties = {**a.properties, "static_sizes": attributes.dense(tuple(sizes))}
-    return tensor.ExtractSliceOp.build(operands=[a.source, a.offsets, a.sizes, a.strides], result_types=[type_], properties=properties)
+    return tensor.ExtractSliceOp.build(
+        operands=[a.source, a.offsets, a.sizes, a.strides], result_types=[type_], properties=properties
+    )
 
 
 def _slice(value: SSAValue) -> tensor.ExtractSliceOp | None:
@@ -54,7 +56,10 @@ def _continues(a: tensor.ExtractSliceOp, b: tensor.ExtractSliceOp, axis: int) ->
     """Whether `b` starts along `axis` where `a`, of neighbouring elements, ends, and is as `a` in all else."""
     starts, ends = ([*op.static_offsets.get_values()] for op in (a, b))
     sizes, others = ([*op.static_sizes.get_values()] for op in (a, b))
-    if DYNAMIC_INDEX in (starts[axis], ends[axis], sizes[axis], others[axis]) or a.static_strides.get_values()[axis] != 1:
+    if (
+        DYNAMIC_INDEX in (starts[axis], ends[axis], sizes[axis], others[axis])
+        or a.static_strides.get_values()[axis] != 1
+    ):
         return False
     if starts[axis] + sizes[axis] != ends[axis] or a.static_strides != b.static_strides:
         return False

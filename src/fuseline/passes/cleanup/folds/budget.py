@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import DenseResourceAttr
 from xdsl.ir import Operation
 
 FOLDED = "_folded"
-"""How the names of weights end that were computed at compile time, before the number that tells those of one name apart."""
+"""How the names of weights end that were computed at compile time, before the number that tells those of one name
+apart."""
 
 _COMPUTED = re.compile(rf"{FOLDED}(_\d+)?$")
 
@@ -30,14 +31,17 @@ def of_the_model(resources: Mapping[str, Any]) -> list[Any]:
 
 
 class ConstantBudget:
-    """Elements (not bytes: a narrow weight is widened once and for all) that constants may still take, beside those that `ops` hold.
+    """Elements (not bytes: a narrow weight is widened once and for all) that constants may still take, beside those
+    that `ops` hold.
 
     `resources` has the content of all constants by name, those of the model and those that were computed.
     """
 
     def __init__(self, resources: Mapping[str, Any], ops: Iterable[Operation]) -> None:
         own = sum(array.size for array in of_the_model(resources))
-        self.left = own + max(ALWAYS_ELEMENTS, own) - sum(resources[name].size for name in _held(ops) if name in resources)
+        self.left = (
+            own + max(ALWAYS_ELEMENTS, own) - sum(resources[name].size for name in _held(ops) if name in resources)
+        )
 
 
 def _held(ops: Iterable[Operation]) -> set[str]:

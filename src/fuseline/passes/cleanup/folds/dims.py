@@ -31,7 +31,8 @@ def fold_static_dim(op: tensor.DimOp, work: Worklist) -> bool:
 
 
 def fold_dim_of_result(op: tensor.DimOp, work: Worklist) -> bool:
-    """The size of a computed tensor: an index operand of its op, or the size of the tensor whose shape it takes over."""
+    """The size of a computed tensor: an index operand of its op, or the size of the tensor whose shape it takes
+    over."""
     axis, value = _axis(op), op.source
     if axis is None or type(value) is not OpResult:
         return False
@@ -53,8 +54,9 @@ def _asked_of(source: SSAValue, axis: int) -> list[Operation]:
 
 
 def _computed_size(op: Operation, axis: int) -> list[Operation]:
-    """Ops that compute the size of the result of `op` along `axis` from the sizes of its operands, the last of them the size; none where there is
-    no such rule. No size may be asked of a tensor that is computed: whoever needs the size would wait for the data."""
+    """Ops that compute the size of the result of `op` along `axis` from the sizes of its operands, the last of them the
+    size; none where there is no such rule. No size may be asked of a tensor that is computed: whoever needs the size
+    would wait for the data."""
     if type(op) is tensor.PadOp:
         return _padded_size(op, axis)
     if type(op) is tensor.ConcatOp:
@@ -125,8 +127,8 @@ def _same_shape(value: OpResult, axis: int) -> tuple[SSAValue, int] | None:
 
 
 def size_value(value: SSAValue, axis: int) -> SSAValue | tuple[SSAValue, int]:
-    """The index value that is the unknown size of `value` along `axis`; or the tensor and its axis that the size is asked of in the end. Equal
-    answers are equal sizes."""
+    """The index value that is the unknown size of `value` along `axis`; or the tensor and its axis that the size is
+    asked of in the end. Equal answers are equal sizes."""
     while type(value) is OpResult:
         size = _given_size(value.op, axis)
         if size is not None:

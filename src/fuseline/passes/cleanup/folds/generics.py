@@ -13,7 +13,17 @@ from fuseline.analysis.structured import Kind, input_count, is_permutation, iter
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_fill, create_generic
-from fuseline.ir.fast.direct import body_of, erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operand, set_operands
+from fuseline.ir.fast.direct import (
+    body_of,
+    erase,
+    operand_of,
+    operands_of,
+    ops_of,
+    replace_uses,
+    result_of,
+    set_operand,
+    set_operands,
+)
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -38,7 +48,8 @@ def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
 
 
 def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generic:
-    """`op` with the operands `kept` and the results `results`; the body moves over, dropped arguments must be unused."""
+    """`op` with the operands `kept` and the results `results`; the body moves over, dropped arguments must be
+    unused."""
     count = input_count(op)
     body = op.detach_region(op.body)
     block = body.block
@@ -72,7 +83,11 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
     (value,) = values
     if type(value) is not BlockArgument or value.owner is not body_of(op) or not _is_parallel(op):
         return False
-    source, read, written = operands_of(op)[value.index], op.indexing_maps.data[value.index].data, op.indexing_maps.data[-1].data
+    source, read, written = (
+        operands_of(op)[value.index],
+        op.indexing_maps.data[value.index].data,
+        op.indexing_maps.data[-1].data,
+    )
     if source.type != result_of(op).type or read != written or not is_permutation(read):
         return False
     work.replace(op, [], [source])
@@ -82,7 +97,8 @@ def fold_copy(op: Generic, work: Worklist) -> bool:
 def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
     """Inputs with one value everywhere become a scalar that the body captures.
 
-    Not those of contractions and convolutions: without one operand they would be neither, and lose the kernels made for them.
+    Not those of contractions and convolutions: without one operand they would be neither, and lose the kernels made for
+    them.
     """
     args = body_of(op).args
     for i, value in enumerate(operands_of(op)[: input_count(op)]):
@@ -114,7 +130,8 @@ def _scalar_behind(value: SSAValue) -> SSAValue | None:
 
 
 def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
-    """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a pooling)."""
+    """Inputs that the body does not read go, unless a loop's length is known from them only (the window of a
+    pooling)."""
     args = body_of(op).args
     unused = [i for i in range(input_count(op)) if args[i].first_use is None]
     if not unused:

@@ -31,7 +31,12 @@ def fold_identity(op: Reshape, work: Worklist) -> bool:
 def fold_inverse(op: Reshape, work: Worklist) -> bool:
     """A reshape that undoes the one before it, group by group (dynamic sizes included)."""
     inner = _source(op)
-    if inner is None or type(inner) is type(op) or inner.src.type != op.result.type or inner.reassociation != op.reassociation:
+    if (
+        inner is None
+        or type(inner) is type(op)
+        or inner.src.type != op.result.type
+        or inner.reassociation != op.reassociation
+    ):
         return False
     if type(op) is tensor.ExpandShapeOp and not _sizes_follow(op, inner.src):
         return False
@@ -86,11 +91,14 @@ def reshape_op(value: SSAValue, shape: Sequence[int]) -> Reshape | None:
 
 
 def _collapse(value: SSAValue, groups: Groups, type_: TensorType[Any]) -> tensor.CollapseShapeOp:
-    return tensor.CollapseShapeOp.build(operands=[value], result_types=[type_], properties={"reassociation": attributes.reassociation(groups)})
+    return tensor.CollapseShapeOp.build(
+        operands=[value], result_types=[type_], properties={"reassociation": attributes.reassociation(groups)}
+    )
 
 
 def group_sizes(large: Sequence[int], small: Sequence[int]) -> Groups | None:
-    """Consecutive dimensions of `large` whose products are the dimensions of `small`; None where there is no such grouping.
+    """Consecutive dimensions of `large` whose products are the dimensions of `small`; None where there is no such
+    grouping.
 
     >>> group_sizes([2, 3, 4], [6, 4])
     [[0, 1], [2]]
@@ -116,7 +124,10 @@ def group_sizes(large: Sequence[int], small: Sequence[int]) -> Groups | None:
             return None
         # Unit dimensions go to the group they follow, as long as enough dimensions are left for the other groups.
         while (
-            position < len(large) and large[position] == 1 and len(large) - position > len(small) - k - 1 and not _starts(large, small, position, k)
+            position < len(large)
+            and large[position] == 1
+            and len(large) - position > len(small) - k - 1
+            and not _starts(large, small, position, k)
         ):
             group.append(position)
             position += 1

@@ -1,4 +1,5 @@
-"""Scalar arithmetic: of constants (by evaluation), and identities that hold for every value, NaN and signed zero included."""
+"""Scalar arithmetic: of constants (by evaluation), and identities that hold for every value, NaN and signed zero
+included."""
 
 from __future__ import annotations
 
@@ -51,11 +52,20 @@ def fold_scalar_constants(op: Operation, work: Worklist) -> bool:
 
 def _is_scalar(op: Operation) -> bool:
     return all(
-        isinstance(value.type, IntegerType | IndexType) or value.type.name.startswith(("f", "bf")) for value in (*operands_of(op), *op.results)
+        isinstance(value.type, IntegerType | IndexType) or value.type.name.startswith(("f", "bf"))
+        for value in (*operands_of(op), *op.results)
     )
 
 
-_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+_DIVISIONS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
 
 
 def _is_undefined(op: Operation) -> bool:

@@ -14,7 +14,8 @@ from fuseline.passes.cleanup.folds.dims import asked, size_value
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 MOST_SHARED_PARTS = 32
-"""Parts up to which a concat with other readers is opened: a dispatch binds no more buffers, and a chain of concats stays linear in its length."""
+"""Parts up to which a concat with other readers is opened: a dispatch binds no more buffers, and a chain of concats
+stays linear in its length."""
 
 
 def _static(values: Sequence[int]) -> bool:
@@ -49,7 +50,10 @@ def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     inner = op.source.op if type(op.source) is OpResult else None
     if type(inner) is not tensor.ExtractSliceOp or len(shape_of(inner.source)) != len(shape_of(op.source)):
         return False
-    parts = [o.get_values() for o in (op.static_offsets, op.static_strides, op.static_sizes, inner.static_offsets, inner.static_strides)]
+    parts = [
+        o.get_values()
+        for o in (op.static_offsets, op.static_strides, op.static_sizes, inner.static_offsets, inner.static_strides)
+    ]
     if not all(_static(part) for part in parts):
         return False
     offsets = [base + stride * offset for base, stride, offset in zip(parts[3], parts[4], parts[0], strict=True)]
@@ -111,8 +115,9 @@ def fold_empty_pad(op: tensor.PadOp, work: Worklist) -> bool:
 def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
     """A concat of one tensor; operands without elements; a concat along the same dimension among the operands.
 
-    The inner concat may have other readers: the parts are there either way, and whoever reads the outer one in place asks for nothing else. So each
-    prefix of a chain of concats is read from its parts, and none has to be stored for the next.
+    The inner concat may have other readers: the parts are there either way, and whoever reads the outer one in place
+    asks for nothing else. So each prefix of a chain of concats is read from its parts, and none has to be stored for
+    the next.
     """
     axis = op.dim.value.data
     kept: list[SSAValue] = []
@@ -132,7 +137,8 @@ def fold_concat(op: tensor.ConcatOp, work: Worklist) -> bool:
 
 
 def _opens(piece: SSAValue, parts: int) -> bool:
-    """Whether a concat that is a part of another is replaced there by its own parts: where nobody else reads it, and where those are few."""
+    """Whether a concat that is a part of another is replaced there by its own parts: where nobody else reads it, and
+    where those are few."""
     return piece.has_one_use() or parts <= MOST_SHARED_PARTS + 1
 
 

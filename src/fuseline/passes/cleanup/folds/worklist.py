@@ -20,7 +20,8 @@ from fuseline.passes.cleanup.elimination import is_dead
 Fold: TypeAlias = Callable[[Any, "Worklist"], bool]
 
 MOST_VISITS = 200
-"""Visits per op, on the average: an op is looked at again after each fold beside it. More are folds that undo each other."""
+"""Visits per op, on the average: an op is looked at again after each fold beside it. More are folds that undo each
+other."""
 
 
 class Worklist:

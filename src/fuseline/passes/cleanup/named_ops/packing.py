@@ -25,13 +25,16 @@ from fuseline.passes.cleanup.named_ops.packing_unknown import pack_unknown, unpa
 
 
 def expand_pack(op: PackOp) -> None:
-    """Replace `op`; raises E0106 for tiles that are not known at compile time, or that need a padding value and have none."""
+    """Replace `op`; raises E0106 for tiles that are not known at compile time, or that need a padding value and have
+    none."""
     emit, positions, tiles = Emitter.before(op), list(op.inner_dims_pos.get_values()), _tiles(op)
     if _unknown(op):
         replace(op, [], [pack_unknown(emit, op, tiles)])
         return
     shape = shape_of(op.source)
-    split, groups, outer, inner = _split([_rounded(n, d, positions, tiles) for d, n in enumerate(shape)], positions, tiles)
+    split, groups, outer, inner = _split(
+        [_rounded(n, d, positions, tiles) for d, n in enumerate(shape)], positions, tiles
+    )
     source = _padded(emit, op, [_rounded(n, d, positions, tiles) - n for d, n in enumerate(shape)])
     expanded = emit.add(tensor.ExpandShapeOp(source, [], groups, split, TensorType(element_of(source), split))).result
     order = [*(outer[d] for d in op.permutation()), *inner]
@@ -52,10 +55,14 @@ def expand_unpack(op: UnPackOp) -> None:
     empty = emit.add(tensor.EmptyOp([], TensorType(element, split))).tensor
     spread = _transposed(emit, op.source, inverse, empty)
     whole = emit.add(
-        tensor.CollapseShapeOp.build(operands=[spread], result_types=[TensorType(element, padded)], properties={"reassociation": groups})
+        tensor.CollapseShapeOp.build(
+            operands=[spread], result_types=[TensorType(element, padded)], properties={"reassociation": groups}
+        )
     ).result
     if padded != list(shape):
-        whole = emit.add(tensor.ExtractSliceOp(whole, [0] * len(shape), list(shape), [1] * len(shape), TensorType(element, shape))).result
+        whole = emit.add(
+            tensor.ExtractSliceOp(whole, [0] * len(shape), list(shape), [1] * len(shape), TensorType(element, shape))
+        ).result
     replace(op, [], [whole])
 
 
@@ -79,8 +86,11 @@ def _refused(op: PackOp | UnPackOp, why: str) -> FuselineError:
     return FuselineError("E0106", f"{op.name}: {why}", node=", ".join(provenance(op)) or None)
 
 
-def _split(shape: Sequence[int], positions: Sequence[int], tiles: Sequence[int]) -> tuple[list[int], ArrayAttr[Any], list[int], list[int]]:
-    """The shape with tiled dimensions split in two, the reassociation, where each outer part is, and where the tiles are."""
+def _split(
+    shape: Sequence[int], positions: Sequence[int], tiles: Sequence[int]
+) -> tuple[list[int], ArrayAttr[Any], list[int], list[int]]:
+    """The shape with tiled dimensions split in two, the reassociation, where each outer part is, and where the tiles
+    are."""
     split: list[int] = []
     groups: list[list[int]] = []
     inner: dict[int, int] = {}
@@ -100,11 +110,17 @@ def _padded(emit: Emitter, op: PackOp, high: Sequence[int]) -> SSAValue:
         raise _refused(op, "tiles do not divide the sizes and there is no padding_value")
     block = Block([tensor.YieldOp(op.padding_value)], arg_types=[IndexType()] * len(high))
     shape = [size + more for size, more in zip(shape_of(op.source), high, strict=True)]
-    return emit.add(tensor.PadOp(op.source, [], [], Region(block), [0] * len(high), list(high), TensorType(element_of(op.source), shape))).result
+    return emit.add(
+        tensor.PadOp(
+            op.source, [], [], Region(block), [0] * len(high), list(high), TensorType(element_of(op.source), shape)
+        )
+    ).result
 
 
 def _transposed(emit: Emitter, source: SSAValue, order: Sequence[int], into: SSAValue) -> SSAValue:
     """`source` with its dimensions in `order`, written to `into`."""
     rank = len(order)
     read = AffineMap(rank, 0, tuple(AffineExpr.dimension(order.index(d)) for d in range(rank)))
-    return emit.generic([source], [into], [read, identity_map(rank)], ["parallel"] * rank, lambda b: [b.args[0]]).results[0]
+    return emit.generic(
+        [source], [into], [read, identity_map(rank)], ["parallel"] * rank, lambda b: [b.args[0]]
+    ).results[0]

@@ -1,9 +1,11 @@
-"""`linalg.pack` and `linalg.unpack` of sizes that only the run tells: one op each, which reads where a tile and a place in it lead.
+"""`linalg.pack` and `linalg.unpack` of sizes that only the run tells: one op each, which reads where a tile and a place
+in it lead.
 
     pack:    out[o, i] = padded[o * tile + i]
     unpack:  out[d] = source[d floordiv tile, d mod tile]
 
-How far that is, `require-maps-inside` sees to: without a padding value sizes that the tiles do not divide are refused by the run (E0203).
+How far that is, `require-maps-inside` sees to: without a padding value sizes that the tiles do not divide are refused
+by the run (E0203).
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def _read(emit: Emitter, source: SSAValue, map_: AffineMap, like: SSAValue) -> S
     return emit.elementwise([source], emit.empty_like(like), lambda b: b.args[0], [map_])
 
 
-def _padded(emit: Emitter, op: PackOp, positions: Sequence[int], tiles: Sequence[int], order: Sequence[int]) -> SSAValue:
+def _padded(
+    emit: Emitter, op: PackOp, positions: Sequence[int], tiles: Sequence[int], order: Sequence[int]
+) -> SSAValue:
     """The source, filled up to whole tiles."""
     sizes, missing = list(shape_of(op.source)), list[SSAValue]()
     for d, tile in zip(positions, tiles, strict=True):
@@ -62,5 +66,7 @@ def _padded(emit: Emitter, op: PackOp, positions: Sequence[int], tiles: Sequence
     properties: dict[str, Attribute] = {"static_low": zeros, "static_high": unknown}
     properties["operandSegmentSizes"] = attributes.segments((1, 0, len(sizes)))
     type_ = attributes.tensor_type(element_of(op.source), tuple(sizes))
-    pad = tensor.PadOp.create(operands=[op.source, *missing], result_types=[type_], properties=properties, regions=[Region(body)])
+    pad = tensor.PadOp.create(
+        operands=[op.source, *missing], result_types=[type_], properties=properties, regions=[Region(body)]
+    )
     return emit.add(pad).results[0]

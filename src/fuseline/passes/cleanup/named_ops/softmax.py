@@ -22,7 +22,9 @@ def expand_softmax(op: SoftmaxOp) -> None:
     rows = emit.empty_from(op.input, [d for d in range(rank) if d != axis])
 
     def fold(source: SSAValue, start: float, combine: type[arith.AddfOp | arith.MaximumfOp]) -> SSAValue:
-        return emit.generic([source], [emit.fill(start, rows)], [whole, row], kinds, lambda b: [b.op(combine, *b.args)]).results[0]
+        return emit.generic(
+            [source], [emit.fill(start, rows)], [whole, row], kinds, lambda b: [b.op(combine, *b.args)]
+        ).results[0]
 
     def shifted(b: Body) -> SSAValue:
         return b.op(math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1]))
@@ -31,5 +33,11 @@ def expand_softmax(op: SoftmaxOp) -> None:
     largest = fold(op.input, _LOWEST, arith.MaximumfOp)
     powers = emit.elementwise([op.input, largest], emit.empty_like(op.input, element), shifted, [whole, row])
     total = fold(powers, 0.0, arith.AddfOp)
-    out = emit.generic([powers, total], [op.output], [whole, row, whole], [PARALLEL] * rank, lambda b: [b.op(arith.DivfOp, b.args[0], b.args[1])])
+    out = emit.generic(
+        [powers, total],
+        [op.output],
+        [whole, row, whole],
+        [PARALLEL] * rank,
+        lambda b: [b.op(arith.DivfOp, b.args[0], b.args[1])],
+    )
     replace(op, [], list(out.results))

@@ -26,7 +26,8 @@ def expand_splat(op: tensor.SplatOp) -> None:
 
 
 def expand_from_elements(op: tensor.FromElementsOp) -> None:
-    """Constants as a constant; sizes in a row stay (a step of their own makes them); other numbers are put side by side."""
+    """Constants as a constant; sizes in a row stay (a step of their own makes them); other numbers are put side by
+    side."""
     numbers = [_number(value) for value in operands_of(op)]
     assert isinstance(op.results[0].type, TensorType)
     known = [number for number in numbers if number is not None]
@@ -49,10 +50,16 @@ def _row(emit: Emitter, numbers: Sequence[SSAValue]) -> SSAValue:
     element = numbers[0].type
     one = attributes.tensor_type(element, (1,))
     if isinstance(element, IndexType):
-        row = tensor.FromElementsOp.create(operands=numbers, result_types=[attributes.tensor_type(element, (len(numbers),))])
+        row = tensor.FromElementsOp.create(
+            operands=numbers, result_types=[attributes.tensor_type(element, (len(numbers),))]
+        )
         return emit.add(row).results[0]
     pieces = [emit.add(create_fill(number, emit.add(create_empty(one)).tensor)).results[0] for number in numbers]
-    return pieces[0] if len(pieces) == 1 else emit.add(create_concat(pieces, 0, attributes.tensor_type(element, (len(numbers),)))).result
+    return (
+        pieces[0]
+        if len(pieces) == 1
+        else emit.add(create_concat(pieces, 0, attributes.tensor_type(element, (len(numbers),)))).result
+    )
 
 
 def _reshaped(emit: Emitter, row: SSAValue, type_: TensorType[Attribute]) -> SSAValue:
@@ -62,8 +69,13 @@ def _reshaped(emit: Emitter, row: SSAValue, type_: TensorType[Attribute]) -> SSA
         return row
     if not shape:
         properties: dict[str, Attribute] = {"reassociation": ArrayAttr[Attribute]([])}
-        return emit.add(tensor.CollapseShapeOp.create(operands=[row], result_types=[type_], properties=properties)).results[0]
-    properties = {"reassociation": attributes.reassociation([range(len(shape))]), "static_output_shape": attributes.dense(shape)}
+        return emit.add(
+            tensor.CollapseShapeOp.create(operands=[row], result_types=[type_], properties=properties)
+        ).results[0]
+    properties = {
+        "reassociation": attributes.reassociation([range(len(shape))]),
+        "static_output_shape": attributes.dense(shape),
+    }
     return emit.add(tensor.ExpandShapeOp.create(operands=[row], result_types=[type_], properties=properties)).results[0]
 
 
@@ -89,7 +101,9 @@ def expand_generate(op: GenerateOp) -> None:
     empty = emit.add(create_empty(op.res.type, list(op.sizes))).tensor
 
     def body(b: Body) -> Sequence[SSAValue]:
-        values: dict[SSAValue, SSAValue] = {argument: b.add(IndexOp(axis)).result for axis, argument in enumerate(op.body.block.args)}
+        values: dict[SSAValue, SSAValue] = {
+            argument: b.add(IndexOp(axis)).result for axis, argument in enumerate(op.body.block.args)
+        }
         for inner in ops_of(op.body.block):
             if isinstance(inner, tensor.YieldOp):
                 return [values.get(value, value) for value in inner.operands]

@@ -15,8 +15,14 @@ from fuseline.ir.tensor_casts import scalar_op
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether `op` is scalar arithmetic between tensors of one shape, scalars among them (the condition of a choice)."""
-    if not op.name.startswith(("arith.", "math.")) or isinstance(op, arith.ConstantOp) or len(op.results) != 1 or op.regions:
+    """Whether `op` is scalar arithmetic between tensors of one shape, scalars among them (the condition of a
+    choice)."""
+    if (
+        not op.name.startswith(("arith.", "math."))
+        or isinstance(op, arith.ConstantOp)
+        or len(op.results) != 1
+        or op.regions
+    ):
         return False
     return isinstance(op.results[0].type, TensorType)
 
@@ -31,7 +37,9 @@ def expand_elementwise(op: Operation) -> None:
     output = emit.empty_like(like, element_of(op.results[0]))
 
     def body(b: Body) -> Sequence[SSAValue]:
-        copy = scalar_op(type(op)).create(operands=b.args[: len(operands)], result_types=[element_of(op.results[0])], properties=op.properties)
+        copy = scalar_op(type(op)).create(
+            operands=b.args[: len(operands)], result_types=[element_of(op.results[0])], properties=op.properties
+        )
         return [b.add(copy).results[0]]
 
     new = emit.generic(operands, [output], [*maps, whole], [PARALLEL] * rank, body)

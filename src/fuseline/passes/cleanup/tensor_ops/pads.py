@@ -25,7 +25,8 @@ def _pads_with_a_constant(op: tensor.PadOp) -> bool:
 
 
 def expand_pad(op: tensor.PadOp) -> None:
-    """Each element of the result: that of the source where there is one (read in bounds either way), else what the body gives.
+    """Each element of the result: that of the source where there is one (read in bounds either way), else what the body
+    gives.
 
     A pad with one constant stays.
     """

@@ -46,14 +46,16 @@ def expand_extract_slice(op: tensor.ExtractSliceOp) -> None:
     emit = Emitter.before(op)
     whole = attributes.tensor_type(element_of(op.source), sizes)
     cut = emit.add(tensor.ExtractSliceOp.create(operands=op.operands, result_types=[whole], properties=op.properties))
-    properties: dict[str, Attribute] = {"reassociation": attributes.reassociation(groups_of(sizes, shape_of(op.result)))}
+    properties: dict[str, Attribute] = {
+        "reassociation": attributes.reassociation(groups_of(sizes, shape_of(op.result)))
+    }
     narrow = tensor.CollapseShapeOp.create(operands=[cut.result], result_types=[op.result.type], properties=properties)
     replace(op, [], [emit.add(narrow).results[0]])
 
 
 def expand_insert_slice(op: tensor.InsertSliceOp) -> None:
-    """The source with all dimensions of the destination; with gaps, a choice per element. What it says of sizes is said by the op that nobody reads
-    any more: `require-equal-sizes` asks it, and `dead-code` takes it away."""
+    """The source with all dimensions of the destination; with gaps, a choice per element. What it says of sizes is said
+    by the op that nobody reads any more: `require-equal-sizes` asks it, and `dead-code` takes it away."""
     if not op.result.uses:
         return
     sizes = attributes.values(op.static_sizes)
@@ -65,11 +67,15 @@ def expand_insert_slice(op: tensor.InsertSliceOp) -> None:
             "static_output_shape": attributes.dense(sizes),
         }
         wide = attributes.tensor_type(element_of(source), sizes)
-        source = emit.add(tensor.ExpandShapeOp.create(operands=[source, *op.sizes], result_types=[wide], properties=properties)).results[0]
+        source = emit.add(
+            tensor.ExpandShapeOp.create(operands=[source, *op.sizes], result_types=[wide], properties=properties)
+        ).results[0]
     if any(stride != 1 for stride in attributes.values(op.static_strides)):
         op.result.replace_all_uses_with(_chosen(emit, op, source))
     elif source is not op.source:
-        same = tensor.InsertSliceOp.create(operands=[source, *op.operands[1:]], result_types=[op.result.type], properties=op.properties)
+        same = tensor.InsertSliceOp.create(
+            operands=[source, *op.operands[1:]], result_types=[op.result.type], properties=op.properties
+        )
         replace(op, [], [emit.add(same).results[0]])
 
 
@@ -82,7 +88,11 @@ def mixed(emit: Emitter, static: Sequence[int], dynamic: Sequence[SSAValue]) -> 
 def _chosen(emit: Emitter, op: tensor.InsertSliceOp, source: SSAValue) -> SSAValue:
     offsets, sizes, strides = (
         mixed(emit, attributes.values(static), dynamic)
-        for static, dynamic in ((op.static_offsets, op.offsets), (op.static_sizes, op.sizes), (op.static_strides, op.strides))
+        for static, dynamic in (
+            (op.static_offsets, op.offsets),
+            (op.static_sizes, op.sizes),
+            (op.static_strides, op.strides),
+        )
     )
     rank = len(offsets)
 
@@ -96,9 +106,14 @@ def _chosen(emit: Emitter, op: tensor.InsertSliceOp, source: SSAValue) -> SSAVal
 
 
 def place_in_source(
-    b: Body, places: Sequence[SSAValue], offsets: Sequence[SSAValue], sizes: Sequence[SSAValue], strides: Sequence[SSAValue] | None = None
+    b: Body,
+    places: Sequence[SSAValue],
+    offsets: Sequence[SSAValue],
+    sizes: Sequence[SSAValue],
+    strides: Sequence[SSAValue] | None = None,
 ) -> tuple[SSAValue, list[SSAValue]]:
-    """Whether the source has an element for a place, and where: the nearest one that it has. There is at least one dimension."""
+    """Whether the source has an element for a place, and where: the nearest one that it has. There is at least one
+    dimension."""
     inside: SSAValue | None = None
     at: list[SSAValue] = []
     zero, one = b.constant(0, attributes.INDEX), b.constant(1, attributes.INDEX)

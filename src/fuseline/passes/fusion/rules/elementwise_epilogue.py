@@ -11,7 +11,8 @@ class ElementwiseEpilogue(FusionRule):
     """
     root op ──transient──> elementwise op      =>      root op + epilogue
 
-    The consumer's loops must be the root's parallel loops, one to one (a transposed write is fine); its other operands are read once per point.
+    The consumer's loops must be the root's parallel loops, one to one (a transposed write is fine); its other operands
+    are read once per point.
     """
 
     name = "elementwise-epilogue"
@@ -24,7 +25,9 @@ class ElementwiseEpilogue(FusionRule):
             return WhyNot("reshape-between", "a reshape regroups the root's dimensions", consumer.root.name)
         alignment = merge.alignment
         if alignment.demoted_producer and producer.heavy:
-            return WhyNot("indexing-map", "the reads do not map the root's parallel loops one to one", consumer.root.name)
+            return WhyNot(
+                "indexing-map", "the reads do not map the root's parallel loops one to one", consumer.root.name
+            )
         if alignment.demoted_consumer and producer.heavy:
             return WhyNot("broadcast", "the consumer has parallel loops that the root lacks", consumer.root.name)
         return Legal() if alignment.exact else NotApplicable()

@@ -1,4 +1,5 @@
-"""Producers that are evaluated where they are read: pads, slices, concats, copies, gathers, and elementwise ops that are read once."""
+"""Producers that are evaluated where they are read: pads, slices, concats, copies, gathers, and elementwise ops that
+are read once."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class ReadInPlace(FusionRule):
     pad ──> convolution      =>      convolution that reads zeros outside its input
     negate ──> concat ──> multiply      =>      multiply that selects what it reads
 
-    The producer's own result is never stored, so all its readers must be in the consumer's dispatch. Moving data costs no arithmetic and may be
-    repeated; arithmetic may not (`recompute`).
+    The producer's own result is never stored, so all its readers must be in the consumer's dispatch. Moving data costs
+    no arithmetic and may be repeated; arithmetic may not (`recompute`).
     """
 
     name = "read-in-place"
@@ -36,7 +37,11 @@ class ReadInPlace(FusionRule):
         at = consumer.root.name
         if merge.leaks:
             return WhyNot("multi-use", "other ops read the producer too, so it has to be stored", at)
-        if consumer.heavy and not _beside_the_root(merge) and not all(node.kind is Kind.PAD for node in producer.members):
+        if (
+            consumer.heavy
+            and not _beside_the_root(merge)
+            and not all(node.kind is Kind.PAD for node in producer.members)
+        ):
             return _into_root(merge, graph)
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
@@ -54,7 +59,8 @@ def _beside_the_root(merge: Merge) -> bool:
 
 
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
-    """A root reads moved data where it lies; what is computed is evaluated once per block of rows or columns, into scratch."""
+    """A root reads moved data where it lies; what is computed is evaluated once per block of rows or columns, into
+    scratch."""
     read_through = {node.op for node in (*merge.producer.members, *merge.consumer.pulled)}
     mine = {node.op for node in merge.producer.members}
     total = 0.0
@@ -68,7 +74,9 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
                 continue
             found = graph.prologues.through(view, position, chain)
             if found.kind is None or not isfinite(found.recompute):
-                return WhyNot("recompute", found.reason or "each element would be computed an unknown number of times", node.name)
+                return WhyNot(
+                    "recompute", found.reason or "each element would be computed an unknown number of times", node.name
+                )
             total += _evaluation_ns(found, graph.shapes.dims(value), merge.target.costs)
     return Legal({EVALUATION_NS: total})
 
@@ -92,7 +100,8 @@ def _numbers(factor: float) -> dict[str, float]:
 
 
 def recompute_factor(reads: Iterable[Read]) -> float:
-    """How often each element would be computed if every reader computed what it reads: the sum over readers. At least 1."""
+    """How often each element would be computed if every reader computed what it reads: the sum over readers. At least
+    1."""
     by_reader: dict[Node, float] = {}
     for read in reads:
         by_reader[read.consumer] = max(read_multiplicity(read), by_reader.get(read.consumer, 0.0))

@@ -1,4 +1,5 @@
-"""Several roots and reductions over one grid: contraction and row norm, attention, gate and up, convolution and global pooling."""
+"""Several roots and reductions over one grid: contraction and row norm, attention, gate and up, convolution and global
+pooling."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class RootChain(FusionRule):
     convolution(y, x, c) ──> mean(c)                          =>   for blocks of c
     gate(m, n) ──> silu ──> multiply <── up(m, n)             =>   for blocks of (m, n)
 
-    The loops that all members share stay parallel; a workgroup is a block of their points and runs member after member, with what lies between
-    in scratch. Nothing is computed twice; what is read more often is for the profit model to weigh.
+    The loops that all members share stay parallel; a workgroup is a block of their points and runs member after member,
+    with what lies between in scratch. Nothing is computed twice; what is read more often is for the profit model to
+    weigh.
     """
 
     name = "root-chain"
@@ -37,7 +39,9 @@ class RootChain(FusionRule):
         at = consumer.root.name
         roots, limit = sum(node.heavy for node in merge.shared.members), merge.target.roots_limit
         if roots > limit or limit == 1:
-            return WhyNot("roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)})
+            return WhyNot(
+                "roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)}
+            )
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
@@ -45,7 +49,9 @@ class RootChain(FusionRule):
         slid = slid_root(merge.shared)
         if slid is not None and not (merge.alignment.exact and _only_windows(merge.shared)):
             return WhyNot("indexing-map", f"{slid.name} slides over a loop that both share", slid.name)
-        return scratch_refusal(merge) or Legal({"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))})
+        return scratch_refusal(merge) or Legal(
+            {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))}
+        )
 
 
 def _speaks_about(producer: Group, consumer: Group) -> bool:
@@ -57,11 +63,17 @@ def _speaks_about(producer: Group, consumer: Group) -> bool:
 
 
 def slid_root(group: Group) -> Node | None:
-    """A root that reads through a window over a grid loop: a block of its points needs more than a block of the operand."""
+    """A root that reads through a window over a grid loop: a block of its points needs more than a block of the
+    operand."""
     for node in group.members:
         if node.heavy and node not in group.pulled:
             shared = {loop for loop, grid in enumerate(group.place[node]) if grid is not None and node.loops[loop] != 1}
-            if any(not plain_coordinate(c) for read in node.reads for c in read.coordinates if c is not None and shared & set(dims_of(c))):
+            if any(
+                not plain_coordinate(c)
+                for read in node.reads
+                for c in read.coordinates
+                if c is not None and shared & set(dims_of(c))
+            ):
                 return node
     return None
 

@@ -13,8 +13,9 @@ class RowChain(FusionRule):
     """
     max(r) ──> exp(r, c) ──> sum(r) ──> div(r, c)      =>      for r: the row c lives in scratch
 
-    The shared loops stay parallel, the row's loops become inner loops of a workgroup. A broadcast producer is computed once per shared point,
-    so nothing is computed twice. Rows must be contiguous, fit the scratch limit, and leave parallelism to the target.
+    The shared loops stay parallel, the row's loops become inner loops of a workgroup. A broadcast producer is computed
+    once per shared point, so nothing is computed twice. Rows must be contiguous, fit the scratch limit, and leave
+    parallelism to the target.
     """
 
     name = "row-chain"

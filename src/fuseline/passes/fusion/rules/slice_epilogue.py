@@ -12,8 +12,8 @@ class SliceEpilogue(FusionRule):
     """
     convolution over 260 ──> relu over 260 ──> slice 257      =>      convolution + relu, of which 257 are stored
 
-    For targets whose matrix units take whole tiles (`pad-to-tile`): what lies beyond the slice is computed in registers and dropped. Any other
-    target computes what is stored, so that for it such a slice is an op that moves data.
+    For targets whose matrix units take whole tiles (`pad-to-tile`): what lies beyond the slice is computed in registers
+    and dropped. Any other target computes what is stored, so that for it such a slice is an op that moves data.
     """
 
     name = "slice-epilogue"
@@ -24,7 +24,9 @@ class SliceEpilogue(FusionRule):
         producer, consumer = merge.producer, merge.consumer
         if all(multiple <= 1 for _, multiple in merge.target.tile_multiples):
             return NotApplicable()
-        if any(node.kind is not Kind.SLICE for node in consumer.members) or any(read.producer in producer.pulled for read in merge.reads):
+        if any(node.kind is not Kind.SLICE for node in consumer.members) or any(
+            read.producer in producer.pulled for read in merge.reads
+        ):
             return NotApplicable()
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", consumer.root.name)

@@ -38,13 +38,15 @@ from fuseline.passes.layout.rewriting.permutation import (
 from fuseline.passes.layout.rewriting.reshapes import root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
-# Kinds whose loops follow the layout of what they read; the others (contractions, windows) keep the loop order they were written with.
+# Kinds whose loops follow the layout of what they read; the others (contractions, windows) keep the loop order they
+# were written with.
 _FOLLOWERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER, Kind.REDUCTION)
 _WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 def absorb_operands(op: linalg.ops.GenericOp) -> bool:
-    """Read every transposed operand of `op` (and every transposed tensor that its body extracts from) where it lies; in place."""
+    """Read every transposed operand of `op` (and every transposed tensor that its body extracts from) where it lies; in
+    place."""
     changed = False
     for i, value in enumerate(operands_of(op)[: input_count(op)]):
         found = transposed_input(value)
@@ -58,17 +60,20 @@ def absorb_operands(op: linalg.ops.GenericOp) -> bool:
 
 
 def _tears_pairs(op: linalg.ops.GenericOp, position: int, permutation: Permutation) -> bool:
-    """Whether a convolution of narrow integers reads its channels side by side, which it multiplies in pairs, and would not without the transpose:
-    what centres the integers may as well write them in that order."""
+    """Whether a convolution of narrow integers reads its channels side by side, which it multiplies in pairs, and would
+    not without the transpose: what centres the integers may as well write them in that order."""
     if kind(op) is not Kind.CONVOLUTION or not multiplies_narrow(op):
         return False
     view = StructuredOp(op)
     last = view.input_maps[position].results[-1]
-    return isinstance(last, AffineDimExpr) and last.position in view.reduction and permutation[-1] != len(permutation) - 1
+    return (
+        isinstance(last, AffineDimExpr) and last.position in view.reduction and permutation[-1] != len(permutation) - 1
+    )
 
 
 def folds_away(value: SSAValue) -> bool:
-    """Whether `value` is a constant that only transposes of one kind read, so that fold-constants stores it transposed, once."""
+    """Whether `value` is a constant that only transposes of one kind read, so that fold-constants stores it transposed,
+    once."""
     root = root_of(value)
     if not is_constant(root):
         return False
@@ -96,7 +101,13 @@ def _absorb_captured(op: linalg.ops.GenericOp) -> bool:
 def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
     """`linalg.transpose` for a generic that only permutes dimensions; None for any other."""
     view = StructuredOp(op)
-    if len(operands_of(op)) != 2 or view.input_count != 1 or view.reduction or not is_full(view, view.maps[0]) or not is_full(view, view.maps[1]):
+    if (
+        len(operands_of(op)) != 2
+        or view.input_count != 1
+        or view.reduction
+        or not is_full(view, view.maps[0])
+        or not is_full(view, view.maps[1])
+    ):
         return None
     last = body_of(op).last_op
     if last is None or len(operands_of(last)) != 1 or operand_of(last, 0) is not body_of(op).args[0]:
@@ -107,7 +118,8 @@ def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
 
 
 def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:
-    """Give `op` the loop order of its leading operand, and results in loop order with transposes after them that restore the old layout.
+    """Give `op` the loop order of its leading operand, and results in loop order with transposes after them that
+    restore the old layout.
 
     Answers the generic that stands in place of `op` (itself if nothing changed).
     """
@@ -121,7 +133,8 @@ def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.Generi
 
 
 def _leading_order(scope: Scope, op: linalg.ops.GenericOp) -> Permutation | None:
-    """The loop order of the operands that weigh most; None where none names every loop. Ties go to the present order, then to the least."""
+    """The loop order of the operands that weigh most; None where none names every loop. Ties go to the present order,
+    then to the least."""
     view = StructuredOp(op)
     votes: dict[Permutation, int] = {}
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
@@ -142,7 +155,8 @@ def _weight(value: SSAValue) -> int:
 
 
 def _gathered_order(view: StructuredOp) -> Permutation | None:
-    """The loop order in which a gather walks the tensor it extracts from, where each coordinate depends on one loop of its own."""
+    """The loop order in which a gather walks the tensor it extracts from, where each coordinate depends on one loop of
+    its own."""
     for value in captured_tensors(view.op):
         if is_constant(value):
             continue
@@ -170,7 +184,8 @@ def _increasing(loops: Sequence[int] | None) -> Permutation | None:
 
 
 def write_results(scope: Scope, op: linalg.ops.GenericOp, orders: Sequence[Permutation | None]) -> linalg.ops.GenericOp:
-    """`op` with result `i` written permuted by `orders[i]`, followed by the transposes that restore it for its users; replaces `op`."""
+    """`op` with result `i` written permuted by `orders[i]`, followed by the transposes that restore it for its users;
+    replaces `op`."""
     at = Emitter.before(op)
     view = StructuredOp(op)
     inputs, outputs, maps = list(view.inputs), list(view.outputs), list(view.maps)
@@ -181,7 +196,10 @@ def write_results(scope: Scope, op: linalg.ops.GenericOp, orders: Sequence[Permu
     old_results = list(op.results)
     new = rebuilt(op, inputs, outputs, maps, view.iterators)
     after = Emitter(InsertPoint.after(new), location=new.location)
-    results = [value if order is None else transpose(scope, after, value, inverse(order)) for value, order in zip(new.results, orders, strict=True)]
+    results = [
+        value if order is None else transpose(scope, after, value, inverse(order))
+        for value, order in zip(new.results, orders, strict=True)
+    ]
     assert len(old_results) == len(results)
     finish(op, results)
     return new

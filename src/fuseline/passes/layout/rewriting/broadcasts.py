@@ -10,7 +10,8 @@ from fuseline.ir.fast.direct import body_of
 
 
 def broadcast_source(value: SSAValue) -> tuple[SSAValue, AffineMap] | None:
-    """What `value` repeats, and the map from its dimensions to those of the source; None where something else makes it."""
+    """What `value` repeats, and the map from its dimensions to those of the source; None where something else makes
+    it."""
     op = producer_of(value)
     if not is_generic(op) or len(op.inputs) != 1 or len(op.results) != 1:
         return None

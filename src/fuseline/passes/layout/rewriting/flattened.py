@@ -25,7 +25,8 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 
 def permute_flattened_contraction(scope: Scope, op: linalg.ops.GenericOp) -> bool:
-    """Apply the rewriting above to each operand of a contraction whose other operand is a constant; in place. Answers whether it did."""
+    """Apply the rewriting above to each operand of a contraction whose other operand is a constant; in place. Answers
+    whether it did."""
     if len(operands_of(op)) != 3 or not any(is_constant(root_of(value)) for value in operands_of(op)[:2]):
         return False
     if kind(op) is not Kind.CONTRACTION:
@@ -52,14 +53,17 @@ def _permute(scope: Scope, op: linalg.ops.GenericOp, index: int) -> bool:
     order = sorted(range(len(group)), key=lambda i: permutation[group[i]])
     sizes = [scope.dims(flat.src)[i] for i in group]
     set_input(op, index, collapse(scope, at, source, groups_of(flat)), view.input_maps[index])
-    set_input(op, 1 - index, _permuted_axis(scope, at, weight, weight_axis, sizes, tuple(order)), view.input_maps[1 - index])
+    set_input(
+        op, 1 - index, _permuted_axis(scope, at, weight, weight_axis, sizes, tuple(order)), view.input_maps[1 - index]
+    )
     return True
 
 
 def _one_group(
     scope: Scope, op: linalg.ops.GenericOp, index: int, flat: tensor.CollapseShapeOp, permutation: Permutation
 ) -> tuple[list[int], int] | None:
-    """The only group of dimensions inside which `permutation` moves anything, and the summed loop that walks it collapsed."""
+    """The only group of dimensions inside which `permutation` moves anything, and the summed loop that walks it
+    collapsed."""
     view = StructuredOp(op)
     groups = groups_of(flat)
     moved = [i for i, group in enumerate(groups) if [permutation[axis] for axis in group] != group]
@@ -75,8 +79,11 @@ def _one_group(
     return groups[moved[0]], expr.position
 
 
-def _permuted_axis(scope: Scope, at: Emitter, weight: SSAValue, axis: int, sizes: Sequence[Dim], order: Permutation) -> SSAValue:
-    """`weight` with the positions along `axis` re-ordered, as those of a tensor of `sizes` are when its dimensions are taken in `order`."""
+def _permuted_axis(
+    scope: Scope, at: Emitter, weight: SSAValue, axis: int, sizes: Sequence[Dim], order: Permutation
+) -> SSAValue:
+    """`weight` with the positions along `axis` re-ordered, as those of a tensor of `sizes` are when its dimensions are
+    taken in `order`."""
     dims = scope.dims(weight)
     split = [*dims[:axis], *sizes, *dims[axis + 1 :]]
     groups = grouped([len(sizes) if i == axis else 1 for i in range(len(dims))])

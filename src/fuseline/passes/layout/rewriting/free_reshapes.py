@@ -14,7 +14,8 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 
 def cancels(scope: Scope, value: SSAValue, dims: Sequence[Dim]) -> bool:
-    """Whether a reshape of `value` to `dims` undoes (part of) a reshape that makes `value`: the chain needs no more ops than before."""
+    """Whether a reshape of `value` to `dims` undoes (part of) a reshape that makes `value`: the chain needs no more ops
+    than before."""
     root = root_of(value)
     if root is value:
         return False

@@ -27,7 +27,8 @@ def rebuilt(
     maps: Sequence[AffineMap],
     iterators: Iterators,
 ) -> linalg.ops.GenericOp:
-    """A generic that takes over the body, attributes and provenance of `op`, inserted before it; `op` keeps an empty body until erased."""
+    """A generic that takes over the body, attributes and provenance of `op`, inserted before it; `op` keeps an empty
+    body until erased."""
     new = create_generic(inputs, outputs, take_body(op), maps, iterators, doc=op.doc, library_call=op.library_call)
     new.attributes.update(op.attributes)
     for old_result, new_result in zip(op.results, new.results, strict=True):
@@ -93,7 +94,9 @@ def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:
 
 def extracts_of(op: linalg.ops.GenericOp, value: SSAValue) -> list[tensor.ExtractOp]:
     """The reads of the captured tensor `value` in the body."""
-    return [use.operation for use in value.uses if type(use.operation) is tensor.ExtractOp and is_inside(use.operation, op)]
+    return [
+        use.operation for use in value.uses if type(use.operation) is tensor.ExtractOp and is_inside(use.operation, op)
+    ]
 
 
 def is_inside(inner: Operation, outer: Operation) -> bool:
@@ -119,7 +122,8 @@ def is_full(view: StructuredOp, map_: AffineMap) -> bool:
 
 
 def index_loops(op: linalg.ops.GenericOp, value: SSAValue) -> set[int]:
-    """The loops that a scalar in the body of `op` depends on, through `linalg.index` or through the inputs it is computed from."""
+    """The loops that a scalar in the body of `op` depends on, through `linalg.index` or through the inputs it is
+    computed from."""
     found: set[int] = set()
     work, seen = [value], set[SSAValue]()
     while work:

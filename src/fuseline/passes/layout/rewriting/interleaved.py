@@ -1,10 +1,11 @@
 """Parts of a concat that take turns:  transpose(expand(concat(a, b)))  =>  concat of a and b along an inner dimension.
 
-    concat(a, b) ──> expand 2c to 2 x c ──> transpose to c x 2      =>      a to c x 1 ──┐
-                                                                            b to c x 1 ──┴─> concat along the last dimension
+    concat(a, b) ──> expand 2c to 2 x c ──> transpose to c x 2      =>      a to c x 1 ──┐  concat along
+                                                                            b to c x 1 ──┴─> the last dimension
 
-Each part is one slice of the new outer dimension, so that moving this dimension moves nothing within a part: what makes a part may write it to
-its places. A channel shuffle after the concat of two branches (N. Ma et al., ShuffleNet V2, 2018) is the common case.
+Each part is one slice of the new outer dimension, so that moving this dimension moves nothing within a part: what makes
+a part may write it to its places. A channel shuffle after the concat of two branches (N. Ma et al., ShuffleNet V2,
+2018) is the common case.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 
 def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
-    """Replace the transposes of `opened`, an expand of a concat, by concats where the drawing applies; whether it did."""
+    """Replace the transposes of `opened`, an expand of a concat, by concats where the drawing applies; whether it
+    did."""
     joined = opened.src.op if type(opened.src) is OpResult else None
     if type(joined) is not tensor.ConcatOp:
         return False
-    tops = [user for user in users_of_value(opened.result) if type(user) is linalg.ops.TransposeOp and not _lands_in_weights(user)]
+    tops = [
+        user
+        for user in users_of_value(opened.result)
+        if type(user) is linalg.ops.TransposeOp and not _lands_in_weights(user)
+    ]
     axis = _part_dimension(scope, opened, joined)
     dims = scope.dims(opened.result)
     if axis is None or not tops or not all(_moves_only(permutation_of(top), axis, dims) for top in tops):
@@ -47,7 +53,8 @@ def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
 
 
 def _lands_in_weights(top: linalg.ops.TransposeOp) -> bool:
-    """Whether all that reads a transpose, reshapes aside, multiplies it by constants: those are put in its order, and the parts stay as they are."""
+    """Whether all that reads a transpose, reshapes aside, multiplies it by constants: those are put in its order, and
+    the parts stay as they are."""
     readers, pending = list[Operation](), [result_of(top)]
     while pending:
         for user in users_of_value(pending.pop()):
@@ -65,7 +72,8 @@ def _multiplies_by_constants(op: Operation) -> bool:
 
 
 def _part_dimension(scope: Scope, opened: tensor.ExpandShapeOp, joined: tensor.ConcatOp) -> int | None:
-    """The dimension of `opened` that counts the parts of `joined`: the first of those that the joined dimension is split into."""
+    """The dimension of `opened` that counts the parts of `joined`: the first of those that the joined dimension is
+    split into."""
     axis, dims = joined.dim.value.data, scope.dims(opened.result)
     first, *rest = groups_of(opened)[axis]
     sizes = {scope.dims(part)[axis] for part in joined.inputs}

@@ -28,7 +28,8 @@ MAX_LOOPS = 8
 
 
 def can_expand(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
-    """Whether every loop in `splits` (loop -> sizes) occurs as a plain coordinate only and all sizes can be written down."""
+    """Whether every loop in `splits` (loop -> sizes) occurs as a plain coordinate only and all sizes can be written
+    down."""
     if view.rank + sum(len(sizes) - 1 for sizes in splits.values()) > MAX_LOOPS:
         return False
     for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
@@ -89,7 +90,9 @@ def _split_exprs(map_: AffineMap, first: Sequence[int], splits: Mapping[int, Seq
     return out
 
 
-def _split_indices(scope: Scope, op: linalg.ops.GenericOp, first: Sequence[int], splits: Mapping[int, Sequence[Dim]]) -> None:
+def _split_indices(
+    scope: Scope, op: linalg.ops.GenericOp, first: Sequence[int], splits: Mapping[int, Sequence[Dim]]
+) -> None:
     for index in index_ops(op):
         loop = index.dim.value.data
         sizes = splits.get(loop)
@@ -107,7 +110,11 @@ def _split_indices(scope: Scope, op: linalg.ops.GenericOp, first: Sequence[int],
 
 
 def _replaced(
-    scope: Scope, op: linalg.ops.GenericOp, values: Sequence[SSAValue], maps: Sequence[AffineMap], iterators: Sequence[str]
+    scope: Scope,
+    op: linalg.ops.GenericOp,
+    values: Sequence[SSAValue],
+    maps: Sequence[AffineMap],
+    iterators: Sequence[str],
 ) -> linalg.ops.GenericOp:
     count = len(op.inputs)
     old = [scope.dims(result) for result in op.results]
@@ -118,8 +125,12 @@ def _replaced(
 
 
 def can_collapse(scope: Scope, view: StructuredOp, group: Sequence[int]) -> bool:
-    """Whether the loops of `group` are consecutive, of one kind, and appear in every operand side by side in this order or not at all."""
-    if list(group) != list(range(group[0], group[0] + len(group))) or len({view.iterators[loop] for loop in group}) != 1:
+    """Whether the loops of `group` are consecutive, of one kind, and appear in every operand side by side in this order
+    or not at all."""
+    if (
+        list(group) != list(range(group[0], group[0] + len(group)))
+        or len({view.iterators[loop] for loop in group}) != 1
+    ):
         return False
     if any(index.dim.value.data in group for index in index_ops(view.op)):
         return False

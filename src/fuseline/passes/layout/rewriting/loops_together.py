@@ -18,11 +18,15 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 
 class LoopsTogether:
-    """Which pairs of loops `(l, l + 1)` of the generics `ops` can be one loop, so that no reshape is left between any two of them."""
+    """Which pairs of loops `(l, l + 1)` of the generics `ops` can be one loop, so that no reshape is left between any
+    two of them."""
 
     def __init__(self, scope: Scope, ops: Iterable[linalg.ops.GenericOp]) -> None:
         self.views = {op: StructuredOp(op) for op in ops}
-        self.pairs = {op: {loop for loop in range(view.rank - 1) if can_collapse(scope, view, [loop, loop + 1])} for op, view in self.views.items()}
+        self.pairs = {
+            op: {loop for loop in range(view.rank - 1) if can_collapse(scope, view, [loop, loop + 1])}
+            for op, view in self.views.items()
+        }
         waiting = list(self.views)
         while waiting:
             op = waiting.pop()
@@ -55,16 +59,24 @@ class LoopsTogether:
             if axis is not None and not is_free(value) and not self._seen_as_one(value, axis):
                 return False
         results = zip(op.results, view.output_maps, strict=True)
-        return all(axis is None or self._seen_as_one(result, axis) for result, map_ in results for axis in [_axis(map_, loop)])
+        return all(
+            axis is None or self._seen_as_one(result, axis) for result, map_ in results for axis in [_axis(map_, loop)]
+        )
 
     def _seen_as_one(self, value: SSAValue, axis: int) -> bool:
         makers = [value.op] if isinstance(value, OpResult) else []
-        return all(self._makes(op, value, axis) for op in makers) and all(self._reads(op, value, axis) for op in users_of(value))
+        return all(self._makes(op, value, axis) for op in makers) and all(
+            self._reads(op, value, axis) for op in users_of(value)
+        )
 
     def _makes(self, op: Operation, value: SSAValue, axis: int) -> bool:
         if isinstance(op, tensor.ExpandShapeOp):
             return _in_one_group(groups_of(op), axis)
-        return is_generic(op) and op in self.pairs and _walks(self.views[op].output_maps[op.results.index(value)], axis, self.pairs[op])  # pyright: ignore[reportArgumentType]
+        return (
+            is_generic(op)
+            and op in self.pairs
+            and _walks(self.views[op].output_maps[op.results.index(value)], axis, self.pairs[op])
+        )  # pyright: ignore[reportArgumentType]
 
     def _reads(self, op: Operation, value: SSAValue, axis: int) -> bool:
         if _is_returned(op):
@@ -74,7 +86,9 @@ class LoopsTogether:
         if not is_generic(op) or op not in self.pairs:
             return False
         view = self.views[op]
-        read = [map_ for operand, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True) if operand is value]
+        read = [
+            map_ for operand, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True) if operand is value
+        ]
         return bool(read) and all(_walks(map_, axis, self.pairs[op]) for map_ in read)
 
 
@@ -85,13 +99,20 @@ def _is_returned(op: Operation) -> bool:
 
 def _axis(map_: AffineMap, loop: int) -> int | None:
     """The dimension that `loop` walks, None where it walks none."""
-    return next((axis for axis, expr in enumerate(map_.results) if type(expr) is AffineDimExpr and expr.position == loop), None)
+    return next(
+        (axis for axis, expr in enumerate(map_.results) if type(expr) is AffineDimExpr and expr.position == loop), None
+    )
 
 
 def _walks(map_: AffineMap, axis: int, pairs: set[int]) -> bool:
     """Whether the dimensions `axis` and `axis + 1` are walked by a pair of loops that can be one."""
     first, second = map_.results[axis], map_.results[axis + 1]
-    return type(first) is AffineDimExpr and type(second) is AffineDimExpr and second.position == first.position + 1 and first.position in pairs
+    return (
+        type(first) is AffineDimExpr
+        and type(second) is AffineDimExpr
+        and second.position == first.position + 1
+        and first.position in pairs
+    )
 
 
 def _in_one_group(groups: Sequence[Sequence[int]], axis: int) -> bool:

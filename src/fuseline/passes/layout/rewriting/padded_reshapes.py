@@ -21,13 +21,17 @@ T = TypeVar("T")
 
 
 def expand_above_pad(scope: Scope, op: tensor.ExpandShapeOp, padded: tensor.PadOp) -> tensor.ExpandShapeOp | None:
-    """The expand that stands above `padded` in place of `op`, whose result the pad now makes; None where a dimension that is split is padded,
-    where the pad value depends on the position, or where the sizes are not known."""
+    """The expand that stands above `padded` in place of `op`, whose result the pad now makes; None where a dimension
+    that is split is padded, where the pad value depends on the position, or where the sizes are not known."""
     groups, low, high = groups_of(op), low_of(padded), high_of(padded)
     if any(len(group) != 1 and not (_is_zero(low[i]) and _is_zero(high[i])) for i, group in enumerate(groups)):
         return None
     sizes, before = scope.dims(op.result), scope.dims(padded.source)
-    dims: list[Dim] = [size for i, group in enumerate(groups) for size in ([before[i]] if len(group) == 1 else [sizes[a] for a in group])]
+    dims: list[Dim] = [
+        size
+        for i, group in enumerate(groups)
+        for size in ([before[i]] if len(group) == 1 else [sizes[a] for a in group])
+    ]
     at = Emitter(InsertPoint.before(op), location=padded.location)
     value = outer_value(padded, at) if can_reshape(scope, dims) else None
     if value is None:

@@ -46,4 +46,6 @@ def outer_value(op: tensor.PadOp, at: Emitter) -> SSAValue | None:
 
 def pad(at: Emitter, source: SSAValue, low: Mixed, high: Mixed, value: SSAValue, shape: Sequence[int]) -> tensor.PadOp:
     """A `tensor.pad` of `source` with one scalar to `shape`."""
-    return at.add(create_pad(source, low, high, value, attributes.tensor_type(element_of(source), tuple(shape)), at.location))
+    return at.add(
+        create_pad(source, low, high, value, attributes.tensor_type(element_of(source), tuple(shape)), at.location)
+    )

@@ -74,7 +74,8 @@ def permutation_of(op: linalg.ops.TransposeOp) -> Permutation:
 
 
 def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
-    """`value` with its dimensions permuted; composes with a transpose that makes `value`, and re-orders inits instead of moving them."""
+    """`value` with its dimensions permuted; composes with a transpose that makes `value`, and re-orders inits instead
+    of moving them."""
     found = transposed_input(value)
     if found is not None:
         value, permutation = found[1], compose(found[2], permutation)
@@ -87,7 +88,8 @@ def transpose(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
 
 
 def _transpose_op(value: SSAValue, init: SSAValue, permutation: Permutation) -> linalg.ops.TransposeOp:
-    """What the constructor makes, without its checks: transposes are made by the thousand while they move, and most cancel."""
+    """What the constructor makes, without its checks: transposes are made by the thousand while they move, and most
+    cancel."""
     element = element_of(value)
     block = block_with([element, element])
     append(create_yield([block.args[0]]), block)
@@ -116,7 +118,9 @@ def permuted_init(scope: Scope, value: SSAValue, permutation: Sequence[int]) -> 
         return _permuted_splat(at, op, permutation)
     assert type(op) is tensor.EmptyOp
     if not operands_of(op):
-        return scope.static_empty(at, attributes.tensor_type(element_of(value), tuple(apply(permutation, shape_of(value)))))
+        return scope.static_empty(
+            at, attributes.tensor_type(element_of(value), tuple(apply(permutation, shape_of(value))))
+        )
     return result_of(at.add(_permuted_empty(op, permutation)))
 
 

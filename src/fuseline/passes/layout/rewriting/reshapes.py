@@ -1,7 +1,7 @@
 """Reshapes as one idea: row-major sizes to row-major sizes, emitted as at most one collapse and one expand.
 
-What a chain of expand_shape and collapse_shape does is settled by its first and its last sizes alone, so chains are always rebuilt from
-their root, and a chain that ends where it began disappears.
+What a chain of expand_shape and collapse_shape does is settled by its first and its last sizes alone, so chains are
+always rebuilt from their root, and a chain that ends where it began disappears.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def can_reshape(scope: Scope, dims: Sequence[Dim]) -> bool:
 
 
 def reshape(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
-    """`value` with sizes `dims` (of the same product; see `can_reshape`); rebuilt from the root of a chain of reshapes."""
+    """`value` with sizes `dims` (of the same product; see `can_reshape`); rebuilt from the root of a chain of
+    reshapes."""
     root = root_of(value)
     before = scope.dims(root)
     if tuple(dims) == tuple(before):
@@ -133,7 +134,9 @@ def merge_chain(scope: Scope, op: ReshapeOp) -> None:
         erase(op)
 
 
-def _expand(scope: Scope, at: Emitter, value: SSAValue, cut: Sequence[tuple[int, int]], dims: Sequence[Dim]) -> SSAValue:
+def _expand(
+    scope: Scope, at: Emitter, value: SSAValue, cut: Sequence[tuple[int, int]], dims: Sequence[Dim]
+) -> SSAValue:
     counts = [count for before, count in cut if before]
     if all(count == 1 for count in counts) and len(scope.dims(value)) == len(dims):
         return value
@@ -144,7 +147,10 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     """`tensor.expand_shape` as it stands."""
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in dims]
     dynamic = [scope.size_value(size) for size in dims if not isinstance(size, int)]
-    properties: dict[str, Attribute] = {"reassociation": attributes.reassociation(groups), "static_output_shape": attributes.dense(tuple(static))}
+    properties: dict[str, Attribute] = {
+        "reassociation": attributes.reassociation(groups),
+        "static_output_shape": attributes.dense(tuple(static)),
+    }
     op = create_op(tensor.ExpandShapeOp, [value, *dynamic], [scope.typed(value, dims)], properties)
     return result_of(at.add(op))
 

@@ -21,7 +21,15 @@ from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_u
 from fuseline.ir.provenance import nodes_in
 
 _REMOVABLE = (
-    *(tensor.EmptyOp, tensor.DimOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.PadOp, tensor.ExtractSliceOp, tensor.ConcatOp),
+    *(
+        tensor.EmptyOp,
+        tensor.DimOp,
+        tensor.ExpandShapeOp,
+        tensor.CollapseShapeOp,
+        tensor.PadOp,
+        tensor.ExtractSliceOp,
+        tensor.ConcatOp,
+    ),
     *(arith.ConstantOp, arith.AddiOp, arith.MuliOp, arith.SubiOp),
 )
 
@@ -129,9 +137,13 @@ class Scope:
         """`tensor.empty` with the sizes of `value` in another order; unknown sizes are read off `value` itself."""
         dims, shape = self.dims(value), shape_of(value)
         if DYNAMIC_INDEX not in shape:
-            return self.static_empty(at, attributes.tensor_type(element_of(value), tuple([shape[axis] for axis in permutation])))
+            return self.static_empty(
+                at, attributes.tensor_type(element_of(value), tuple([shape[axis] for axis in permutation]))
+            )
         dynamic = [
-            self.size_value(dims[axis]) if self.knows(dims[axis]) else at.dim(value, axis) for axis in permutation if shape[axis] == DYNAMIC_INDEX
+            self.size_value(dims[axis]) if self.knows(dims[axis]) else at.dim(value, axis)
+            for axis in permutation
+            if shape[axis] == DYNAMIC_INDEX
         ]
         type_ = attributes.tensor_type(element_of(value), tuple([shape[axis] for axis in permutation]))
         return at.add(create_empty(type_, dynamic)).tensor
@@ -141,7 +153,8 @@ class Scope:
         return tensor_type(element_of(value), dims)
 
     def lift_sizes(self) -> None:
-        """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value alive."""
+        """Make every `tensor.dim` of an intermediate value an expression over the arguments, so that it keeps no value
+        alive."""
         for op in ops_of(self.block):
             if type(op) is tensor.DimOp and type(op.source) is OpResult:
                 size = self.shapes.index(op.result)
@@ -187,14 +200,16 @@ def sweep(block: Block) -> None:
 
 
 class Ledger:
-    """Which source nodes the ops of a module come from, before and after a pass: what vanished was eliminated by the pass."""
+    """Which source nodes the ops of a module come from, before and after a pass: what vanished was eliminated by the
+    pass."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
         self.before = self._locations()
 
     def _locations(self) -> dict[int, Attribute]:
-        """The locations of the ops at the top level by identity; ops inside the body of a structured op come from where the op comes from."""
+        """The locations of the ops at the top level by identity; ops inside the body of a structured op come from where
+        the op comes from."""
         seen: dict[int, Attribute] = {}
         for function in ops_of(body_of(self.module)):
             seen[id(function.location)] = function.location

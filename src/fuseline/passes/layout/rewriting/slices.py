@@ -20,16 +20,27 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 
 def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
-    """Replace slice(expand(x)) by expand(slice(x)) where in every group of dimensions the slice takes one contiguous range.
+    """Replace slice(expand(x)) by expand(slice(x)) where in every group of dimensions the slice takes one contiguous
+    range.
 
     The slice must be static in the groups that it cuts, of stride 1 and full rank.
     """
     made = producer_of(op.source)
-    if type(made) is not tensor.ExpandShapeOp or is_free(op.source) or len(shape_of(op.result)) != len(shape_of(op.source)):
+    if (
+        type(made) is not tensor.ExpandShapeOp
+        or is_free(op.source)
+        or len(shape_of(op.result)) != len(shape_of(op.source))
+    ):
         return
-    if any(stride != 1 for stride in joined(op.static_strides, op.strides)) or not can_reshape(scope, scope.dims(op.result)):
+    if any(stride != 1 for stride in joined(op.static_strides, op.strides)) or not can_reshape(
+        scope, scope.dims(op.result)
+    ):
         return
-    offsets, sizes, shape = joined(op.static_offsets, op.offsets), joined(op.static_sizes, op.sizes), shape_of(op.source)
+    offsets, sizes, shape = (
+        joined(op.static_offsets, op.offsets),
+        joined(op.static_sizes, op.sizes),
+        shape_of(op.source),
+    )
     source_shape = shape_of(made.src)
     ranges = [
         (0, whole) if is_whole(group, offsets, sizes, shape) else static_range(group, offsets, sizes, shape)
@@ -40,7 +51,11 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
         return
     at = Emitter(InsertPoint.before(op), location=op.location)
     type_ = TensorType(element_of(op.source), [size for _, size in found])
-    new = at.add(tensor.ExtractSliceOp(made.src, [start for start, _ in found], [size for _, size in found], [1] * len(found), type_))
+    new = at.add(
+        tensor.ExtractSliceOp(
+            made.src, [start for start, _ in found], [size for _, size in found], [1] * len(found), type_
+        )
+    )
     replace_uses(op.result, reshape(scope, at, new.result, scope.dims(op.result)))
     erase(op)
 
@@ -50,7 +65,9 @@ def is_whole(group: Sequence[int], offsets: Sequence[object], sizes: Sequence[ob
     return all(offsets[axis] == 0 and sizes[axis] == shape[axis] for axis in group)
 
 
-def static_range(group: Sequence[int], offsets: Sequence[object], sizes: Sequence[object], shape: Sequence[int]) -> tuple[int, int] | None:
+def static_range(
+    group: Sequence[int], offsets: Sequence[object], sizes: Sequence[object], shape: Sequence[int]
+) -> tuple[int, int] | None:
     """First element and length of the slice along the merged dimensions of `group`; None where it is no single range.
 
     >>> static_range([0, 1], [1, 0], [1, 4], [3, 4])

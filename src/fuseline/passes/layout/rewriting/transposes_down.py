@@ -1,7 +1,7 @@
 """A transpose moved below the op that reads it:  op(transpose(x))  =>  transpose(op'(x)).
 
-For the ops that are no structured op: pads, slices, reshapes, concats. Each function answers the new value of the op's result, or None
-where the op cannot be written on the untransposed operand.
+For the ops that are no structured op: pads, slices, reshapes, concats. Each function answers the new value of the op's
+result, or None where the op cannot be written on the untransposed operand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from fuseline.ir.fast.create import create_concat
 from fuseline.ir.fast.direct import operand_of
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
-from fuseline.passes.layout.rewriting.permutation import Permutation, apply, compose, identity, inverse, permutation_of, transpose, transposed_input
+from fuseline.passes.layout.rewriting.permutation import (
+    Permutation,
+    apply,
+    compose,
+    identity,
+    inverse,
+    permutation_of,
+    transpose,
+    transposed_input,
+)
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, collapse, expand, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -31,7 +40,8 @@ _SOME = 64
 
 
 def sink_below(scope: Scope, op: Operation) -> SSAValue | None:
-    """The result of `op` rewritten as a transpose of an op on the untransposed operand; None where that is impossible or pointless."""
+    """The result of `op` rewritten as a transpose of an op on the untransposed operand; None where that is impossible
+    or pointless."""
     rule = _RULES.get(type(op))
     return rule(scope, op) if rule is not None else None
 
@@ -73,7 +83,9 @@ def permuted_slice(op: tensor.ExtractSliceOp, source: SSAValue, permutation: Per
     sizes = apply(permutation, joined(op.static_sizes, op.sizes))
     strides = apply(permutation, joined(op.static_strides, op.strides))
     shape = apply(permutation, shape_of(op.result))
-    return tensor.ExtractSliceOp(source, offsets, sizes, strides, attributes.tensor_type(element_of(op.result), tuple(shape)))
+    return tensor.ExtractSliceOp(
+        source, offsets, sizes, strides, attributes.tensor_type(element_of(op.result), tuple(shape))
+    )
 
 
 def _expand(scope: Scope, op: Operation) -> SSAValue | None:
@@ -92,7 +104,8 @@ def _expand(scope: Scope, op: Operation) -> SSAValue | None:
 
 
 def spread(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple[Permutation, list[list[int]]]:
-    """What `permutation` becomes below an expand that splits dimension `i` of its result into `groups[i]`, and the groups on its operand.
+    """What `permutation` becomes below an expand that splits dimension `i` of its result into `groups[i]`, and the
+    groups on its operand.
 
     >>> spread((1, 0), [[0, 1], [2]])
     ((1, 2, 0), [[0], [1, 2]])
@@ -127,8 +140,9 @@ def _collapse(scope: Scope, op: Operation) -> SSAValue | None:
 
 
 def parted(permutation: Permutation, groups: Sequence[Sequence[int]]) -> Permutation | None:
-    """The part of `permutation` that must stay above a collapse of its result by `groups`: it puts the dimensions of each group side by side,
-    the groups in the order of their innermost dimensions in the operand. None where nothing would be left to move below.
+    """The part of `permutation` that must stay above a collapse of its result by `groups`: it puts the dimensions of
+    each group side by side, the groups in the order of their innermost dimensions in the operand. None where nothing
+    would be left to move below.
 
     A channel shuffle between channels-last convolutions: only the shuffle stays.
 
@@ -143,8 +157,8 @@ def parted(permutation: Permutation, groups: Sequence[Sequence[int]]) -> Permuta
 
 
 def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple[Permutation, list[list[int]]] | None:
-    """What `permutation` becomes below a collapse of its result by `groups`, and the groups on its operand; None where a group's
-    dimensions do not lie side by side in the operand.
+    """What `permutation` becomes below a collapse of its result by `groups`, and the groups on its operand; None where
+    a group's dimensions do not lie side by side in the operand.
 
     >>> gathered((0, 3, 1, 2), [[0], [1], [2, 3]])
     ((0, 2, 1), [[0], [1, 2], [3]])
@@ -159,7 +173,8 @@ def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple
 
 
 def _concat(scope: Scope, op: Operation) -> SSAValue | None:
-    """Moves the layout that carries most bytes; the other pieces get the inverse transpose, and so does what the caller is given."""
+    """Moves the layout that carries most bytes; the other pieces get the inverse transpose, and so does what the caller
+    is given."""
     assert type(op) is tensor.ConcatOp
     votes: dict[Permutation, int] = {}
     if is_returned(op.result):
@@ -183,7 +198,8 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
 
 
 def _weight(scope: Scope, value: SSAValue) -> int:
-    """How much it matters that `value` is not transposed by itself: its elements, nothing for a constant, little for an argument."""
+    """How much it matters that `value` is not transposed by itself: its elements, nothing for a constant, little for an
+    argument."""
     found = transposed_input(value)
     source = root_of(found[1] if found is not None else value)
     if is_constant(source):

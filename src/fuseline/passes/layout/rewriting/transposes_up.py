@@ -1,7 +1,7 @@
 """A transpose moved above the op that makes its operand:  transpose(op(x))  =>  op'(transpose(x)).
 
-For the ops that are no structured op. Each function answers the value that replaces the transpose, or None where that is impossible.
-The op must have no other user.
+For the ops that are no structured op. Each function answers the value that replaces the transpose, or None where that
+is impossible. The op must have no other user.
 """
 
 from __future__ import annotations

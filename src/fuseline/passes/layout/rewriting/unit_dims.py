@@ -37,8 +37,8 @@ def _is_size(op: Operation) -> bool:
 class Squeezer:
     """Collapses values to their dimensions that are not 1; one collapse per value, right after it is made.
 
-    A value for which a core stands (itself without some dimensions of size 1) keeps its op until `close`: most readers want a core, so that the
-    value is restored for those that are left only.
+    A value for which a core stands (itself without some dimensions of size 1) keeps its op until `close`: most readers
+    want a core, so that the value is restored for those that are left only.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -62,7 +62,10 @@ class Squeezer:
         if found is None:
             standing = self._cores.get(id(value))
             core = value if standing is None else standing[1]
-            found = self._made[key] = value, reshape(self.scope, self._after(value), core, [dims[axis] for axis in axes])
+            found = self._made[key] = (
+                value,
+                reshape(self.scope, self._after(value), core, [dims[axis] for axis in axes]),
+            )
         return found[1]
 
     def _after(self, value: SSAValue) -> Emitter:

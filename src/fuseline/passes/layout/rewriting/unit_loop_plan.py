@@ -1,7 +1,7 @@
 """Which loops and dimensions of size 1 a generic can do without.
 
-A loop stays where dropping it would leave a coordinate that is no plain loop: the window loop of a strided 1x1 convolution
-(`2 * d0 + d1`) is kept, so that the op is still recognised as a window.
+A loop stays where dropping it would leave a coordinate that is no plain loop: the window loop of a strided 1x1
+convolution (`2 * d0 + d1`) is kept, so that the op is still recognised as a window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, dims_of, extents_of, input_count, iterators_in, maps_in, producer_of
+from fuseline.analysis.structured import (
+    StructuredOp,
+    dims_of,
+    extents_of,
+    input_count,
+    iterators_in,
+    maps_in,
+    producer_of,
+)
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of
@@ -30,7 +38,8 @@ Maps = tuple[AffineMap, ...]
 
 @dataclass(frozen=True, slots=True)
 class UnitPlan:
-    """`loops`: the loops that stay; `maps`: operand maps over them, and `axes` the dimensions that stay, one entry per operand.
+    """`loops`: the loops that stay; `maps`: operand maps over them, and `axes` the dimensions that stay, one entry per
+    operand.
 
     `scalars`: the inputs that no loop walks any more. `emptied`: whether all loops of a reduction go.
     """
@@ -45,7 +54,8 @@ class UnitPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """What decides about a generic: its maps, iterators and the sizes of its operands; `starts`: whether its only init is a fill."""
+    """What decides about a generic: its maps, iterators and the sizes of its operands; `starts`: whether its only init
+    is a fill."""
 
     maps: Maps
     iterators: tuple[str, ...]
@@ -68,9 +78,15 @@ def plan_of(shapes: ShapeAnalysis, op: linalg.ops.GenericOp) -> UnitPlan | None:
     types = [value.type for value in operands_of(op)]
     starts = start_value(op) is not None
     if all([_is_static(type_) for type_ in types]):
-        return _static_plan((op.properties["indexing_maps"], op.properties["iterator_types"], input_count(op), starts, *types))
+        return _static_plan(
+            (op.properties["indexing_maps"], op.properties["iterator_types"], input_count(op), starts, *types)
+        )
     view = StructuredOp(op)
-    return _plan(_Loops(view.maps, view.iterators, view.input_count, starts, tuple([shapes.dims(value) for value in view.operands])))
+    return _plan(
+        _Loops(
+            view.maps, view.iterators, view.input_count, starts, tuple([shapes.dims(value) for value in view.operands])
+        )
+    )
 
 
 def _is_static(type_: Attribute) -> bool:
@@ -79,7 +95,8 @@ def _is_static(type_: Attribute) -> bool:
 
 @by_identities
 def _static_plan(parts: tuple[Any, ...]) -> UnitPlan | None:
-    """The plan of a generic whose sizes are all numbers: they stand in the types of its operands (the layers of a model are much alike)."""
+    """The plan of a generic whose sizes are all numbers: they stand in the types of its operands (the layers of a model
+    are much alike)."""
     maps, iterators, inputs, starts, *types = parts
     sizes = tuple([attributes.shape(type_) for type_ in types])
     return _plan(_Loops(maps_in(maps), iterators_in(iterators), inputs, starts, sizes))
@@ -119,7 +136,8 @@ def _droppable(loops: _Loops, extents: Dims) -> set[int]:
 
 
 def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) -> bool:
-    """Whether `expr` without the loops in `dropped` is still a window, or one loop that walks the whole dimension of `size`."""
+    """Whether `expr` without the loops in `dropped` is still a window, or one loop that walks the whole dimension of
+    `size`."""
     if type(expr) is AffineDimExpr or type(expr) is AffineConstantExpr or not dims_of(expr) & dropped:
         return True
     linear = linear_terms(expr)
@@ -131,9 +149,13 @@ def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) 
     return linear[1] == 0 and all(factor == 1 and extents[loop] == size for loop, factor in rest.items())
 
 
-def _without_unit_results(maps: Maps, input_count: int, names: Sequence[AffineExpr], stay: frozenset[int]) -> list[AffineExpr]:
+def _without_unit_results(
+    maps: Maps, input_count: int, names: Sequence[AffineExpr], stay: frozenset[int]
+) -> list[AffineExpr]:
     """How inputs name the loops: a unit loop that stays for the sake of a result is 0 to them."""
-    windowed = {loop for map_ in maps for expr in map_.results if type(expr) is not AffineDimExpr for loop in dims_of(expr)}
+    windowed = {
+        loop for map_ in maps for expr in map_.results if type(expr) is not AffineDimExpr for loop in dims_of(expr)
+    }
     written = {expr.position for map_ in maps[input_count:] for expr in map_.results if type(expr) is AffineDimExpr}
     return [AffineExpr.constant(0) if loop in stay & written - windowed else name for loop, name in enumerate(names)]
 
@@ -161,7 +183,9 @@ def _made(
         axes = _kept(units, exprs)
         new.append(AffineMap(len(loops), 0, tuple(exprs[axis] for axis in axes)))
         kept.append(axes)
-    scalars = tuple(i for i, map_ in enumerate(new[:input_count]) if all(type(expr) is AffineConstantExpr for expr in map_.results))
+    scalars = tuple(
+        i for i, map_ in enumerate(new[:input_count]) if all(type(expr) is AffineConstantExpr for expr in map_.results)
+    )
     left = tuple(iterators[loop] for loop in loops)
     return UnitPlan(loops, left, tuple(new), tuple(kept), scalars, "reduction" in iterators and "reduction" not in left)
 
@@ -183,5 +207,9 @@ def _substituted(expr: AffineExpr, names: Sequence[AffineExpr]) -> AffineExpr:
 
 
 def _kept(units: Sequence[bool], exprs: Sequence[AffineExpr]) -> tuple[int, ...]:
-    kept = [axis for axis, (unit, expr) in enumerate(zip(units, exprs, strict=True)) if not unit or type(expr) is not AffineConstantExpr]
+    kept = [
+        axis
+        for axis, (unit, expr) in enumerate(zip(units, exprs, strict=True))
+        if not unit or type(expr) is not AffineConstantExpr
+    ]
     return tuple(kept or range(len(units))[-1:])

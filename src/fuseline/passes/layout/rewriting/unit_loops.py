@@ -33,7 +33,10 @@ def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) 
 
 
 def _apply(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp, plan: UnitPlan) -> None:
-    values, count = [squeezer.keep(value, axes) for value, axes in zip(operands_of(op), plan.axes, strict=True)], input_count(op)
+    values, count = (
+        [squeezer.keep(value, axes) for value, axes in zip(operands_of(op), plan.axes, strict=True)],
+        input_count(op),
+    )
     inputs, outputs, maps = values[:count], values[count:], list(plan.maps)
     if plan.emptied:
         outputs = [_without_start(scope, op, outputs[0])]
@@ -57,14 +60,17 @@ def _rename_indices(inner: Sequence[Operation], loops: Sequence[int]) -> None:
 
 
 def _without_start(scope: Scope, op: linalg.ops.GenericOp, init: SSAValue) -> SSAValue:
-    """A reduction without loops computes once from the start value: put it in the body and start from an empty tensor."""
+    """A reduction without loops computes once from the start value: put it in the body and start from an empty
+    tensor."""
     start = start_value(op)
     assert start is not None
     replace_uses(body_of(op).args[-1], start)
     return scope.empty(Emitter.before(op), element_of(init), scope.dims(init))
 
 
-def _drop_unread_scalars(op: linalg.ops.GenericOp, inputs: list[SSAValue], maps: list[AffineMap], scalars: Sequence[int]) -> None:
+def _drop_unread_scalars(
+    op: linalg.ops.GenericOp, inputs: list[SSAValue], maps: list[AffineMap], scalars: Sequence[int]
+) -> None:
     """Leave out those of the inputs `scalars` that the body does not read (the window of a 1x1 pooling)."""
     for i in reversed(scalars):
         argument = body_of(op).args[i]

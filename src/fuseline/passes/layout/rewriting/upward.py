@@ -17,13 +17,14 @@ from fuseline.passes.layout.rewriting.scope import Scope
 
 # Ops through whose parallel loops an expand climbs. A window's loops are walked with an offset, so it stops there.
 _CLIMBABLE = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST, Kind.REDUCTION, Kind.CONTRACTION, Kind.GATHER)
-# How many ops one climb may cross: far more than lie between two reshapes of a model, few enough that a pass stays linear.
+# How many ops one climb may cross: far more than lie between two reshapes of a model, few enough that a pass stays
+# linear.
 _MAX_CLIMB = 24
 
 
 def splits_of(scope: Scope, value: OpResult, dims: Sequence[Dim]) -> dict[int, list[Dim]] | None:
-    """The loops of the generic that makes `value` and the sizes to split them into so that the result has sizes `dims`; None where
-    `dims` does more than split dimensions that are plain parallel loops."""
+    """The loops of the generic that makes `value` and the sizes to split them into so that the result has sizes `dims`;
+    None where `dims` does more than split dimensions that are plain parallel loops."""
     assert is_generic(value.op)
     view = StructuredOp(value.op)
     splits: dict[int, list[Dim]] = {}
@@ -42,7 +43,8 @@ def splits_of(scope: Scope, value: OpResult, dims: Sequence[Dim]) -> dict[int, l
 
 
 def climbs(scope: Scope, value: SSAValue, dims: Sequence[Dim], budget: int = _MAX_CLIMB) -> tuple[bool, bool]:
-    """Whether `value` can be made with sizes `dims` without a reshape that costs anything, and whether a reshape above cancels then.
+    """Whether `value` can be made with sizes `dims` without a reshape that costs anything, and whether a reshape above
+    cancels then.
 
     `value` must have one user (the reshape in question).
     """
@@ -66,7 +68,9 @@ def _through(scope: Scope, value: OpResult, dims: Sequence[Dim], budget: int) ->
     return all(fits for fits, _ in found), any(meets for _, meets in found)
 
 
-def _affected(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> list[tuple[SSAValue, list[Dim]]]:
+def _affected(
+    scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]
+) -> list[tuple[SSAValue, list[Dim]]]:
     return [
         (value, expanded_dims(scope, value, map_, splits))
         for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True)

@@ -1,7 +1,9 @@
-"""`x mod pi/2` for arguments of any size, after Payne and Hanek (1983): only the digits of 2/pi that matter for x are multiplied.
+"""`x mod pi/2` for arguments of any size, after Payne and Hanek (1983): only the digits of 2/pi that matter for x are
+multiplied.
 
-2/pi is a table of 24-bit digits. Those before digit j0 multiply x into multiples of 4 (whole turns) and are left out; seven digits from
-there on give the fraction to 2**-90. x is split into halves of 26 and 27 bits, so every product is exact, and the sum is kept in two parts.
+2/pi is a table of 24-bit digits. Those before digit j0 multiply x into multiples of 4 (whole turns) and are left out;
+seven digits from there on give the fraction to 2**-90. x is split into halves of 26 and 27 bits, so every product is
+exact, and the sum is kept in two parts.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def _arctangent_of_inverse(n: int, bits: int) -> int:
 
 
 def reduce_huge(k: K, x: Value) -> tuple[Value, Value]:
-    """`(r, n)` with `x = n * pi/2 + r` up to whole turns, |r| <= pi/4, n integral; f64 lanes of any size (NaN for what is not finite)."""
+    """`(r, n)` with `x = n * pi/2 + r` up to whole turns, |r| <= pi/4, n integral; f64 lanes of any size (NaN for what
+    is not finite)."""
     bits = k.bitcast(x, "i64")
     field = k.bitand(k.lshr(bits, 52), 0x7FF)
     exponent = k.sub(k.bitcast(k.bitor(field, _EXPONENT_MAGIC), "f64"), 2.0**52 + 1023.0)

@@ -1,8 +1,9 @@
 """The body emitter: the value of any tensor of a dispatch at any point, pulled through the ops that make it.
 
-`value_at` recurses from a value to the loads it needs: through elementwise bodies, pads, slices, concats, reshapes and gathers, and, where it
-must, through a reduction. Nothing is stored on the way, so whatever is pulled is fused. A family stops the recursion with `known`: values it
-holds already (accumulators, a row in scratch). A point is evaluated once per block: asking again gives the same vector.
+`value_at` recurses from a value to the loads it needs: through elementwise bodies, pads, slices, concats, reshapes and
+gathers, and, where it must, through a reduction. Nothing is stored on the way, so whatever is pulled is fused. A family
+stops the recursion with `known`: values it holds already (accumulators, a row in scratch). A point is evaluated once
+per block: asking again gives the same vector.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import Any, TypeAlias
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from fuseline.analysis.structured import splat_value
 from fuseline.dispatch.view import DispatchView
@@ -36,7 +44,8 @@ ValueSource = Callable[[Sequence[AnyIndex], int, "Operand | None"], Value]
 _Wanted: TypeAlias = "tuple[SSAValue, Sequence[AnyIndex], int, Operand | None]"
 
 NESTED_PULLS = 20
-"""Pulls inside each other in one block of a kernel; behind that they are made one by one, so that chains do not exhaust Python's stack."""
+"""Pulls inside each other in one block of a kernel; behind that they are made one by one, so that chains do not exhaust
+Python's stack."""
 
 
 class _FirstError(Exception):
@@ -56,7 +65,9 @@ class BodyEmitter:
         known: values the family supplies itself; may change between calls only for points not asked for yet.
     """
 
-    def __init__(self, kernel: KernelBuilder, view: DispatchView, known: Mapping[SSAValue, ValueSource] | None = None) -> None:
+    def __init__(
+        self, kernel: KernelBuilder, view: DispatchView, known: Mapping[SSAValue, ValueSource] | None = None
+    ) -> None:
         self.kernel, self.view = kernel, view
         self.frame = DispatchBuffers(kernel, view)
         self.known: dict[SSAValue, ValueSource] = dict(known or {})
@@ -69,14 +80,16 @@ class BodyEmitter:
         rule = self.shortcuts.get(op)
         return rule(self.kernel, *operands) if rule is not None else emit_scalar_op(self.kernel, op, operands)
 
-    # points --------------------------------------------------------------------------------------------------------------------------
+    # points -----------------------------------------------------------------------------------------------------------
 
-    def value_at(self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None) -> Value:
+    def value_at(
+        self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None
+    ) -> Value:
         """The elements of `value` at `index`, `lanes` wide.
 
         Args:
-            index: one coordinate per dimension; at most one of them differs between lanes.
-            active: how many lanes count (None: all); memory behind the others is not touched, what they hold is undefined.
+            index: one coordinate per dimension; at most one of them differs between lanes. active: how many lanes count
+            (None: all); memory behind the others is not touched, what they hold is undefined.
         """
         return self.kernel.splat(self.pull(value, [as_index(i) for i in index], lanes, active), lanes)
 
@@ -128,14 +141,18 @@ class BodyEmitter:
         if splat is not None:
             return self.kernel.const(splat, dtype_of(value.type))
         if isinstance(value, BlockArgument):
-            return self.frame.load(self.frame.argument(value), self.frame.linear(index, self.frame.dims(value), lanes), lanes, active)
+            return self.frame.load(
+                self.frame.argument(value), self.frame.linear(index, self.frame.dims(value), lanes), lanes, active
+            )
         assert isinstance(value, OpResult)
         rule = PULLED_OPS.get(type(value.op))
         if rule is None:
-            raise FuselineError("E0901", f"the CPU target cannot evaluate {value.op.name}", node=self.view.entry.sym_name.data)
+            raise FuselineError(
+                "E0901", f"the CPU target cannot evaluate {value.op.name}", node=self.view.entry.sym_name.data
+            )
         return rule(self, value, index, lanes, active)
 
-    # sizes and scalars ---------------------------------------------------------------------------------------------------------------
+    # sizes and scalars ------------------------------------------------------------------------------------------------
 
     def size(self, value: SSAValue) -> Operand:
         """An index value that the dispatch computes from its sizes."""
@@ -153,7 +170,7 @@ class BodyEmitter:
             return self.pull(value.op.tensor, [Index(self.size(i)) for i in value.op.indices], 1, None)
         return emit_scalar_op(self.kernel, value.op, [self.scalar(operand) for operand in value.op.operands])
 
-    # affine maps ---------------------------------------------------------------------------------------------------------------------
+    # affine maps ------------------------------------------------------------------------------------------------------
 
     def through(self, map_: AffineMap, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates that `map_` gives at the point `loops`."""
@@ -172,7 +189,11 @@ class BodyEmitter:
         if expr.kind is AffineBinaryOpKind.Add:
             return frame.plus(a, b, lanes)
         if expr.kind is AffineBinaryOpKind.Mul:
-            return frame.scaled(a, b.base, lanes) if isinstance(b.base, int) and b.uniform else frame.scaled(b, a.base, lanes)
+            return (
+                frame.scaled(a, b.base, lanes)
+                if isinstance(b.base, int) and b.uniform
+                else frame.scaled(b, a.base, lanes)
+            )
         return self._division(expr.kind, a, b.base, lanes)
 
     def _division(self, kind: AffineBinaryOpKind, a: Index, divisor: Operand, lanes: int) -> Index:

@@ -1,6 +1,7 @@
 """Scalar ops of `arith` and `math` as kernel IR: one function per op, on scalars and vectors alike.
 
-Results equal what the op means on each element: integer divisions never trap, shifts beyond the width give 0, f16 and bf16 round after every op.
+Results equal what the op means on each element: integer divisions never trap, shifts beyond the width give 0, f16 and
+bf16 round after every op.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Rule = Callable[..., Any]
 
 
 def emit_scalar_op(kernel: KernelBuilder, op: Operation, operands: Sequence[Value]) -> Value:
-    """The result of `op` on `operands` (vectors, or scalars where all lanes agree). Raises E0901 for an op that no body may hold."""
+    """The result of `op` on `operands` (vectors, or scalars where all lanes agree). Raises E0901 for an op that no body
+    may hold."""
     conversion = _CONVERSIONS.get(type(op))
     if conversion is not None:
         return conversion(kernel, operands[0], dtype_of(op.results[0].type))
@@ -46,7 +48,24 @@ def _rounded(kernel: KernelBuilder, rule: Rule, operands: Sequence[Value], type_
     return kernel.cast(result, dtype_of(type_)) if result.type.is_float else result
 
 
-_FLOAT_PREDICATES = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
+_FLOAT_PREDICATES = (
+    "false",
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+    "true",
+)
 _INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
@@ -64,7 +83,7 @@ def _compare(kernel: KernelBuilder, op: arith.CmpiOp | arith.CmpfOp, operands: S
     return kernel.compare(name, a, b)
 
 
-# integers ------------------------------------------------------------------------------------------------------------------------------
+# integers -------------------------------------------------------------------------------------------------------------
 
 
 def _safe_divisor(kernel: KernelBuilder, a: Value, b: Value, *, signed: bool) -> Value:
@@ -158,7 +177,7 @@ def _integer(name: str, on_bits: str) -> Rule:
     return rule
 
 
-# floats --------------------------------------------------------------------------------------------------------------------------------
+# floats ---------------------------------------------------------------------------------------------------------------
 
 
 def _plain(name: str) -> Rule:
@@ -256,7 +275,9 @@ _RULES: dict[type[Operation], Rule] = {
 _CONVERSIONS: dict[type[Operation], Callable[[KernelBuilder, Value, str], Any]] = {
     arith.ExtFOp: lambda k, a, t: k.cast(a, t),
     arith.TruncFOp: lambda k, a, t: k.cast(a, t),
-    arith.ExtSIOp: lambda k, a, t: k.sub(k.const(0, t, a.type.lanes), k.cast(a, t)) if a.type.dtype == "i1" else k.cast(a, t),
+    arith.ExtSIOp: lambda k, a, t: (
+        k.sub(k.const(0, t, a.type.lanes), k.cast(a, t)) if a.type.dtype == "i1" else k.cast(a, t)
+    ),
     arith.ExtUIOp: lambda k, a, t: k.cast(a, t, unsigned=True),
     arith.TruncIOp: lambda k, a, t: k.cast(k.bitand(a, k.const(1, *a.type)), t) if t == "i1" else k.cast(a, t),
     arith.SIToFPOp: lambda k, a, t: k.neg(k.cast(a, t)) if a.type.dtype == "i1" else k.cast(a, t),

@@ -15,14 +15,15 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 NESTED_VALUES = 20
-"""Values of a body inside each other; behind that they are made in the body's order, so that chains do not exhaust Python's stack."""
+"""Values of a body inside each other; behind that they are made in the body's order, so that chains do not exhaust
+Python's stack."""
 
 
 class BodyPoint:
     """The body of one structured op at one point of its loops.
 
-    `accumulators` are the elements of the outputs so far (for ops whose body reads them); None pulls the inits. `wide` computes f16 and bf16
-    in f32 without rounding in between, as sums over many elements must be.
+    `accumulators` are the elements of the outputs so far (for ops whose body reads them); None pulls the inits. `wide`
+    computes f16 and bf16 in f32 without rounding in between, as sums over many elements must be.
     """
 
     def __init__(
@@ -74,7 +75,12 @@ class BodyPoint:
         pending = [value]
         while pending:
             one = pending.pop()
-            if isinstance(one, OpResult) and _inside(one.op, self.view.body) and one.op not in needed and one not in self._values:
+            if (
+                isinstance(one, OpResult)
+                and _inside(one.op, self.view.body)
+                and one.op not in needed
+                and one not in self._values
+            ):
                 needed.add(one.op)
                 pending += one.op.operands
         outer, self._nested = self._nested, 0

@@ -1,7 +1,8 @@
 """Values with borders: pads and inserted slices, read without ever leaving their buffers.
 
-A coordinate that all lanes share is clamped into the source and the result chosen by a scalar condition. Where the border runs across the
-lanes, a branch takes the fast way (all lanes inside one part) or the slow one (clamped per lane, then selected).
+A coordinate that all lanes share is clamped into the source and the result chosen by a scalar condition. Where the
+border runs across the lanes, a branch takes the fast way (all lanes inside one part) or the slow one (clamped per lane,
+then selected).
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ def pad(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, activ
     assert isinstance(op, tensor.PadOp)
     (source,) = lane_sources(e, op, index, lanes)
     border = _pad_value(e, op, index, lanes)
-    return _Window(e, value, lanes, active).of(source.guards).read(source.at, lambda at: e.pull(source.value, at, lanes, active), lambda: border)
+    return (
+        _Window(e, value, lanes, active)
+        .of(source.guards)
+        .read(source.at, lambda at: e.pull(source.value, at, lanes, active), lambda: border)
+    )
 
 
 def _pad_value(e: Puller, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: int) -> Value:
@@ -48,7 +53,9 @@ def insert_slice(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: i
     """`tensor.insert_slice` with unit strides: the source inside its place, else the destination."""
     box, rest = lane_sources(e, value.op, index, lanes)
     window = _Window(e, value, lanes, active).of(box.guards)
-    return window.read(box.at, lambda at: e.pull(box.value, at, lanes, active), lambda: e.pull(rest.value, rest.at, lanes, active))
+    return window.read(
+        box.at, lambda at: e.pull(box.value, at, lanes, active), lambda: e.pull(rest.value, rest.at, lanes, active)
+    )
 
 
 class _Window:
@@ -109,7 +116,7 @@ class _Window:
             out[axis] = Index(held) if inner.uniform else Index(0, 0, held)
         return out
 
-    # borders across the lanes --------------------------------------------------------------------------------------------------------
+    # borders across the lanes -----------------------------------------------------------------------------------------
 
     def _read_across(self, index: Sequence[AnyIndex], source: Pull, outside: Callable[[], Value]) -> Value:
         kernel = self.e.kernel
@@ -125,7 +132,8 @@ class _Window:
         return kernel.when(fast, lambda: (self._wide(source(index)),), lambda: (self._slow(index, source, outside),))[0]
 
     def _all_inside(self, inner: Index, size: Operand) -> list[Value]:
-        """Conditions under which no lane leaves `[0, size)`; a coordinate that is no run of lanes never takes the fast way."""
+        """Conditions under which no lane leaves `[0, size)`; a coordinate that is no run of lanes never takes the fast
+        way."""
         if inner.vector is not None or inner.stride < 0:
             return [self.e.kernel.const(0, "i1")]
         return run_inside(self.e.kernel, inner, size, self.lanes if self.active is None else self.active)
@@ -145,8 +153,12 @@ class _Window:
     def _slow_nonempty(self, index: Sequence[AnyIndex], source: Pull, outside: Value) -> Value:
         kernel = self.e.kernel
         held = self._clamped(index, [*self.shared, *self.across])
-        conditions = [kernel.splat(kernel.compare("ult", inner.base, size), self.lanes) for _, inner, size in self.shared]
-        conditions += [kernel.compare("ult", self.e.frame.vector(inner, self.lanes), size) for _, inner, size in self.across]
+        conditions = [
+            kernel.splat(kernel.compare("ult", inner.base, size), self.lanes) for _, inner, size in self.shared
+        ]
+        conditions += [
+            kernel.compare("ult", self.e.frame.vector(inner, self.lanes), size) for _, inner, size in self.across
+        ]
         inside = conditions[0]
         for condition in conditions[1:]:
             inside = kernel.bitand(inside, condition)

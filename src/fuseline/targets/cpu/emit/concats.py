@@ -1,4 +1,5 @@
-"""Values of concats at a point: code linear in the parts, whatever their sizes and however concats lie inside each other.
+"""Values of concats at a point: code linear in the parts, whatever their sizes and however concats lie inside each
+other.
 
 coordinate all lanes share      a search among the borders: one comparison per level, the part's code once
 run of lanes along the axis     parts asked in turn (many: searched) whether one holds the whole run, else lane by lane
@@ -35,7 +36,8 @@ def concat(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, ac
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part and its size along the axis, and the coordinate counted from its beginning; `first`: it begins at 0; `empty`: it may be empty."""
+    """A part and its size along the axis, and the coordinate counted from its beginning; `first`: it begins at 0;
+    `empty`: it may be empty."""
 
     source: Source[AnyIndex]
     inner: Index
@@ -47,13 +49,17 @@ class _Part:
 class _Concat:
     """One concat at one point."""
 
-    def __init__(self, e: Puller, op: tensor.ConcatOp, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> None:
+    def __init__(
+        self, e: Puller, op: tensor.ConcatOp, index: Sequence[AnyIndex], lanes: int, active: Operand | None
+    ) -> None:
         self.e, self.kernel, self.lanes, self.active = e, e.kernel, lanes, active
         self.axis = op.dim.value.data
         self.dtype = dtype_of(op.result.type)
         self.coordinate = e.frame.resolve(index[self.axis], lanes)
         self.live: Operand = lanes if active is None else active
-        self.parts = self._possible_parts(lane_sources(e, op, [*index[: self.axis], self.coordinate, *index[self.axis + 1 :]], lanes))
+        self.parts = self._possible_parts(
+            lane_sources(e, op, [*index[: self.axis], self.coordinate, *index[self.axis + 1 :]], lanes)
+        )
 
     def value(self) -> Value:
         """The elements of the concat."""
@@ -65,7 +71,7 @@ class _Concat:
             return self._lane_by_lane()
         return self._turn(0) if len(self.parts) <= ASKED_IN_TURN else self._searched_run()
 
-    # parts ---------------------------------------------------------------------------------------------------------------------------
+    # parts ------------------------------------------------------------------------------------------------------------
 
     def _possible_parts(self, sources: Sequence[Source[AnyIndex]]) -> list[_Part]:
         """The parts that some lane may touch; the last one where none is known to be touched."""
@@ -88,7 +94,7 @@ class _Concat:
     def _either(self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value]) -> Value:
         return self.kernel.when(condition, lambda: (self._wide(then()),), lambda: (self._wide(otherwise()),))[0]
 
-    # ways to find the part -----------------------------------------------------------------------------------------------------------
+    # ways to find the part --------------------------------------------------------------------------------------------
 
     def _searched(self, parts: Sequence[_Part]) -> Value:
         """The part that the first lane falls into, by halving."""
@@ -107,7 +113,8 @@ class _Concat:
         return self._either(held, lambda: self._part(part), lambda: self._turn(number + 1))
 
     def _searched_run(self) -> Value:
-        """A run of lanes among many parts: the part that holds its first lane, or lane by lane where that part ends before the last."""
+        """A run of lanes among many parts: the part that holds its first lane, or lane by lane where that part ends
+        before the last."""
         kernel = self.kernel
         reach = kernel.mul(kernel.sub(self.live, 1), self.coordinate.stride)
 
@@ -127,7 +134,9 @@ class _Concat:
         kernel = self.kernel
         ends_inside = kernel.compare("lt", kernel.add(part.inner.base, reach), part.size)
         nothing = kernel.const(0, self.dtype, self.lanes), kernel.const(0, "i1")
-        value, whole = kernel.when(ends_inside, lambda: (self._wide(self._part(part)), kernel.const(1, "i1")), lambda: nothing)
+        value, whole = kernel.when(
+            ends_inside, lambda: (self._wide(self._part(part)), kernel.const(1, "i1")), lambda: nothing
+        )
         return value, whole
 
     def _lane_by_lane(self) -> Value:

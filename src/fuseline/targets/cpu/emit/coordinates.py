@@ -1,4 +1,5 @@
-"""Coordinates of tensor elements, one per lane: affine in the lane, any vector, or a digit of another coordinate that is divided when it is used."""
+"""Coordinates of tensor elements, one per lane: affine in the lane, any vector, or a digit of another coordinate that
+is divided when it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from fuseline.targets.cpu.kernel_ir.types import Loop, Operand, Value
 
 
 class Index:
-    """A coordinate per lane: `base + stride * lane`, or `vector` (i64 lanes) where it is not affine. Stride 0: the same in every lane."""
+    """A coordinate per lane: `base + stride * lane`, or `vector` (i64 lanes) where it is not affine. Stride 0: the same
+    in every lane."""
 
     __slots__ = ("base", "stride", "vector")
 
@@ -30,7 +32,8 @@ class Index:
 
 
 class Split:
-    """One digit of `whole` written in the mixed radix `sizes`: what a reshape makes of a coordinate, divided only where it must be."""
+    """One digit of `whole` written in the mixed radix `sizes`: what a reshape makes of a coordinate, divided only where
+    it must be."""
 
     __slots__ = ("position", "sizes", "whole")
 
@@ -70,7 +73,8 @@ def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:
 
 
 def stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
-    """Whether consecutive coordinates never cross from one run of the innermost dimension to the next within a vector."""
+    """Whether consecutive coordinates never cross from one run of the innermost dimension to the next within a
+    vector."""
     if whole.vector is not None or whole.stride != 1 or not isinstance(innermost, int):
         return False
     return innermost % lanes == 0 and multiple_of(whole.base) % lanes == 0
@@ -86,7 +90,9 @@ def whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
         return 0
     count = len(first.sizes)
     digits = index[at : at + count]
-    same = all(isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits))
+    same = all(
+        isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits)
+    )
     return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
 
 

@@ -1,6 +1,7 @@
 """The buffers of a dispatch: where the elements of its tensors lie, their loads and stores, and its sizes as operands.
 
-All tensors in memory are row-major and contiguous, so an element's place is one linear index; reshapes of a buffer change nothing.
+All tensors in memory are row-major and contiguous, so an element's place is one linear index; reshapes of a buffer
+change nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 MOST_STRIDE = 4
-"""Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an element."""
+"""Elements up to so far apart are picked from whole vectors, of which a shuffle each takes no longer than loading an
+element."""
 
 
 class TileLoads(Protocol):
@@ -41,7 +43,7 @@ class DispatchBuffers:
         self._size_index = {name: i for i, name in enumerate(view.size_names)}
         self._bindings: dict[SSAValue, int] = {tensor: i for i, tensor in enumerate(view.tensors)}
 
-    # sizes ---------------------------------------------------------------------------------------------------------------------------
+    # sizes ------------------------------------------------------------------------------------------------------------
 
     def dims(self, value: SSAValue) -> tuple[Dim, ...]:
         """The sizes of a tensor value."""
@@ -69,7 +71,9 @@ class DispatchBuffers:
     def _atom(self, atom: Symbol | Quotient | Extreme) -> Operand:
         if isinstance(atom, Symbol):
             if atom.name not in self._size_index:
-                raise FuselineError("E0901", f"size {atom.name!r} is no argument of the dispatch", node=self.view.entry.sym_name.data)
+                raise FuselineError(
+                    "E0901", f"size {atom.name!r} is no argument of the dispatch", node=self.view.entry.sym_name.data
+                )
             return self.kernel.size(self._size_index[atom.name], atom.hi)
         if isinstance(atom, Quotient):
             return self._quotient(atom)
@@ -80,7 +84,9 @@ class DispatchBuffers:
         least, divisor = lower_bound(atom.numerator), lower_bound(atom.denominator)
         a, b = self.operand(atom.numerator), self.operand(atom.denominator)
         positive = divisor is not None and divisor > 0
-        return self.kernel.div(a, b) if positive and least is not None and least >= 0 else floor_of_any(self.kernel, a, b)
+        return (
+            self.kernel.div(a, b) if positive and least is not None and least >= 0 else floor_of_any(self.kernel, a, b)
+        )
 
     def product(self, dims: Sequence[Dim]) -> Operand:
         """The product of sizes as an operand."""
@@ -100,7 +106,7 @@ class DispatchBuffers:
         out.append(0 if extents[0] == 1 else rest)
         return out[::-1]
 
-    # buffers -------------------------------------------------------------------------------------------------------------------------
+    # buffers ----------------------------------------------------------------------------------------------------------
 
     def argument(self, value: SSAValue) -> MemRef:
         """The buffer of a tensor argument."""
@@ -112,7 +118,7 @@ class DispatchBuffers:
         number = len(self.view.tensors) + position
         return self.kernel.binding(number, dtype_of(value.type), self.product(self.dims(value)), writable=True)
 
-    # linear indices ------------------------------------------------------------------------------------------------------------------
+    # linear indices ---------------------------------------------------------------------------------------------------
 
     def linear(self, index: Sequence[AnyIndex], dims: Sequence[Dim], lanes: int) -> Index:
         """The row-major linear index of `index` in a tensor of sizes `dims`."""
@@ -181,7 +187,7 @@ class DispatchBuffers:
         quotient = self.kernel.div(whole, inner)
         return quotient if size is None else self.kernel.rem(quotient, size)
 
-    # arithmetic on coordinates -------------------------------------------------------------------------------------------------------
+    # arithmetic on coordinates ----------------------------------------------------------------------------------------
 
     def vector(self, index: Index, lanes: int) -> Value:
         """The coordinate of every lane as an i64 vector."""
@@ -199,9 +205,11 @@ class DispatchBuffers:
         """`a * factor`."""
         if a.vector is None and (isinstance(factor, int) or a.stride == 0):
             return Index(self.kernel.mul(a.base, factor), a.stride * factor if isinstance(factor, int) else 0)
-        return Index(0, 0, self.kernel.mul(self.vector(a, lanes), self.kernel.splat(self.kernel.as_value(factor), lanes)))
+        return Index(
+            0, 0, self.kernel.mul(self.vector(a, lanes), self.kernel.splat(self.kernel.as_value(factor), lanes))
+        )
 
-    # elements ------------------------------------------------------------------------------------------------------------------------
+    # elements ---------------------------------------------------------------------------------------------------------
 
     def load(self, memory: MemRef, flat: Index, lanes: int, active: Operand | None = None) -> Value:
         """The elements at `flat`; a scalar where all lanes agree."""
@@ -209,7 +217,11 @@ class DispatchBuffers:
             return self.kernel.gather(memory, self.kernel.splat(flat.vector, lanes), active=active)
         if flat.stride == 0:
             return self.kernel.load(memory, flat.base)
-        found = self.tile.load(memory, flat, lanes) if self.tile is not None and flat.stride != 1 and active is None else None
+        found = (
+            self.tile.load(memory, flat, lanes)
+            if self.tile is not None and flat.stride != 1 and active is None
+            else None
+        )
         if found is not None:
             return found
         if flat.stride == 1:
@@ -221,7 +233,8 @@ class DispatchBuffers:
         return self.kernel.gather(memory, self.kernel.lane_indices(flat.base, flat.stride, lanes), active=active)
 
     def _strided(self, memory: MemRef, flat: Index, lanes: int) -> Value:
-        """Every `stride`-th element: the vectors that hold them, the last one ending with the last of them, and picked from those."""
+        """Every `stride`-th element: the vectors that hold them, the last one ending with the last of them, and picked
+        from those."""
         kernel, reach = self.kernel, flat.stride * (lanes - 1) + 1
         starts = [*range(0, reach - lanes, lanes), reach - lanes]
         vectors = [kernel.load(memory, kernel.add(flat.base, start), lanes) for start in starts]
@@ -230,7 +243,9 @@ class DispatchBuffers:
         for start, vector in zip(starts[1:], vectors[1:], strict=True):
             kept = [place if before == lanes and place < lanes else lane for lane, place in enumerate(places)]
             found = kernel.shuffle(
-                found, vector, [lanes + p - start if before <= p < start + lanes else k for p, k in zip(places, kept, strict=True)]
+                found,
+                vector,
+                [lanes + p - start if before <= p < start + lanes else k for p, k in zip(places, kept, strict=True)],
             )
             before = start + lanes
         return found

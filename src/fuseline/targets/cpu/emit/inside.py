@@ -9,7 +9,8 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 def decided(inner: Index, size: Operand, live: Operand) -> bool | None:
-    """Whether all live lanes of a coordinate lie in `[0, size)` (True), none does (False), or that is only known at run time."""
+    """Whether all live lanes of a coordinate lie in `[0, size)` (True), none does (False), or that is only known at run
+    time."""
     base = known_range(inner.base) if inner.vector is None and inner.stride >= 0 else None
     if base is None or not isinstance(size, int) or not isinstance(live, int):
         return None

@@ -1,4 +1,5 @@
-"""What values an index can take, read off the expression that makes it: enough to decide a border that a loop was cut at."""
+"""What values an index can take, read off the expression that makes it: enough to decide a border that a loop was cut
+at."""
 
 from __future__ import annotations
 

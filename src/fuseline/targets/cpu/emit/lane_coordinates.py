@@ -1,4 +1,5 @@
-"""Coordinates per lane through ops that only move data: what `analysis/moves.py` says, in the indices of the kernel under construction."""
+"""Coordinates per lane through ops that only move data: what `analysis/moves.py` says, in the indices of the kernel
+under construction."""
 
 from __future__ import annotations
 
@@ -15,10 +16,13 @@ from fuseline.targets.cpu.emit.puller import Puller
 
 
 def lane_sources(e: Puller, op: Operation, index: Sequence[AnyIndex], lanes: int) -> list[Source[AnyIndex]]:
-    """The sources of element `index` of the result of `op`. Raises E0901 for an op whose box has steps, which no pass leaves."""
+    """The sources of element `index` of the result of `op`. Raises E0901 for an op whose box has steps, which no pass
+    leaves."""
     found = sources(op, index, e.view.shapes, LaneCoordinates(e.frame, lanes))
     if found is None:
-        raise FuselineError("E0901", f"the CPU target cannot evaluate {op.name} with steps", node=e.view.entry.sym_name.data)
+        raise FuselineError(
+            "E0901", f"the CPU target cannot evaluate {op.name} with steps", node=e.view.entry.sym_name.data
+        )
     return found
 
 

@@ -1,8 +1,9 @@
-"""The reduction of one register tile: accumulators of `rows x vectors`, a loop nest over the reduction, edges read from a zero page.
+"""The reduction of one register tile: accumulators of `rows x vectors`, a loop nest over the reduction, edges read from
+a zero page.
 
-Each step loads the column vectors, broadcasts one element per row, and multiplies and adds. Row elements are read through addresses that
-advance with the loops of the reduction. Where a row may lie in the padding, its address is replaced by that of a page of pad values before
-the loops inside, so that the innermost loop has no conditions.
+Each step loads the column vectors, broadcasts one element per row, and multiplies and adds. Row elements are read
+through addresses that advance with the loops of the reduction. Where a row may lie in the padding, its address is
+replaced by that of a page of pad values before the loops inside, so that the innermost loop has no conditions.
 """
 
 from __future__ import annotations
@@ -16,27 +17,32 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
 UNROLLED_STEPS = 4
-"""Up to so many innermost steps are written out without a loop, unless rows share elements between them: LLVM would then keep those in
-registers that the accumulators need (a 7-wide window written out ran at 38 % of peak, as a loop at 96)."""
+"""Up to so many innermost steps are written out without a loop, unless rows share elements between them: LLVM would
+then keep those in registers that the accumulators need (a 7-wide window written out ran at 38 % of peak, as a loop at
+96)."""
 
 STEPS_PER_ITERATION = 2
-"""Steps of a long innermost loop written out per iteration: one hides the loop's own instructions, more only make code."""
+"""Steps of a long innermost loop written out per iteration: one hides the loop's own instructions, more only make
+code."""
 
 
 PARTIAL_STEPS = 256
-"""About how many steps of floats are added up before their sum is added to the total: the rounding error of a sum grows with the length of its
-runs, and this bounds it. A total costs an addition, and a way to the stack and back, per accumulator: under 1 % of the steps between."""
+"""About how many steps of floats are added up before their sum is added to the total: the rounding error of a sum grows
+with the length of its runs, and this bounds it. A total costs an addition, and a way to the stack and back, per
+accumulator: under 1 % of the steps between."""
 
 LEAST_STEPS, MOST_STEPS = 160, 384
-"""Partial sums may be this short or nearly this long, so that all can be of one length: a shorter last one is code of its own."""
+"""Partial sums may be this short or nearly this long, so that all can be of one length: a shorter last one is code of
+its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeCheck:
-    """A padded coordinate of the rows: row `r` is at `bases[r] + coefficient * i` for reduction index `i`, inside where `0 <= . < size`.
+    """A padded coordinate of the rows: row `r` is at `bases[r] + coefficient * i` for reduction index `i`, inside where
+    `0 <= . < size`.
 
-    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same coordinate; `ordered`: none
-    is at a smaller one than the row before.
+    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same
+    coordinate; `ordered`: none is at a smaller one than the row before.
     """
 
     bases: tuple[Operand, ...]
@@ -60,7 +66,8 @@ class EdgeCheck:
 
 @dataclass(frozen=True, slots=True)
 class RoundedTerm:
-    """A part of row addresses that moves in steps: row `r` is `stride * ((bases[r] + coefficient * i) // divisor)` on for reduction index `i`.
+    """A part of row addresses that moves in steps: row `r` is `stride * ((bases[r] + coefficient * i) // divisor)` on
+    for reduction index `i`.
 
     What is divided is not negative wherever no edge check has replaced the address.
     """
@@ -73,7 +80,8 @@ class RoundedTerm:
 
 @dataclass(frozen=True, slots=True)
 class ReductionAxis:
-    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and the edges it meets.
+    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and
+    the edges it meets.
 
     `first` is where it begins, as columns count: row addresses count from there.
     """
@@ -98,7 +106,8 @@ Rows = Callable[[Sequence[Operand], int], Value]
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What is asked of memory meanwhile: `request(column index of the innermost loop's start, j)` before every `period` of its steps."""
+    """What is asked of memory meanwhile: `request(column index of the innermost loop's start, j)` before every `period`
+    of its steps."""
 
     period: int
     request: Callable[[Operand, Operand], None]
@@ -112,8 +121,8 @@ class _Parts(NamedTuple):
 
 
 class TileReduction:
-    """Emits the nest for one tile. Long sums of floats are totals of partial ones (blocked summation, Higham, Accuracy and Stability of
-    Numerical Algorithms, section 4.2).
+    """Emits the nest for one tile. Long sums of floats are totals of partial ones (blocked summation, Higham, Accuracy
+    and Stability of Numerical Algorithms, section 4.2).
 
     Args:
         addresses: where each row starts; None when `pulled` supplies the elements.
@@ -157,7 +166,12 @@ class TileReduction:
             return self._totals.values()
 
     def _nest(
-        self, level: int, addresses: Sequence[Address] | None, column: Operand, at: tuple[Operand, ...], accumulators: tuple[Value, ...]
+        self,
+        level: int,
+        addresses: Sequence[Address] | None,
+        column: Operand,
+        at: tuple[Operand, ...],
+        accumulators: tuple[Value, ...],
     ) -> tuple[Value, ...]:
         if level == len(self.axes):
             return self._step(addresses, column, at, accumulators)
@@ -178,7 +192,14 @@ class TileReduction:
         return self._run(level, column, lo, hi, point, accumulators)
 
     def _run(
-        self, level: int, column: Operand, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...], first: Operand = 0
+        self,
+        level: int,
+        column: Operand,
+        lo: Operand,
+        hi: Operand,
+        point: Step,
+        carried: tuple[Value, ...],
+        first: Operand = 0,
     ) -> tuple[Value, ...]:
         """One loop of the nest; the innermost one asks for memory meanwhile, its requests numbered from `first`."""
         if self.ahead is not None and level == len(self.axes) - 1 and isinstance(lo, int) and isinstance(hi, int):
@@ -195,7 +216,15 @@ class TileReduction:
 
         def part(j: Operand) -> tuple[Value, ...]:
             begin = kernel.add(lo, kernel.mul(j, size))
-            inside = self._run(level, column, 0, size, lambda i, held: point(kernel.add(begin, i), held), totals.zeros(), kernel.mul(j, requests))
+            inside = self._run(
+                level,
+                column,
+                0,
+                size,
+                lambda i, held: point(kernel.add(begin, i), held),
+                totals.zeros(),
+                kernel.mul(j, requests),
+            )
             return totals.add(inside)
 
         kernel.loop(0, whole, 1, part)
@@ -208,7 +237,8 @@ class TileReduction:
         return 1 if self.ahead is None or level < len(self.axes) - 1 else self.ahead.period
 
     def _partial_sums(self) -> _Parts | None:
-        """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one sum is all."""
+        """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one
+        sum is all."""
         counts = [axis.extent if isinstance(axis.extent, int) else 2 * PARTIAL_STEPS for axis in self.axes]
         if prod(counts) < MOST_STEPS:
             return None
@@ -219,8 +249,11 @@ class TileReduction:
         wanted = max(PARTIAL_STEPS // inside // period, 1) * period
         return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 
-    def _asking(self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand) -> tuple[Value, ...]:
-        """The innermost loop, in runs of `ahead.period` steps with a request before each, numbered from `first`; the last one may be shorter."""
+    def _asking(
+        self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand
+    ) -> tuple[Value, ...]:
+        """The innermost loop, in runs of `ahead.period` steps with a request before each, numbered from `first`; the
+        last one may be shorter."""
         kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // ahead.period
 
         def run(j: Operand, *values: Value) -> tuple[Value, ...]:
@@ -235,7 +268,12 @@ class TileReduction:
         return self._loop(level, lo + whole * ahead.period, hi, point, carried)
 
     def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
-        if isinstance(lo, int) and isinstance(hi, int) and self._steps_from(level) <= UNROLLED_STEPS and not self._shares(level):
+        if (
+            isinstance(lo, int)
+            and isinstance(hi, int)
+            and self._steps_from(level) <= UNROLLED_STEPS
+            and not self._shares(level)
+        ):
             for i in range(lo, hi):
                 carried = point(i, carried)
             return carried
@@ -276,14 +314,15 @@ class TileReduction:
             reach = self.kernel.add(reach, self.kernel.mul(self.kernel.sub(axis.extent, 1), axis.row_stride))
         return not isinstance(reach, int) or abs(second.offset - first.offset) <= reach
 
-    # edges ---------------------------------------------------------------------------------------------------------------------------
+    # edges ------------------------------------------------------------------------------------------------------------
 
     def _cuts(self, check: EdgeCheck) -> bool:
         """Whether a check shortens its loop: all rows can be in the padding together, and padding adds nothing."""
         return self.skips_padding and (check.all_low or check.all_high)
 
     def _range(self, axis: ReductionAxis) -> tuple[Operand, Operand]:
-        """The iterations of `axis` that are not padding for every row: from where the last row enters to where the first one leaves."""
+        """The iterations of `axis` that are not padding for every row: from where the last row enters to where the
+        first one leaves."""
         kernel = self.kernel
         lo, hi = 0, axis.extent
         for check in axis.checks if self.skips_padding else ():
@@ -324,10 +363,14 @@ class TileReduction:
         assert self.page is not None
         return kernel.select_mem(inside, address, 0, self.page, 0)
 
-    # one step ------------------------------------------------------------------------------------------------------------------------
+    # one step ---------------------------------------------------------------------------------------------------------
 
     def _step(
-        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+        self,
+        addresses: Sequence[Address] | None,
+        column: Operand,
+        at: Sequence[Operand],
+        accumulators: tuple[Value, ...],
     ) -> tuple[Value, ...]:
         kernel, out = self.kernel, list(accumulators)
         vectors = [self.columns(column, at, v) for v in range(self.vectors)]

@@ -1,4 +1,5 @@
-"""The reduction of a register tile over narrow integers, added up in i32: by single elements, or two steps at a time."""
+"""The reduction of a register tile over narrow integers, added up in i32: by single elements, or two steps at a
+time."""
 
 from __future__ import annotations
 
@@ -9,10 +10,15 @@ from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
 
 class NarrowReduction(TileReduction):
-    """Steps of one element: it is broadcast beside a zero, so that what stands beside a column's number does not count."""
+    """Steps of one element: it is broadcast beside a zero, so that what stands beside a column's number does not
+    count."""
 
     def _step(
-        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+        self,
+        addresses: Sequence[Address] | None,
+        column: Operand,
+        at: Sequence[Operand],
+        accumulators: tuple[Value, ...],
     ) -> tuple[Value, ...]:
         kernel = self.kernel
         columns = [kernel.bitcast(kernel.cast(self.columns(column, at, v), "i32"), "i16") for v in range(self.vectors)]
@@ -27,7 +33,9 @@ class NarrowReduction(TileReduction):
             element = self.pulled(at, row)
         return self.kernel.cast(element, "i32", unsigned=True)
 
-    def _products(self, columns: Sequence[Value], elements: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+    def _products(
+        self, columns: Sequence[Value], elements: Sequence[Value], accumulators: Sequence[Value]
+    ) -> tuple[Value, ...]:
         kernel, out = self.kernel, list(accumulators)
         for row, element in enumerate(elements):
             spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), "i16")
@@ -38,14 +46,19 @@ class NarrowReduction(TileReduction):
 
 
 class PairReduction(NarrowReduction):
-    """The innermost axis two steps at a time, an odd last step on its own; columns come in pairs too. Rows must have addresses."""
+    """The innermost axis two steps at a time, an odd last step on its own; columns come in pairs too. Rows must have
+    addresses."""
 
     def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
         if level != len(self.axes) - 1:
             return super()._loop(level, lo, hi, point, carried)
-        assert isinstance(lo, int) and isinstance(hi, int) and lo % 2 == 0  # no edges within pairs, columns are packed for a known extent
+        assert (
+            isinstance(lo, int) and isinstance(hi, int) and lo % 2 == 0
+        )  # no edges within pairs, columns are packed for a known extent
         pairs = (hi - lo) // 2
-        unroll = max(u for u in range(1, max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors)) + 1) if pairs % u == 0)
+        unroll = max(
+            u for u in range(1, max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors)) + 1) if pairs % u == 0
+        )
 
         def body(i: Operand, *values: Value) -> tuple[Value, ...]:
             for u in range(unroll):
@@ -59,14 +72,20 @@ class PairReduction(NarrowReduction):
         return point(hi - 1, carried) if (hi - lo) % 2 else carried
 
     def _step(
-        self, addresses: Sequence[Address] | None, column: Operand, at: Sequence[Operand], accumulators: tuple[Value, ...]
+        self,
+        addresses: Sequence[Address] | None,
+        column: Operand,
+        at: Sequence[Operand],
+        accumulators: tuple[Value, ...],
     ) -> tuple[Value, ...]:
         assert addresses is not None
         kernel = self.kernel
         columns = [kernel.cast(self.columns(column, at, v), "i16") for v in range(self.vectors)]
         axis = self.axes[-1]
         alone = at[-1] == self.kernel.add(axis.first, self.kernel.sub(axis.extent, 1))
-        elements = [self._alone(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)]
+        elements = [
+            self._alone(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)
+        ]
         return self._products(columns, elements, accumulators)
 
     def _pair(self, address: Address) -> Value:

@@ -1,4 +1,5 @@
-"""Operands laid out for the register tiles: columns in panels `[columns / width][reduction][width]`, at compile time or into scratch."""
+"""Operands laid out for the register tiles: columns in panels `[columns / width][reduction][width]`, at compile time or
+into scratch."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ def packed_columns(
 ) -> PackedColumns:
     """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]` (None: of size 1).
 
-    Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole panels. With `pairs`, two
-    steps of the innermost reduction loop lie side by side in each column, an odd one beside a zero; its stride stays that of a step.
+    Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole
+    panels. With `pairs`, two steps of the innermost reduction loop lie side by side in each column, an odd one beside a
+    zero; its stride stays that of a step.
 
     >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
     >>> layout.pad_to, layout.reshape, layout.permutation
@@ -57,7 +59,11 @@ def packed_columns(
     order = [*(moved[place[loop]] for loop in outer if loop in place), *(moved[i] for i in rest), moved[split]]
     order += [moved[place[loop]] for loop in reduction] + [moved[i] + 1 for i in (split, paired) if i is not None]
     strides, step = _strides_after(reshape, order)
-    by_loop = {loop: strides[moved[place[loop]]] // (2 if place[loop] == paired else 1) for loop in (*outer, *reduction) if loop in place}
+    by_loop = {
+        loop: strides[moved[place[loop]]] // (2 if place[loop] == paired else 1)
+        for loop in (*outer, *reduction)
+        if loop in place
+    }
     pad_to = tuple(count * parts.get(i, 1) for i, count in enumerate(counts))
     return PackedColumns(PackedLayout(pad_to, tuple(reshape), tuple(order)), by_loop, strides[moved[split]], step)
 
@@ -65,9 +71,11 @@ def packed_columns(
 def packed_groups(
     shape: Sequence[int], loops: Sequence[int | None], channels: tuple[int, ...], reduction: Sequence[int], groups: int
 ) -> PackedColumns:
-    """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]`; `channels` are the loops of the group and of the column in it.
+    """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]`; `channels` are the loops of the group
+    and of the column in it.
 
-    Memory order: panel, `reduction` loops, `groups` groups, columns of a group; the groups are padded with zeros to whole panels.
+    Memory order: panel, `reduction` loops, `groups` groups, columns of a group; the groups are padded with zeros to
+    whole panels.
 
     >>> layout = packed_groups((3, 5, 2, 4), (2, 0, 3, 1), (0, 1), (2, 3), 2).layout
     >>> layout.pad_to, layout.reshape, layout.permutation
@@ -83,7 +91,13 @@ def packed_groups(
         return i if i <= split else i + 1
 
     rest = [i for i in range(len(shape)) if i not in (split, column) and loops[i] not in reduction]
-    order = [split, *(moved(i) for i in rest), *(moved(place[loop]) for loop in reduction if loop in place), split + 1, moved(column)]
+    order = [
+        split,
+        *(moved(i) for i in rest),
+        *(moved(place[loop]) for loop in reduction if loop in place),
+        split + 1,
+        moved(column),
+    ]
     strides, step = _strides_after(reshape, order)
     by_loop = {loop: strides[moved(place[loop])] for loop in reduction if loop in place}
     return PackedColumns(PackedLayout(pad_to, reshape, tuple(order)), by_loop, strides[split], step)
@@ -100,7 +114,8 @@ def _strides_after(reshape: Sequence[int], order: Sequence[int]) -> tuple[dict[i
 
 
 def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """A square of vectors transposed in registers: as many vectors as lanes, a power of two. Bits of row and lane change places one by one."""
+    """A square of vectors transposed in registers: as many vectors as lanes, a power of two. Bits of row and lane
+    change places one by one."""
     out = list(rows)
     lanes = len(out)
     step = 1
@@ -122,7 +137,8 @@ def over_axes(
     body: Callable[[Operand, tuple[Operand, ...]], None],
     cuts: Sequence[Collection[int]] = (),
 ) -> None:
-    """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first; axis `i` piece by piece between `cuts[i]`."""
+    """Run `body(sum of index * stride, indices)` for every point of `extents`, outermost first; axis `i` piece by piece
+    between `cuts[i]`."""
 
     def level(i: int, offset: Operand, at: tuple[Operand, ...]) -> None:
         if i == len(extents):
@@ -140,15 +156,17 @@ def over_axes(
 
 
 class PanelPacker:
-    """Packs one panel of columns `[reduction][width]` into scratch, read through `read(indices, first column, lanes along columns, active)`
-    or, where the operand lies along the innermost reduction loop, through `read_along` and a transpose in registers.
+    """Packs one panel of columns `[reduction][width]` into scratch, read through `read(indices, first column, lanes
+    along columns, active)` or, where the operand lies along the innermost reduction loop, through `read_along` and a
+    transpose in registers.
     """
 
     def __init__(self, kernel: KernelBuilder, buffer: MemRef, lanes: int, vectors: int) -> None:
         self.kernel, self.buffer, self.lanes, self.vectors = kernel, buffer, lanes, vectors
 
     def copy(
-        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value],
+        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None],
+        read: Callable[..., Value],
         cuts: Sequence[Collection[int]] = (),
     ) -> None:  # fmt: skip
         """Columns are neighbours in memory: vectors move as they are. `read(indices, vector, active)`."""
@@ -160,10 +178,16 @@ class PanelPacker:
         over_axes(self.kernel, extents, strides, body, cuts)
 
     def turn(
-        self, extents: Sequence[Operand], strides: Sequence[Operand], vectors: int, read: Callable[..., Value], cuts: Sequence[Collection[int]] = ()
+        self,
+        extents: Sequence[Operand],
+        strides: Sequence[Operand],
+        vectors: int,
+        read: Callable[..., Value],
+        cuts: Sequence[Collection[int]] = (),
     ) -> None:
-        """The innermost reduction loop is contiguous: squares are loaded along it, turned and stored. `read(indices, column, active)` gives
-        lanes along the innermost loop for one column of the panel; rows beyond the extent are stored too, into the buffer's slack.
+        """The innermost reduction loop is contiguous: squares are loaded along it, turned and stored. `read(indices,
+        column, active)` gives lanes along the innermost loop for one column of the panel; rows beyond the extent are
+        stored too, into the buffer's slack.
         """
         kernel, lanes = self.kernel, self.lanes
 
@@ -175,7 +199,10 @@ class PanelPacker:
                     first = kernel.mul(v, lanes)
                     columns = [read((*at, k), kernel.add(first, i), active) for i in range(lanes)]
                     for i, row in enumerate(transpose(kernel, columns)):
-                        place = kernel.add(kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), first), kernel.mul(strides[-1], i))
+                        place = kernel.add(
+                            kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), first),
+                            kernel.mul(strides[-1], i),
+                        )
                         kernel.store(self.buffer, place, row)
                     return ()
 

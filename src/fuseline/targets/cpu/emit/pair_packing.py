@@ -10,11 +10,12 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 class PairPacker(PanelPacker):
-    """Two steps of the innermost reduction axis side by side in each column, an odd last one beside a zero. The axis' extent is known, and
-    so are the `cuts`, which are even."""
+    """Two steps of the innermost reduction axis side by side in each column, an odd last one beside a zero. The axis'
+    extent is known, and so are the `cuts`, which are even."""
 
     def copy(
-        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None], read: Callable[..., Value],
+        self, extents: Sequence[Operand], strides: Sequence[Operand], actives: Sequence[Operand | None],
+        read: Callable[..., Value],
         cuts: Sequence[Collection[int]] = (),
     ) -> None:  # fmt: skip
         """Columns are neighbours in memory: vectors of two steps are interleaved. `read(indices, vector, active)`."""
@@ -43,10 +44,16 @@ class PairPacker(PanelPacker):
         over_axes(kernel, extents[:-1], strides[:-1], body, cuts[:-1])
 
     def turn(
-        self, extents: Sequence[Operand], strides: Sequence[Operand], vectors: int, read: Callable[..., Value], cuts: Sequence[Collection[int]] = ()
+        self,
+        extents: Sequence[Operand],
+        strides: Sequence[Operand],
+        vectors: int,
+        read: Callable[..., Value],
+        cuts: Sequence[Collection[int]] = (),
     ) -> None:
-        """The innermost reduction loop is contiguous: pairs are turned as elements of twice the width. `read(indices, column, active)` gives
-        twice as many steps as there are lanes; steps beyond the extent are 0, and stored into the buffer's slack."""
+        """The innermost reduction loop is contiguous: pairs are turned as elements of twice the width. `read(indices,
+        column, active)` gives twice as many steps as there are lanes; steps beyond the extent are 0, and stored into
+        the buffer's slack."""
         kernel, lanes = self.kernel, self.lanes
 
         def body(offset: Operand, at: tuple[Operand, ...]) -> None:
@@ -55,8 +62,12 @@ class PairPacker(PanelPacker):
                     first = kernel.mul(v, lanes)
                     columns = [read((*at, k), kernel.add(first, i), active) for i in range(lanes)]
                     place = kernel.add(kernel.add(offset, kernel.mul(k, strides[-1])), kernel.mul(first, 2))
-                    for i, row in enumerate(transpose(kernel, [kernel.bitcast(self._known(column, active), "i32") for column in columns])):
-                        kernel.store(self.buffer, kernel.add(place, kernel.mul(strides[-1], 2 * i)), kernel.bitcast(row, "i16"))
+                    for i, row in enumerate(
+                        transpose(kernel, [kernel.bitcast(self._known(column, active), "i32") for column in columns])
+                    ):
+                        kernel.store(
+                            self.buffer, kernel.add(place, kernel.mul(strides[-1], 2 * i)), kernel.bitcast(row, "i16")
+                        )
                     return ()
 
                 kernel.loop(0, vectors, 1, vector)

@@ -1,4 +1,5 @@
-"""How each kind of op is pulled: the elements of one of its results at one point, from the elements of what it reads."""
+"""How each kind of op is pulled: the elements of one of its results at one point, from the elements of what it
+reads."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def loops_at(e: Puller, view: StructuredOp, result: int, index: Sequence[AnyInde
     return loops
 
 
-def reduce_at(e: Puller, view: StructuredOp, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> list[Value]:
+def reduce_at(
+    e: Puller, view: StructuredOp, loops: Sequence[AnyIndex], lanes: int, active: Operand | None
+) -> list[Value]:
     """All results of a reduction at one point of its parallel loops: plain nested loops, the lanes side by side."""
     kernel, extents = e.kernel, view.loops(e.view.shapes)
     inits = [

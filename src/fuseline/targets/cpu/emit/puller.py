@@ -22,7 +22,9 @@ class Puller(Protocol):
     view: DispatchView
     frame: DispatchBuffers
 
-    def value_at(self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None) -> Value:
+    def value_at(
+        self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None
+    ) -> Value:
         """The elements of `value` at `index`, `lanes` wide."""
         ...
 

@@ -1,8 +1,9 @@
 """The floating-point remainder (C's `fmod`), exact for every quotient.
 
-The divisor is scaled by a power of two until the quotient has at most 23 bits, the rounded quotient's multiple of it is taken away, and so on
-with smaller scales. Nothing is lost: the quotient times either half of the divisor (26 and 27 bits) is exact, and so is each difference, as it
-is a multiple of the divisor's last place and no larger than the divisor.
+The divisor is scaled by a power of two until the quotient has at most 23 bits, the rounded quotient's multiple of it is
+taken away, and so on with smaller scales. Nothing is lost: the quotient times either half of the divisor (26 and 27
+bits) is exact, and so is each difference, as it is a multiple of the divisor's last place and no larger than the
+divisor.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def fmod(k: K, x: Value, y: Value) -> Value:
 
 
 def _step(k: K, rest: Value, divisor: Value) -> Value:
-    """The rest nearest to 0; the quotient stays below 2 ** 23, where its multiple of the divisor may exceed all numbers."""
+    """The rest nearest to 0; the quotient stays below 2 ** 23, where its multiple of the divisor may exceed all
+    numbers."""
     quotient = k.min(k.rint(k.div(rest, divisor)), 2.0 ** (QUOTIENT_BITS + 1) - 1.0)
     high = k.bitcast(k.bitand(k.bitcast(divisor, "i64"), -(1 << 27)), "f64")
     return k.sub(k.sub(rest, k.mul(quotient, high)), k.mul(quotient, k.sub(divisor, high)))

@@ -1,4 +1,5 @@
-"""Ops of bodies that may be computed in a cheaper way than their kind, because of where they stand: the parts of a softmax or a sigmoid."""
+"""Ops of bodies that may be computed in a cheaper way than their kind, because of where they stand: the parts of a
+softmax or a sigmoid."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def shortcuts(view: DispatchView) -> Mapping[Operation, Rule]:
     rules: dict[Operation, Rule] = {}
     rules.update((op, vm.exp_of_negative) for op in (*facts.exponents, *exponents_of_magnitudes(view.members)))
     rules.update((op, times_reciprocal) for op in facts.quotients)
-    rules.update((op, keep_total if _accumulates_first(op) else _keep_total_second) for op in facts.maxima if isinstance(op, arith.MaximumfOp))
+    rules.update(
+        (op, keep_total if _accumulates_first(op) else _keep_total_second)
+        for op in facts.maxima
+        if isinstance(op, arith.MaximumfOp)
+    )
     return {op: rule for op, rule in rules.items() if dtype_of(op.results[0].type) == "f32"}
 
 
@@ -42,8 +47,8 @@ def _is_negated_magnitude(value: SSAValue) -> bool:
 
 
 def times_reciprocal(k: KernelBuilder, a: Value, b: Value) -> Value:
-    """`a / b` within 1.5 ulp for a `b` whose reciprocal is a normal number, which is computed where `b` is: outside the loops that it does not
-    change in."""
+    """`a / b` within 1.5 ulp for a `b` whose reciprocal is a normal number, which is computed where `b` is: outside the
+    loops that it does not change in."""
     return k.mul(a, k.reciprocal(b)) if b.type.lanes == 1 else k.div(a, b)
 
 

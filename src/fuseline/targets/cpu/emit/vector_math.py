@@ -1,8 +1,8 @@
 """Elementary functions on f32 and f64 vectors and scalars.
 
-The functions that models spend time in (exp, log, erf, tanh) have f32 code of their own; the others widen to f64 (see `wide_math`), which
-leaves an error of half a unit in the last place. NaN, infinities, zeros and denormals give what NumPy gives. Errors in ulp, measured against
-float64 by the tests over all magnitudes:
+The functions that models spend time in (exp, log, erf, tanh) have f32 code of their own; the others widen to f64 (see
+`wide_math`), which leaves an error of half a unit in the last place. NaN, infinities, zeros and denormals give what
+NumPy gives. Errors in ulp, measured against float64 by the tests over all magnitudes:
 
     exp 1.5   exp_of_negative 1.5   log 1.5   tanh 4.5   erf 5.5   rsqrt 1.5   all others 0.51
 """
@@ -22,7 +22,13 @@ from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 K = KernelBuilder
 INF, NAN = math.inf, math.nan
 
-_EXP = (0.5, 0.1666652, 0.041668393, 0.008368781, 0.0013814467)  # e^x = 1 + x + x^2 (..) within 0.06 * 2^-24 on [-ln 2 / 2, ln 2 / 2]
+_EXP = (
+    0.5,
+    0.1666652,
+    0.041668393,
+    0.008368781,
+    0.0013814467,
+)  # e^x = 1 + x + x^2 (..) within 0.06 * 2^-24 on [-ln 2 / 2, ln 2 / 2]
 _EXP_MAGIC = 1.5 * 2.0**23 + 254.0
 _EXP_OF_NEGATIVE_MAGIC = 1.5 * 2.0**23 + 127.0
 _LOG = (  # Cephes logf
@@ -36,7 +42,9 @@ _LOG = (  # Cephes logf
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-_ERF_P = (  # Eigen's rational fit on [-4, 4], scaled so that its denominator is 1 at 0, last places chosen for the least error in f32
+# Eigen's rational fit on [-4, 4], scaled so that its denominator is 1 at 0, last places chosen for the least error in
+# f32
+_ERF_P = (
     1.911100611096117e-08,
     -1.942327799042687e-06,
     1.472880394430831e-04,
@@ -79,8 +87,8 @@ def _widened(in_f64: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _exp(k: K, x: Value) -> Value:
-    """Rounding to an integer is an addition that leaves `n + 254` in the low bits; halved, those are the exponents of two powers of two
-    whose product is `2 ** n`, so that the result may be infinite or denormal."""
+    """Rounding to an integer is an addition that leaves `n + 254` in the low bits; halved, those are the exponents of
+    two powers of two whose product is `2 ** n`, so that the result may be infinite or denormal."""
     x = k.min(89.0, k.max(-104.0, x))  # in this order NaN stays
     shifted = k.fma(x, 1.4426950408889634, _EXP_MAGIC)
     n = k.sub(shifted, _EXP_MAGIC)
@@ -92,7 +100,8 @@ def _exp(k: K, x: Value) -> Value:
 
 
 def _exp_near_zero(k: K, r: Value) -> Value:
-    """Pairs of terms side by side (Estrin): four multiply-adds deep instead of six, which is what loops of exponentials wait for."""
+    """Pairs of terms side by side (Estrin): four multiply-adds deep instead of six, which is what loops of exponentials
+    wait for."""
     square = k.mul(r, r)
     low = k.fma(r, _EXP[0], 1.0)
     middle, high = k.fma(r, _EXP[2], _EXP[1]), k.fma(r, _EXP[4], _EXP[3])
@@ -134,12 +143,14 @@ def _erf(k: K, x: Value) -> Value:
 
 
 def _one_from(k: K, end: float, x: Value, inner: Value) -> Value:
-    """`inner`, and 1 with the sign of x where |x| is `end` or more: exactly, for 1 + f(x) must vanish far below 0. NaN stays."""
+    """`inner`, and 1 with the sign of x where |x| is `end` or more: exactly, for 1 + f(x) must vanish far below 0. NaN
+    stays."""
     return k.select(k.compare("ge", k.abs(x), end), with_sign(k, k.as_value(1.0, x.type), x), inner)
 
 
 def _in_pairs(k: K, x: Value, coefficients: Sequence[float]) -> Value:
-    """A polynomial, highest coefficient first and an odd number of them, two terms at a time: half as deep as Horner's rule."""
+    """A polynomial, highest coefficient first and an odd number of them, two terms at a time: half as deep as Horner's
+    rule."""
     square, result = k.mul(x, x), k.as_value(coefficients[0], x.type)
     for odd, even in zip(coefficients[1::2], coefficients[2::2], strict=True):
         result = k.fma(result, square, k.fma(x, odd, even))
@@ -216,7 +227,8 @@ def power_of_integer(k: K, x: Value, y: Value) -> Value:
 
 
 def integer_power(k: K, base: Value, exponent: Value) -> Value:
-    """base ** exponent with wrap-around; a negative exponent gives the truncated reciprocal (0 but for bases of size 1)."""
+    """base ** exponent with wrap-around; a negative exponent gives the truncated reciprocal (0 but for bases of size
+    1)."""
     lanes = max(base.type.lanes, exponent.type.lanes)
     base, exponent = k.splat(base, lanes), k.splat(exponent, lanes)
     zero, one = k.const(0, *base.type), k.const(1, *base.type)

@@ -1,8 +1,9 @@
 """Elementary functions on f64 vectors: the rare functions of every float type, and the exact core of the common ones.
 
-f32 arguments are widened, so what is returned to them is right to half a unit in the last place but for double rounding. For f64 itself the
-errors are a few ulp (`power`: its exponent's magnitude times that). Coefficients are FreeBSD msun's (Sun Microsystems, 1993) where they are
-minimax fits, Cephes' (Moshier, 1989) for `atan`, and Taylor's for `exp`.
+f32 arguments are widened, so what is returned to them is right to half a unit in the last place but for double
+rounding. For f64 itself the errors are a few ulp (`power`: its exponent's magnitude times that). Coefficients are
+FreeBSD msun's (Sun Microsystems, 1993) where they are minimax fits, Cephes' (Moshier, 1989) for `atan`, and Taylor's
+for `exp`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ _COS = (
     -1.38888888888741095749e-03,
     4.16666666666666019037e-02,
 )
-_HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624871116645580e-21, 8.47842766036889956997e-32)
+_HALF_PI = (
+    1.57079632673412561417e00,
+    6.07710050630396597660e-11,
+    2.02226624871116645580e-21,
+    8.47842766036889956997e-32,
+)
 _QUICK_REDUCTION_LIMIT = 1.6e6  # up to here a multiple of pi/2's leading 33 bits is exact
 _ATAN_P = (
     -8.750608600031904122785e-1,
@@ -54,7 +60,14 @@ _ATAN_P = (
     -1.228866684490136173410e2,
     -6.485021904942025371773e1,
 )
-_ATAN_Q = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2, 4.853903996359136964868e2, 1.945506571482613964425e2)
+_ATAN_Q = (
+    1.0,
+    2.485846490142306297962e1,
+    1.650270098316988542046e2,
+    4.328810604912902668951e2,
+    4.853903996359136964868e2,
+    1.945506571482613964425e2,
+)
 
 
 def polynomial(k: K, x: Value, coefficients: Sequence[float]) -> Value:
@@ -77,7 +90,9 @@ def _power_of_two(k: K, exponent: Value) -> Value:
 
 def scale(k: K, x: Value, exponent: Value) -> Value:
     """x * 2 ** exponent in two steps, so that the result may overflow or be denormal."""
-    half = k.sub(k.bitcast(k.add(k.floor(k.mul(exponent, 0.5)), _MAGIC), "i64"), k.bitcast(k.const(_MAGIC, *x.type), "i64"))
+    half = k.sub(
+        k.bitcast(k.add(k.floor(k.mul(exponent, 0.5)), _MAGIC), "i64"), k.bitcast(k.const(_MAGIC, *x.type), "i64")
+    )
     rest = k.sub(_integer(k, exponent), half)
     return k.mul(k.mul(x, _power_of_two(k, half)), _power_of_two(k, rest))
 
@@ -168,7 +183,9 @@ def cosh(k: K, x: Value) -> Value:
     """The hyperbolic cosine."""
     e = exp(k, k.mul(k.abs(x), 0.5))
     square = k.mul(e, e)
-    return k.select(k.compare("gt", k.abs(x), 700.0), k.mul(k.mul(e, 0.5), e), k.mul(k.add(square, k.div(1.0, square)), 0.5))
+    return k.select(
+        k.compare("gt", k.abs(x), 700.0), k.mul(k.mul(e, 0.5), e), k.mul(k.add(square, k.div(1.0, square)), 0.5)
+    )
 
 
 def asinh(k: K, x: Value) -> Value:
@@ -194,7 +211,8 @@ def atanh(k: K, x: Value) -> Value:
 
 
 def sin_cos(k: K, x: Value) -> tuple[Value, Value]:
-    """Sine and cosine of any argument; NaN for what is not finite. Vectors with a lane beyond 1.6e6 take the slow reduction."""
+    """Sine and cosine of any argument; NaN for what is not finite. Vectors with a lane beyond 1.6e6 take the slow
+    reduction."""
     n = k.rint(k.mul(x, 2.0 / math.pi))
     r = x
     for part in _HALF_PI:
@@ -206,7 +224,9 @@ def sin_cos(k: K, x: Value) -> tuple[Value, Value]:
         far, turns = reduce_huge(k, x)
         return k.select(huge, far, r), k.select(huge, turns, n)
 
-    farthest = k.reduce("max", k.select(huge, size, 0.0))  # no NaN among them, which would hide what is huge in other lanes
+    farthest = k.reduce(
+        "max", k.select(huge, size, 0.0)
+    )  # no NaN among them, which would hide what is huge in other lanes
     r, n = k.when(k.compare("gt", farthest, _QUICK_REDUCTION_LIMIT), slow, lambda: (r, n))
     z = k.mul(r, r)
     sine = k.fma(k.mul(r, z), polynomial(k, z, _SIN), r)
@@ -292,14 +312,22 @@ def power(k: K, x: Value, y: Value) -> Value:
     odd = k.bitand(integral, k.compare("ne", k.floor(half), half))
     negative = k.compare("lt", k.bitcast(x, "i64"), 0)
     result = k.select(k.bitand(negative, odd), k.neg(result), result)
-    undefined = k.bitand(k.bitand(k.compare("lt", x, 0.0), k.compare("gt", x, -INF)), k.xor(integral, k.const(1, *integral.type)))
+    undefined = k.bitand(
+        k.bitand(k.compare("lt", x, 0.0), k.compare("gt", x, -INF)), k.xor(integral, k.const(1, *integral.type))
+    )
     result = k.select(undefined, NAN, result)
     result = k.select(k.bitand(k.compare("eq", size, 1.0), k.compare("eq", k.abs(y), INF)), 1.0, result)
     return k.select(k.bitor(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), 1.0, result)
 
 
 _ERF_SMALL = (
-    (-2.37630166566501626084e-05, -5.77027029648944159157e-03, -2.84817495755985104766e-02, -3.25042107247001499370e-01, 1.28379167095512558561e-01),
+    (
+        -2.37630166566501626084e-05,
+        -5.77027029648944159157e-03,
+        -2.84817495755985104766e-02,
+        -3.25042107247001499370e-01,
+        1.28379167095512558561e-01,
+    ),
     (
         -3.96022827877536812320e-06,
         1.32494738004321644526e-04,
@@ -387,7 +415,9 @@ def erf(k: K, x: Value) -> Value:
     inverse = k.div(1.0, k.mul(a, a))
     tail = k.select(k.compare("lt", a, 1 / 0.35), _ratio(k, inverse, _ERF_NEAR_TAIL), _ratio(k, inverse, _ERF_FAR_TAIL))
     high = k.bitcast(k.bitand(k.bitcast(a, "i64"), k.const(-(1 << 32), "i64", a.type.lanes)), "f64")
-    exponent = k.mul(exp(k, k.sub(k.neg(k.mul(high, high)), 0.5625)), exp(k, k.fma(k.sub(high, a), k.add(high, a), tail)))
+    exponent = k.mul(
+        exp(k, k.sub(k.neg(k.mul(high, high)), 0.5625)), exp(k, k.fma(k.sub(high, a), k.add(high, a), tail))
+    )
     far = k.sub(1.0, k.div(exponent, a))
     result = k.select(k.compare("lt", a, 0.84375), small, k.select(k.compare("lt", a, 1.25), middle, far))
     return k.select(k.compare("uno", x, x), x, with_sign(k, result, x))

@@ -56,7 +56,8 @@ class Combiner:
 
     @property
     def dtype(self) -> str:
-        """The element type of the running result: f32 for halves, whose sums would not move any more after some thousand terms."""
+        """The element type of the running result: f32 for halves, whose sums would not move any more after some
+        thousand terms."""
         dtype = dtype_of(self.op.results[0].type)
         return "f32" if dtype in ("f16", "bf16") else dtype
 
@@ -82,7 +83,8 @@ class Combiner:
 
 
 def combiners(op: linalg.ops.GenericOp) -> list[Combiner] | None:
-    """One combiner per result, or None if some result depends on the order of the reduction or on another one's running value."""
+    """One combiner per result, or None if some result depends on the order of the reduction or on another one's running
+    value."""
     found: list[Combiner] = []
     body = op.body.block
     for position, value in enumerate(yielded(op)):

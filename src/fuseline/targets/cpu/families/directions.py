@@ -1,4 +1,5 @@
-"""Directions of an image: steps that the positions of a result and of a window have in common, and which of them lie in the image."""
+"""Directions of an image: steps that the positions of a result and of a window have in common, and which of them lie in
+the image."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from fuseline.targets.cpu.families.contraction.problem import Axis
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One direction of the image, in the steps that result and window have in common: a position of the result moves `along` steps, one of the
-    window (of `positions`) `window` steps, and a step is `stride` elements of the image.
+    """One direction of the image, in the steps that result and window have in common: a position of the result moves
+    `along` steps, one of the window (of `positions`) `window` steps, and a step is `stride` elements of the image.
 
     Step `i` lies in the image where `0 <= first + scale * i < size`; `size` None: all do.
     """
@@ -41,7 +42,8 @@ class Direction:
 
 
 def direction(access: LinearAccess, along: Axis | None, window: Axis | None, moving: Sequence[int]) -> Direction | None:
-    """The direction in which a loop of the result and one of the window go; None where they have no steps in common. `moving`: all loops that go."""
+    """The direction in which a loop of the result and one of the window go; None where they have no steps in common.
+    `moving`: all loops that go."""
     axes = [axis for axis in (along, window) if axis is not None]
     strides = [access.stride(axis.inner) if axis is not None else 0 for axis in (along, window)]
     bounds = [bound for bound in access.bounds if any(axis.inner in bound.coordinate.terms for axis in axes)]

@@ -27,7 +27,13 @@ def bytes_read(view: DispatchView, layouts: Mapping[int, PackedLayout] | None = 
     for position, value in enumerate(view.tensors):
         if value.uses:
             layout = (layouts or {}).get(position)
-            total = add(total, mul(product(layout.pad_to if layout is not None else view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+            total = add(
+                total,
+                mul(
+                    product(layout.pad_to if layout is not None else view.shapes.dims(value)),
+                    BYTES[dtype_of(value.type)],
+                ),
+            )
     return total
 
 

@@ -1,8 +1,10 @@
-"""Which loops of a dispatch are one loop: the axes of its values and the loops of its ops, joined where one reads the other plainly.
+"""Which loops of a dispatch are one loop: the axes of its values and the loops of its ops, joined where one reads the
+other plainly.
 
-An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made inside the dispatch;
-arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its coordinate is 0. Where reads would make two
-dimensions of one value the same axis (`x + transpose(x)`), they join nothing either. What is evaluated where it is read joins last, where it can.
+An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made
+inside the dispatch; arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its
+coordinate is 0. Where reads would make two dimensions of one value the same axis (`x + transpose(x)`), they join
+nothing either. What is evaluated where it is read joins last, where it can.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Node: TypeAlias = tuple[Any, int]
 
 
 class Axes:
-    """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size 1).
+    """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size
+    1).
 
     `joins` says whose reads join axes: all that the dispatch computes, unless told otherwise.
     """
@@ -49,7 +52,8 @@ class Axes:
             self.join(links)
 
     def _join_read_in_place(self) -> None:
-        """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or one value after the other."""
+        """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or
+        one value after the other."""
         rest: dict[SSAValue, list[tuple[Node, Node]]] = {}
         for op in self.ops:
             for link in _read_links(self.view, op, lambda value: is_internal(value) and not self._joins(value)):
@@ -125,7 +129,9 @@ def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
     """An op's loops and the dimensions of its results."""
     if is_generic(op):
         for value, map_ in zip(op.results, StructuredOp(op).output_maps, strict=True):
-            yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
+            yield from (
+                ((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr)
+            )
 
 
 def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], bool]) -> Iterator[tuple[Node, Node]]:
@@ -134,7 +140,9 @@ def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], b
         structured = StructuredOp(op)
         for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
             if joins(value):
-                yield from (((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr))
+                yield from (
+                    ((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr)
+                )
         return
     for source, axis, result_axis in plain_pairs(op, view.shapes):
         if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
@@ -142,7 +150,8 @@ def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], b
 
 
 def contiguous_axis(view: DispatchView, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> Node | None:
-    """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a plain loop."""
+    """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a
+    plain loop."""
     for expr, size in zip(reversed(map_.results), reversed(view.shapes.dims(value)), strict=True):
         if size != 1:
             return loops[expr.position] if isinstance(expr, AffineDimExpr) else None
@@ -150,9 +159,11 @@ def contiguous_axis(view: DispatchView, value: SSAValue, map_: AffineMap, loops:
 
 
 def loose_dimensions(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:
-    """Per value the dimensions that some reader visits at another coordinate than its own loop's: windows, gathers, reshapes, pads.
+    """Per value the dimensions that some reader visits at another coordinate than its own loop's: windows, gathers,
+    reshapes, pads.
 
-    Looseness passes from a result to what it is made of, but not through `stored` values, which are made at their own loops.
+    Looseness passes from a result to what it is made of, but not through `stored` values, which are made at their own
+    loops.
     """
     loose: dict[SSAValue, set[int]] = {}
     kept = set(stored)
@@ -181,7 +192,9 @@ def _loose_in_generic(op: linalg.ops.GenericOp, loose: dict[SSAValue, set[int]],
 
 def _only_places(op: Operation) -> bool:
     """Whether an op says where a result lies and computes nothing."""
-    return isinstance(op, tensor.InsertSliceOp) and all(isinstance(use.operation, func.ReturnOp) for use in op.result.uses)
+    return isinstance(op, tensor.InsertSliceOp) and all(
+        isinstance(use.operation, func.ReturnOp) for use in op.result.uses
+    )
 
 
 def _loose_in_move(view: DispatchView, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:

@@ -1,9 +1,11 @@
-"""What independent parts of a dispatch have in common: arguments that several of them walk, so that one walk may serve all.
+"""What independent parts of a dispatch have in common: arguments that several of them walk, so that one walk may serve
+all.
 
     %a = relu(%x); %b = sigmoid(%x)         the loops of both follow %x: one grid, and each element of %x is read once
     %a = relu(%x); %b = sum of its rows     the sum is gathered on the way along the row
 
-Within a part an argument joins nothing: softmax reads its rows twice, and the second walk begins when the first has ended.
+Within a part an argument joins nothing: softmax reads its rows twice, and the second walk begins when the first has
+ended.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Links = list[tuple[Node, Node]]
 
 
 def sibling_links(view: DispatchView, ops: Sequence[Operation]) -> Iterator[Links]:
-    """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps along it."""
+    """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps
+    along it."""
     parts = _parts(ops)
     for argument in view.tensors:
         readers = [op for op in ops if argument in op.operands]
@@ -43,14 +46,23 @@ def _parts(ops: Sequence[Operation]) -> Callable[[Operation], Operation]:
     known = set(ops)
     for op in ops:
         for value in tensor_operands(op):
-            if isinstance(value, OpResult) and value.op in known and splat_value(value) is None and tensor_operands(value.op):
+            if (
+                isinstance(value, OpResult)
+                and value.op in known
+                and splat_value(value) is None
+                and tensor_operands(value.op)
+            ):
                 parent[root(value.op)] = root(op)
     return root
 
 
 def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> Iterator[tuple[Node, Node]]:
     if not is_generic(op):
-        yield from (((argument, axis), (op.results[0], made)) for source, axis, made in plain_pairs(op, view.shapes) if source is argument)
+        yield from (
+            ((argument, axis), (op.results[0], made))
+            for source, axis, made in plain_pairs(op, view.shapes)
+            if source is argument
+        )
         return
     structured = StructuredOp(op)
     for value, map_ in zip(structured.inputs, structured.input_maps, strict=True):

@@ -1,5 +1,5 @@
-"""What one core does per cycle, for choosing tiles and blocks: ratios matter, so the figures serve every machine in view (Zen 2 and later, Intel
-since Skylake). What whole loops and launches take in nanoseconds is `ir/costs.py`.
+"""What one core does per cycle, for choosing tiles and blocks: ratios matter, so the figures serve every machine in
+view (Zen 2 and later, Intel since Skylake). What whole loops and launches take in nanoseconds is `ir/costs.py`.
 """
 
 from __future__ import annotations

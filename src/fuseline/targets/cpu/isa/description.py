@@ -13,10 +13,11 @@ _BITS = {"f64": 64, "i64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16
 class Machine:
     """An instruction set with the sizes that tile choice needs.
 
-    `features` and `cpu` go to LLVM as they are; `needs` are the flags of `/proc/cpuinfo` (or `Features` on Arm) a CPU must show to run the
-    code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads and stores handle without a branch per lane.
-    `pair_dot` is LLVM's name of the instruction that multiplies a register of i16 by another and adds neighbouring products, in i32; empty
-    where there is none. `costs` are those of whole loops and launches.
+    `features` and `cpu` go to LLVM as they are; `needs` are the flags of `/proc/cpuinfo` (or `Features` on Arm) a CPU
+    must show to run the code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads
+    and stores handle without a branch per lane. `pair_dot` is LLVM's name of the instruction that multiplies a register
+    of i16 by another and adds neighbouring products, in i32; empty where there is none. `costs` are those of whole
+    loops and launches.
     """
 
     name: str

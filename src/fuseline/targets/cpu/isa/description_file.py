@@ -24,11 +24,14 @@ _SIZES = ("l1_bytes", "l2_bytes")
 
 
 def read_machine(path: Path) -> Machine:
-    """The machine in the file at `path`; without `isa`, this CPU with other figures. Raises E0501 naming the file and the entry at fault."""
+    """The machine in the file at `path`; without `isa`, this CPU with other figures. Raises E0501 naming the file and
+    the entry at fault."""
     entries = read_toml(path)
     isa = entries.pop("isa", "")
     if not isinstance(isa, str) or (isa and isa not in ISA_NAMES):
-        raise FuselineError("E0501", f"isa is none that fuseline emits: {isa!r}", node=str(path), hint=f"one of: {', '.join(ISA_NAMES)}")
+        raise FuselineError(
+            "E0501", f"isa is none that fuseline emits: {isa!r}", node=str(path), hint=f"one of: {', '.join(ISA_NAMES)}"
+        )
     base = machine(isa)
     given: dict[str, Any] = {}
     for name, value in entries.items():
@@ -36,7 +39,9 @@ def read_machine(path: Path) -> Machine:
             given[name] = costs_of(value, path, base.costs)
         elif name not in _SIZES:
             hint = "it says isa, l1_bytes, l2_bytes and [costs]"
-            raise FuselineError("E0501", f"{name} is nothing that a description of a CPU says", node=str(path), hint=hint)
+            raise FuselineError(
+                "E0501", f"{name} is nothing that a description of a CPU says", node=str(path), hint=hint
+            )
         elif not is_positive(value):
             raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=str(path))
         else:

@@ -15,7 +15,8 @@ ISA_NAMES = ("avx512", "avx2", "baseline", "neon")
 
 
 def machine(name: str = "") -> Machine:
-    """The description called `name`; this CPU's own for an empty name. Raises E0501 for a name that is none of `ISA_NAMES`."""
+    """The description called `name`; this CPU's own for an empty name. Raises E0501 for a name that is none of
+    `ISA_NAMES`."""
     if not name:
         return detect()
     if name not in ISA_NAMES:
@@ -43,8 +44,14 @@ def detect(source: str = "/proc/cpuinfo") -> Machine:
     for name in ISA_NAMES:
         found = machine(name)
         if flags.issuperset(found.needs):
-            return replace(found, l1_bytes=_cache_bytes("1", found.l1_bytes), l2_bytes=_cache_bytes("2", found.l2_bytes))
-    raise FuselineError("E0403", "this CPU has none of the instruction sets fuseline emits", hint=f"needed: one of {', '.join(ISA_NAMES)}")
+            return replace(
+                found, l1_bytes=_cache_bytes("1", found.l1_bytes), l2_bytes=_cache_bytes("2", found.l2_bytes)
+            )
+    raise FuselineError(
+        "E0403",
+        "this CPU has none of the instruction sets fuseline emits",
+        hint=f"needed: one of {', '.join(ISA_NAMES)}",
+    )
 
 
 def _cache_bytes(level: str, default: int) -> int:

@@ -53,7 +53,13 @@ def order(predicate: str, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
     names = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt"}
     if not holds:
         predicate = names.get(predicate, "")
-    facts = {"slt": [(a.plus(one), b)], "sle": [(a, b)], "sgt": [(b.plus(one), a)], "sge": [(b, a)], "eq": [(a, b), (b, a)]}
+    facts = {
+        "slt": [(a.plus(one), b)],
+        "sle": [(a, b)],
+        "sgt": [(b.plus(one), a)],
+        "sge": [(b, a)],
+        "eq": [(a, b), (b, a)],
+    }
     yield from facts.get(predicate, [])
 
 

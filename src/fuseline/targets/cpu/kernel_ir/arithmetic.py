@@ -28,7 +28,8 @@ _FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "
 
 
 class Arithmetic(Control):
-    """Operations on scalars and vectors. Python ints fold; a scalar meets a vector as its splat; a Python number takes the other's type."""
+    """Operations on scalars and vectors. Python ints fold; a scalar meets a vector as its splat; a Python number takes
+    the other's type."""
 
     def const(self, x: float | int | Sequence[float | int], dtype: str, lanes: int = 1) -> Value:
         """A constant; a sequence gives one number per lane."""
@@ -64,7 +65,7 @@ class Arithmetic(Control):
             return self.pure(op, I64, (_plain(x), _plain(y)), safe=safe)
         return self.pure(op, x.type, (x, y), safe=safe)
 
-    # index arithmetic: i64 scalars ---------------------------------------------------------------------------------------------------
+    # index arithmetic: i64 scalars ------------------------------------------------------------------------------------
 
     def add(self, a: Number, b: Number) -> Any:
         """`a + b`."""
@@ -118,7 +119,8 @@ class Arithmetic(Control):
         return self._plus(self.pure("mul", I64, (base, factor)), constant * factor)
 
     def div(self, a: Number, b: Number) -> Any:
-        """`a / b`: of floats exact, of integers floor for operands that are not negative. An integer divisor must not be 0."""
+        """`a / b`: of floats exact, of integers floor for operands that are not negative. An integer divisor must not
+        be 0."""
         if type_of_number(a).is_float or type_of_number(b).is_float:
             return self._binary("fdiv", a, b)
         if isinstance(b, int) and _is_index(a):
@@ -142,7 +144,8 @@ class Arithmetic(Control):
         return self._binary("urem", a, b, safe=isinstance(b, int))
 
     def sdiv(self, a: Number, b: Number) -> Value:
-        """Signed integer division, rounded towards zero; the caller keeps a divisor of 0 and the overflow of -1 away."""
+        """Signed integer division, rounded towards zero; the caller keeps a divisor of 0 and the overflow of -1
+        away."""
         return self._binary("sdiv", a, b, safe=False)
 
     def srem(self, a: Number, b: Number) -> Value:
@@ -189,7 +192,7 @@ class Arithmetic(Control):
             return pick(y, x)
         return self.select(self.compare("uno", x, x), x, pick(x, y))
 
-    # bits ----------------------------------------------------------------------------------------------------------------------------
+    # bits -------------------------------------------------------------------------------------------------------------
 
     def bitand(self, a: Number, b: Number) -> Value:
         """Bitwise and."""
@@ -215,7 +218,7 @@ class Arithmetic(Control):
         """Shift right, the sign in; `b` below the width."""
         return self._binary("ashr", a, b)
 
-    # floats --------------------------------------------------------------------------------------------------------------------------
+    # floats -----------------------------------------------------------------------------------------------------------
 
     def fma(self, a: Number, b: Number, c: Number) -> Value:
         """`a * b + c` rounded once (twice on a machine without FMA)."""
@@ -267,10 +270,11 @@ class Arithmetic(Control):
         """Set bits."""
         return self._unary("ctpop", a)
 
-    # choice and conversion -----------------------------------------------------------------------------------------------------------
+    # choice and conversion --------------------------------------------------------------------------------------------
 
     def compare(self, predicate: str, a: Number, b: Number) -> Value:
-        """i1 per lane. Predicates: eq ne lt le gt ge (signed, ordered; ne holds for NaN), LLVM's ult.., olt.., uno, ord."""
+        """i1 per lane. Predicates: eq ne lt le gt ge (signed, ordered; ne holds for NaN), LLVM's ult.., olt.., uno,
+        ord."""
         if isinstance(a, int) and isinstance(b, int):
             return self.const(int(_FOLDS[_INT_PREDICATES.get(predicate, predicate)](a, b)), "i1")
         x, y = self._pair(a, b)
@@ -292,9 +296,13 @@ class Arithmetic(Control):
 
     def bitcast(self, a: Value, dtype: str) -> Value:
         """The same bits as lanes of another type, as many as there are bits for."""
-        return a if a.type.dtype == dtype else self.pure("bitcast", Type(dtype, a.type.lanes * BITS[a.type.dtype] // BITS[dtype]), (a,))
+        return (
+            a
+            if a.type.dtype == dtype
+            else self.pure("bitcast", Type(dtype, a.type.lanes * BITS[a.type.dtype] // BITS[dtype]), (a,))
+        )
 
-    # lanes ---------------------------------------------------------------------------------------------------------------------------
+    # lanes ------------------------------------------------------------------------------------------------------------
 
     def splat(self, scalar: Value | int, lanes: int) -> Value:
         """`scalar` in every lane."""
@@ -336,7 +344,9 @@ class Arithmetic(Control):
     def mask(self, active: Operand, lanes: int) -> Value:
         """i1 lanes, the first `active` of them set."""
         if isinstance(active, int):
-            return self.const(tuple(int(i < active) for i in range(lanes)) if lanes > 1 else int(active > 0), "i1", lanes)
+            return self.const(
+                tuple(int(i < active) for i in range(lanes)) if lanes > 1 else int(active > 0), "i1", lanes
+            )
         if lanes == 1:
             return self.compare("gt", active, 0)
         return self.pure("mask", Type("i1", lanes), (active,))

@@ -98,7 +98,8 @@ class KernelBuilder(Memory):
         return self.machine.lanes(dtype)
 
     def dot_pairs(self, a: Value, b: Value, c: Value) -> Value:
-        """`c[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]`: i16 lanes into half as many i32 lanes, wrapping; exact for operands above -2**15."""
+        """`c[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]`: i16 lanes into half as many i32 lanes, wrapping; exact
+        for operands above -2**15."""
         lanes = c.type.lanes
         if self.machine.pair_dot and lanes == self.machine.lanes("i32"):
             return self.pure("dot_pairs", c.type, (a, b, c))

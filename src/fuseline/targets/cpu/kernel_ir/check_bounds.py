@@ -1,7 +1,8 @@
 """Static bounds: every access of a kernel proved to stay inside its buffer, for given sizes and a given grid.
 
-An index is an affine form over the values that are not affine themselves (loop indices, quotients, minima, what is loaded), which `index_bounds.py`
-bounds with the help of the conditions of enclosing branches. What cannot be proved is a `Problem`.
+An index is an affine form over the values that are not affine themselves (loop indices, quotients, minima, what is
+loaded), which `index_bounds.py` bounds with the help of the conditions of enclosing branches. What cannot be proved is
+a `Problem`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ class Problem:
     detail: str
 
 
-def check_bounds(kernel: Kernel, sizes: Sequence[int] = (), workgroups: int = 1, contents: Mapping[int, Range] | None = None) -> list[Problem]:
-    """The accesses of `kernel` that cannot be shown to stay inside, for runtime `sizes` and any range of a grid of `workgroups`.
+def check_bounds(
+    kernel: Kernel, sizes: Sequence[int] = (), workgroups: int = 1, contents: Mapping[int, Range] | None = None
+) -> list[Problem]:
+    """The accesses of `kernel` that cannot be shown to stay inside, for runtime `sizes` and any range of a grid of
+    `workgroups`.
 
     Args:
-        contents: what lies in constants, by binding position: places that are loaded from there are known to lie between the two.
+        contents: what lies in constants, by binding position: places that are loaded from there are known to lie
+        between the two.
     """
     checker = _Checker(IndexBounds(kernel, sizes, workgroups, contents or {}))
     checker.block(kernel.body)
@@ -44,7 +49,9 @@ class _Checker:
     def block(self, block: Block) -> None:
         for op in block.ops:
             if isinstance(op, Loop):
-                if not self.known.at_most(self.known.form(op.hi).plus(self.known.form(op.lo), -1), 0):  # else it never runs
+                if not self.known.at_most(
+                    self.known.form(op.hi).plus(self.known.form(op.lo), -1), 0
+                ):  # else it never runs
                     self.block(op.body)
             elif isinstance(op, When):
                 for side, holds in ((op.then, True), (op.otherwise, False)):
@@ -95,6 +102,8 @@ class _Checker:
     def _inside(self, op: Value, memory: MemRef, first: Affine, last: Affine) -> None:
         extent = self.known.form(memory.extent)
         if not self.known.at_most(last.plus(extent, -1), -1):
-            self.problems.append(Problem(op.op, memory.name, f"cannot show that element {text(last)} lies before {text(extent)}"))
+            self.problems.append(
+                Problem(op.op, memory.name, f"cannot show that element {text(last)} lies before {text(extent)}")
+            )
         if not self.known.not_negative(first):
             self.problems.append(Problem(op.op, memory.name, f"cannot show that element {text(first)} is not negative"))

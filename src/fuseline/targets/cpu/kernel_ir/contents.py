@@ -1,4 +1,5 @@
-"""What is known of the integers that a kernel loads: those of a constant lie between its least and its greatest element."""
+"""What is known of the integers that a kernel loads: those of a constant lie between its least and its greatest
+element."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Range(NamedTuple):
 
 
 def range_of_bytes(stored: NDArray[np.uint8], dtype: str) -> Range | None:
-    """The range of the signed integers of `dtype` (a name of the kernel IR) that lie in `stored`; None without any, and for floats."""
+    """The range of the signed integers of `dtype` (a name of the kernel IR) that lie in `stored`; None without any, and
+    for floats."""
     if dtype in FLOATS or stored.size < BYTES[dtype]:
         return None
     numbers = stored[: stored.size // BYTES[dtype] * BYTES[dtype]].view(f"i{BYTES[dtype]}")
@@ -27,7 +29,8 @@ def range_of_bytes(stored: NDArray[np.uint8], dtype: str) -> Range | None:
 
 
 def range_of_load(load: Value, contents: Mapping[int, Range]) -> Range | None:
-    """Between which numbers the elements of a load or gather lie, lanes that are not read (they are 0) included; None if nobody knows."""
+    """Between which numbers the elements of a load or gather lie, lanes that are not read (they are 0) included; None
+    if nobody knows."""
     memory = load.args[0].root
     if not isinstance(memory, MemRef) or memory.writable:
         return None

@@ -13,9 +13,15 @@ class Control(Emitter):
     """Structured control flow; what a block yields becomes the operation's results."""
 
     def loop(
-        self, lo: Operand, hi: Operand, step: int, body: Callable[..., Sequence[Operand] | None], carried: Sequence[Operand] = ()
+        self,
+        lo: Operand,
+        hi: Operand,
+        step: int,
+        body: Callable[..., Sequence[Operand] | None],
+        carried: Sequence[Operand] = (),
     ) -> tuple[Any, ...]:
-        """`for i in range(lo, hi, step)`; `body(i, *carried)` returns the next carried values. The last ones are the result.
+        """`for i in range(lo, hi, step)`; `body(i, *carried)` returns the next carried values. The last ones are the
+        result.
 
         A loop known to run once is its body; one known not to run is nothing.
         """
@@ -35,9 +41,13 @@ class Control(Emitter):
         return loop.results
 
     def when(
-        self, condition: Value, then: Callable[[], Sequence[Operand] | None], otherwise: Callable[[], Sequence[Operand] | None] | None = None
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Operand] | None],
+        otherwise: Callable[[], Sequence[Operand] | None] | None = None,
     ) -> tuple[Any, ...]:
-        """Run `then` if `condition` (scalar i1) holds, else `otherwise`; both return values of equal types, which are the result."""
+        """Run `then` if `condition` (scalar i1) holds, else `otherwise`; both return values of equal types, which are
+        the result."""
         if condition.op == "const":
             taken = then if condition.attr else otherwise
             return tuple(taken() or ()) if taken is not None else ()

@@ -1,8 +1,9 @@
 """Where operations are placed: scopes, sharing of equal pure operations, and hoisting of index arithmetic.
 
-No IR pass runs after us, so the builder itself keeps code tidy: an operation equal to one already visible is that one, and scalar
-arithmetic goes to the outermost block where its operands exist. `x + constant` is the exception: it stays where it is used, since it folds
-into the displacement of a memory operand and would otherwise hold a register across the loop.
+No IR pass runs after us, so the builder itself keeps code tidy: an operation equal to one already visible is that one,
+and scalar arithmetic goes to the outermost block where its operands exist. `x + constant` is the exception: it stays
+where it is used, since it folds into the displacement of a memory operand and would otherwise hold a register across
+the loop.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Block, Loop, Operand, Type, Value, When, depth_of
 
 HOISTED = frozenset(
-    "mul sub add min max compare select cast bitcast splat iota mask and or xor select_address fdiv fma neg abs sqrt floor ceil rint trunc".split()
+    "mul sub add min max compare select cast bitcast splat iota mask and or xor select_address fdiv fma neg abs sqrt "
+    "floor ceil rint trunc".split()
 )
 
 
@@ -73,7 +75,8 @@ class Emitter:
         return value
 
     def pure(self, op: str, type: Type, args: tuple[Any, ...], attr: Any = None, *, safe: bool = True) -> Value:
-        """An operation without effects: shared with an equal one, hoisted when it is index arithmetic and cannot trap (`safe`)."""
+        """An operation without effects: shared with an equal one, hoisted when it is index arithmetic and cannot trap
+        (`safe`)."""
         key = (op, type, args, attr)
         lowest = max(map(depth_of, args), default=0)
         if safe and op in HOISTED and _is_index_work(op, type, args):

@@ -1,4 +1,5 @@
-"""Kernels on NumPy, one operation at a time: what a kernel means, independent of LLVM, with every access checked against its buffer's extent.
+"""Kernels on NumPy, one operation at a time: what a kernel means, independent of LLVM, with every access checked
+against its buffer's extent.
 
 i64 scalars are Python ints; everything else is a 1-D array of its lanes (bf16 as its bits).
 """
@@ -29,13 +30,16 @@ _DTYPES: dict[str, Any] = {
 }
 
 
-def evaluate(kernel: Kernel, bindings: Sequence[Array], sizes: Sequence[int] = (), begin: int = 0, end: int = 1) -> None:
+def evaluate(
+    kernel: Kernel, bindings: Sequence[Array], sizes: Sequence[int] = (), begin: int = 0, end: int = 1
+) -> None:
     """Run `kernel` on `bindings` in place.
 
     Args:
         bindings: contiguous arrays in binding order; any shape and dtype of the right element size.
 
-    Raises IndexError for an access outside a buffer, ValueError for a binding whose size is not the kernel's extent for it.
+    Raises IndexError for an access outside a buffer, ValueError for a binding whose size is not the kernel's extent for
+    it.
     """
     run = _Run(kernel, bindings, sizes, begin, end)
     with np.errstate(all="ignore"):
@@ -63,9 +67,12 @@ class _Run:
         """Extents that are known before the kernel starts must be what was bound."""
         for memory in self.kernel.bindings:
             if isinstance(memory.extent, int) and self.memory[memory.name].size != memory.extent:
-                raise ValueError(f"binding {memory.position} has {self.memory[memory.name].size} elements, the kernel expects {memory.extent}")
+                raise ValueError(
+                    f"binding {memory.position} has {self.memory[memory.name].size} elements, the kernel expects "
+                    f"{memory.extent}"
+                )
 
-    # operands ------------------------------------------------------------------------------------------------------------------------
+    # operands ---------------------------------------------------------------------------------------------------------
 
     def get(self, operand: Operand) -> Any:
         if not isinstance(operand, Value):
@@ -79,7 +86,7 @@ class _Run:
     def set(self, value: Value, result: Any) -> None:
         self.values[value.number] = int(np.asarray(result).reshape(-1)[0]) if value.type == I64 else result
 
-    # structure -----------------------------------------------------------------------------------------------------------------------
+    # structure --------------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
         for op in block.ops:
@@ -107,7 +114,7 @@ class _Run:
             state = [self.get(y) for y in chosen]
             self.values.update((r.number, s) for r, s in zip(when.results, state, strict=True))
 
-    # memory --------------------------------------------------------------------------------------------------------------------------
+    # memory -----------------------------------------------------------------------------------------------------------
 
     def place(self, address: Address) -> tuple[MemRef, int]:
         """The buffer and element that an address means."""
@@ -126,7 +133,10 @@ class _Run:
         buffer = self.memory[memory.name]
         outside = live & ((positions < 0) | (positions >= min(extent, buffer.size)))
         if outside.any():
-            raise IndexError(f"element {positions[outside][0]} of {memory.name}, which has {min(extent, buffer.size)} ({self.kernel.symbol})")
+            raise IndexError(
+                f"element {positions[outside][0]} of {memory.name}, which has {min(extent, buffer.size)} "
+                f"({self.kernel.symbol})"
+            )
         return buffer, positions, live
 
 
@@ -157,7 +167,7 @@ def _unsigned(a: Array) -> Array:
     return a.view(f"u{a.dtype.itemsize}") if a.dtype.kind == "i" else a
 
 
-# operations ------------------------------------------------------------------------------------------------------------------------------
+# operations -----------------------------------------------------------------------------------------------------------
 
 
 def _elementwise(function: Callable[..., Array], *, unsigned: bool = False) -> Callable[[_Run, Value], None]:

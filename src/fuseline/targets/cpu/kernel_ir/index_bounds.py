@@ -1,8 +1,8 @@
 """Bounds of index values: numbers that an affine form does not exceed, for given sizes and a given grid.
 
-To bound a form from above, its most deeply defined term is replaced by that term's own upper (or lower) bound, again an affine form, until only
-numbers are left; so `i + active` with `active = hi - i` becomes `hi` before anything is estimated. Conditions of enclosing branches help where the
-form alone is not enough.
+To bound a form from above, its most deeply defined term is replaced by that term's own upper (or lower) bound, again an
+affine form, until only numbers are left; so `i + active` with `active = hi - i` becomes `hi` before anything is
+estimated. Conditions of enclosing branches help where the form alone is not enough.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ class IndexBounds:
         self.lane = 0
         self.facts: list[Fact] = []
 
-    # conditions ----------------------------------------------------------------------------------------------------------------------
+    # conditions -------------------------------------------------------------------------------------------------------
 
     def facts_of(self, condition: Value, holds: bool) -> Iterator[Fact]:
         """What a condition says about index values, where it holds and where not."""
         if condition.op == "and" and holds:
             for part in condition.args:
                 yield from self.facts_of(part, True)
-        elif condition.op == "compare" and all(not isinstance(a, Value) or a.type.dtype == "i64" for a in condition.args):
+        elif condition.op == "compare" and all(
+            not isinstance(a, Value) or a.type.dtype == "i64" for a in condition.args
+        ):
             a, b = (self.form(arg) for arg in condition.args)
             yield from self._unsigned(holds, a, b) if condition.attr == "ult" else order(condition.attr, holds, a, b)
 
@@ -59,7 +61,7 @@ class IndexBounds:
         """Whether `0 <= form`."""
         return self.at_most(form.times(-1), 0)
 
-    # forms ---------------------------------------------------------------------------------------------------------------------------
+    # forms ------------------------------------------------------------------------------------------------------------
 
     def form(self, operand: Any) -> Affine:
         """An index value as an affine form; of a vector, the form of lane `self.lane`."""
@@ -74,10 +76,15 @@ class IndexBounds:
         return found
 
     def _form_everywhere(self, value: Value) -> Affine:
-        """The form of a value, whatever branch asks for it: by no condition. What may not fit its type, and so wrap, is a term of its own."""
+        """The form of a value, whatever branch asks for it: by no condition. What may not fit its type, and so wrap, is
+        a term of its own."""
         facts, self.facts = self.facts, []
         form, limit = self._form(value), 2 ** (BITS[value.type.dtype] - 1)
-        fits = value in form.terms or value.type.dtype == "i64" or (self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit))
+        fits = (
+            value in form.terms
+            or value.type.dtype == "i64"
+            or (self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit))
+        )
         self.facts = facts
         return form if fits else Affine(0, {value: 1})
 
@@ -103,7 +110,7 @@ class IndexBounds:
                 return Affine(fold(a.constant, b.constant))
         return Affine(0, {value: 1})
 
-    # bounds --------------------------------------------------------------------------------------------------------------------------
+    # bounds -----------------------------------------------------------------------------------------------------------
 
     def upper(self, form: Affine, depth: int = 0) -> int | None:
         """A number that `form` does not exceed; None if none is found."""
@@ -126,7 +133,12 @@ class IndexBounds:
             yield [rest.plus(bound, coefficient) for bound in bounds]
         if atom.op == "udiv" and coefficient > 0:  # c * floor(x / d) <= (c / d) * x
             divisor = self.form(atom.args[1])
-            if not divisor.terms and divisor.constant > 0 and coefficient % divisor.constant == 0 and self._dividable(atom):
+            if (
+                not divisor.terms
+                and divisor.constant > 0
+                and coefficient % divisor.constant == 0
+                and self._dividable(atom)
+            ):
                 yield [rest.plus(self.form(atom.args[0]), coefficient // divisor.constant)]
 
     def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
@@ -173,7 +185,8 @@ class IndexBounds:
         return hi.plus(Affine(loop.step if whole else 1), -1)
 
     def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
-        """What may be negative is divided as the large number of the same bits: the quotient may be any, while a rest is below its divisor."""
+        """What may be negative is divided as the large number of the same bits: the quotient may be any, while a rest
+        is below its divisor."""
         divisor, dividable = self.form(atom.args[1]), self._dividable(atom)
         known = not divisor.terms and divisor.constant > 0
         if not above and (dividable or (known and atom.op == "urem")):
@@ -200,7 +213,8 @@ class IndexBounds:
             yield [Affine(most if above else -most)]
 
     def _upper_before(self, atom: Value, form: Affine) -> int | None:
-        """`upper` of what `atom` is made of, or what one of the conditions in force gives; one on later values might lead back to the atom."""
+        """`upper` of what `atom` is made of, or what one of the conditions in force gives; one on later values might
+        lead back to the atom."""
         found = [self.upper(form)]
         for smaller, larger in self.facts:
             if all(value.number < atom.number for side in (smaller, larger) for value in side.terms):

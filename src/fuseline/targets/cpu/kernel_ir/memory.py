@@ -53,7 +53,9 @@ class Memory(Conversion):
         for known in self._tables:
             if known.data == data and known.dtype == dtype:
                 return known
-        memory = MemRef(f"t{len(self._tables)}_{name}", dtype, len(data), "table", 0, writable=False, alignment=64, data=data)
+        memory = MemRef(
+            f"t{len(self._tables)}_{name}", dtype, len(data), "table", 0, writable=False, alignment=64, data=data
+        )
         self._tables.append(memory)
         return memory
 
@@ -67,7 +69,14 @@ class Memory(Conversion):
         base, constant = split(self.add(address.index, elements))
         return Address(address.root, address.dtype, base, address.offset + constant)
 
-    def select_mem(self, condition: Value, memory_a: MemRef | Address, index_a: Operand, memory_b: MemRef | Address, index_b: Operand) -> Address:
+    def select_mem(
+        self,
+        condition: Value,
+        memory_a: MemRef | Address,
+        index_a: Operand,
+        memory_b: MemRef | Address,
+        index_b: Operand,
+    ) -> Address:
         """The first place if `condition` holds, else the second: how padding reads a zero page without a branch."""
         a, b = self._place_of(memory_a, index_a), self._place_of(memory_b, index_b)
         if condition.op == "const":
@@ -77,7 +86,14 @@ class Memory(Conversion):
     def _place_of(self, memory: MemRef | Address, index: Operand) -> Address:
         return self.offset(memory, index) if isinstance(memory, Address) else self.address(memory, index)
 
-    def load(self, memory: MemRef | Address, index: Operand = 0, lanes: int = 1, active: Operand | None = None, align: int | None = None) -> Value:
+    def load(
+        self,
+        memory: MemRef | Address,
+        index: Operand = 0,
+        lanes: int = 1,
+        active: Operand | None = None,
+        align: int | None = None,
+    ) -> Value:
         """`lanes` neighbouring elements; only the first `active` are read, the others are 0."""
         address = self._place_of(memory, index)
         return self._load(address, lanes, active, align)
@@ -89,7 +105,11 @@ class Memory(Conversion):
     def _load(self, address: Address, lanes: int, active: Operand | None, align: int | None) -> Value:
         dtype = _stored(address.dtype)
         if lanes == 1 and active is not None:
-            (value,) = self.when(self.compare("gt", active, 0), lambda: (self._raw_load(address, 1, None, align),), lambda: (self.const(0, dtype),))
+            (value,) = self.when(
+                self.compare("gt", active, 0),
+                lambda: (self._raw_load(address, 1, None, align),),
+                lambda: (self.const(0, dtype),),
+            )
         else:
             value = self._raw_load(address, lanes, active, align)
         return self.cast(value, "i1") if address.dtype == "i1" else value
@@ -98,7 +118,14 @@ class Memory(Conversion):
         dtype = _stored(address.dtype)
         return self.effect("load", Type(dtype, lanes), (address, *self._masked(active, lanes)), align or BYTES[dtype])
 
-    def store(self, memory: MemRef | Address, index: Operand, value: Value, active: Operand | None = None, align: int | None = None) -> None:
+    def store(
+        self,
+        memory: MemRef | Address,
+        index: Operand,
+        value: Value,
+        active: Operand | None = None,
+        align: int | None = None,
+    ) -> None:
         """Write the lanes of `value` to neighbouring elements; only the first `active`."""
         address = self._place_of(memory, index)
         value = self._to_memory(value, address.dtype)
@@ -108,7 +135,9 @@ class Memory(Conversion):
         self._raw_store(address, value, align, active)
 
     def _raw_store(self, address: Address, value: Value, align: int | None, active: Operand | None = None) -> None:
-        self.effect("store", VOID, (address, *self._masked(active, value.type.lanes), value), align or BYTES[value.type.dtype])
+        self.effect(
+            "store", VOID, (address, *self._masked(active, value.type.lanes), value), align or BYTES[value.type.dtype]
+        )
 
     def _to_memory(self, value: Value, dtype: str) -> Value:
         if value.type.dtype != dtype:
@@ -126,7 +155,9 @@ class Memory(Conversion):
         if indices.type.lanes == 1:
             return self.load(address, self.cast(indices, "i64"), active=active)
         dtype = _stored(address.dtype)
-        value = self.effect("gather", Type(dtype, indices.type.lanes), (address, *self._masked(active, indices.type.lanes), indices))
+        value = self.effect(
+            "gather", Type(dtype, indices.type.lanes), (address, *self._masked(active, indices.type.lanes), indices)
+        )
         return self.cast(value, "i1") if address.dtype == "i1" else value
 
     def scatter(self, memory: MemRef | Address, indices: Value, value: Value, active: Operand | None = None) -> None:
@@ -147,7 +178,9 @@ class Memory(Conversion):
         if lanes == 1:
             return self.as_value(base)
         if isinstance(stride, int):
-            return self.add(self.const(tuple(stride * lane for lane in range(lanes)), "i64", lanes), self.as_value(base))
+            return self.add(
+                self.const(tuple(stride * lane for lane in range(lanes)), "i64", lanes), self.as_value(base)
+            )
         return self.add(self.mul(self.iota(lanes), stride), self.as_value(base))
 
 

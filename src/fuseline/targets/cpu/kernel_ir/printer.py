@@ -7,7 +7,20 @@ from typing import Any
 
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text, suffix, typed
-from fuseline.targets.cpu.kernel_ir.types import BYTES, I1, Address, Block, Kernel, Loop, MemRef, Operand, Type, Value, When, type_of
+from fuseline.targets.cpu.kernel_ir.types import (
+    BYTES,
+    I1,
+    Address,
+    Block,
+    Kernel,
+    Loop,
+    MemRef,
+    Operand,
+    Type,
+    Value,
+    When,
+    type_of,
+)
 
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "fdiv": "fdiv"}
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc"}
@@ -25,7 +38,12 @@ def print_llvm(kernels: Sequence[Kernel], machine: Machine) -> str:
 
 
 def _attributes(machine: Machine) -> str:
-    pairs = (("target-cpu", machine.cpu), ("target-features", ",".join(machine.features)), ("frame-pointer", "none"), *machine.attributes)
+    pairs = (
+        ("target-cpu", machine.cpu),
+        ("target-features", ",".join(machine.features)),
+        ("frame-pointer", "none"),
+        *machine.attributes,
+    )
     return "attributes #0 = { nounwind " + " ".join(f'"{name}"="{value}"' for name, value in pairs) + " }\n"
 
 
@@ -39,13 +57,16 @@ class _Printer:
 
     def text(self) -> str:
         kernel = self.kernel
-        head = f"define void @{kernel.symbol}(ptr noalias %bindings, ptr noalias %sizes, i64 %v{kernel.begin.number}, i64 %v{kernel.end.number}, "
+        head = (
+            f"define void @{kernel.symbol}(ptr noalias %bindings, ptr noalias %sizes, i64 %v{kernel.begin.number}, "
+            f"i64 %v{kernel.end.number}, "
+        )
         self._prologue()
         self._block(kernel.body)
         tables = "".join(_table(kernel.symbol, t) for t in kernel.tables)
         return tables + head + "ptr noalias %scratch) #0 {\nentry:\n" + "\n".join(self.lines) + "\n  ret void\n}\n"
 
-    # parts ---------------------------------------------------------------------------------------------------------------------------
+    # parts ------------------------------------------------------------------------------------------------------------
 
     def _prologue(self) -> None:
         out = self.lines.append
@@ -134,7 +155,9 @@ class _Printer:
         self.pointers = dict(saved)
         for i, result in enumerate(when.results):
             a, b = reference(when.then_yields[i]), reference(when.otherwise_yields[i])
-            self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]")
+            self.lines.append(
+                f"  %v{result.number} = phi {llvm_type(result.type)} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]"
+            )
 
     def _branch(self, label: str, block: Block, join: str, pointers: dict[Any, str]) -> str:
         self._enter(label)
@@ -143,10 +166,11 @@ class _Printer:
         self.lines.append(f"  br label %{join}")
         return self.label
 
-    # addresses -----------------------------------------------------------------------------------------------------------------------
+    # addresses --------------------------------------------------------------------------------------------------------
 
     def pointer(self, address: Address) -> str:
-        """The LLVM pointer of an address: base and index once per block, the constant offset last so that it becomes a displacement."""
+        """The LLVM pointer of an address: base and index once per block, the constant offset last so that it becomes a
+        displacement."""
         root = address.root
         base = self._root(root)
         if isinstance(address.index, Value):
@@ -158,8 +182,9 @@ class _Printer:
     def _indexed(self, base: str, index: Value, element: str) -> str:
         """`base` moved by `index` elements.
 
-        Rows a runtime stride apart are moved first by what is defined further out: each then is a register and a common index. Their sums
-        would all be computed ahead, and what is loaded through them held at once (a product with a runtime reduction ran at half speed).
+        Rows a runtime stride apart are moved first by what is defined further out: each then is a register and a common
+        index. Their sums would all be computed ahead, and what is loaded through them held at once (a product with a
+        runtime reduction ran at half speed).
         """
         key = (base, index)
         found = self.pointers.get(key)
@@ -176,7 +201,7 @@ class _Printer:
             return f"%v{root.number}"
         return f"@{self.kernel.symbol}_{root.name}" if root.kind == "table" else f"%{root.name}"
 
-    # operations ----------------------------------------------------------------------------------------------------------------------
+    # operations -------------------------------------------------------------------------------------------------------
 
     def out(self, value: Value, text: str) -> None:
         self.lines.append(f"  %v{value.number} = {text}")
@@ -192,7 +217,9 @@ class _Printer:
         if v.type.is_float:
             name = _FLOAT_BINARY[op]
         else:
-            name = _NO_WRAP.get(op, op) if v.type.dtype == "i64" and v.type.lanes == 1 and not isinstance(b, Value) else op
+            name = (
+                _NO_WRAP.get(op, op) if v.type.dtype == "i64" and v.type.lanes == 1 and not isinstance(b, Value) else op
+            )
         self.out(v, f"{name} {typed(a)}, {reference(b)}")
 
     def extreme(self, v: Value) -> None:
@@ -279,7 +306,7 @@ class _Printer:
         condition, a, b = v.args
         self.out(v, f"select {typed(condition)}, ptr {self.pointer(a)}, ptr {self.pointer(b)}")
 
-    # memory --------------------------------------------------------------------------------------------------------------------------
+    # memory -----------------------------------------------------------------------------------------------------------
 
     def load(self, v: Value) -> None:
         address, _, mask = v.args
@@ -319,7 +346,11 @@ class _Printer:
         type = llvm_type(v.type)
         name = f"llvm.masked.gather.{suffix(v.type)}.v{v.type.lanes}p0"
         self.declarations.add(f"declare {type} @{name}({vector}, {mask_type}, {type})")
-        self.out(v, f"call {type} @{name}({vector} align {BYTES[v.type.dtype]} {pointers}, {mask_text}, {type} zeroinitializer)")
+        self.out(
+            v,
+            f"call {type} @{name}({vector} align {BYTES[v.type.dtype]} {pointers}, {mask_text}, {type} "
+            f"zeroinitializer)",
+        )
 
     def scatter(self, v: Value) -> None:
         address, _, mask, indices, value = v.args
@@ -327,7 +358,9 @@ class _Printer:
         mask_type, mask_text = self._mask_text(mask, value.type.lanes)
         name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.lanes}p0"
         self.declarations.add(f"declare void @{name}({llvm_type(value.type)}, {vector}, {mask_type})")
-        self.lines.append(f"  call void @{name}({typed(value)}, {vector} align {BYTES[value.type.dtype]} {pointers}, {mask_text})")
+        self.lines.append(
+            f"  call void @{name}({typed(value)}, {vector} align {BYTES[value.type.dtype]} {pointers}, {mask_text})"
+        )
 
     def prefetch(self, v: Value) -> None:
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -342,11 +375,17 @@ def _table(symbol: str, table: MemRef) -> str:
     dtype = "i8" if table.dtype == "i1" else table.dtype
     element = llvm_type(Type(dtype))
     numbers = ", ".join(f"{element} {scalar_text(n, dtype)}" for n in table.data)
-    return f"@{symbol}_{table.name} = private unnamed_addr constant [{len(table.data)} x {element}] [{numbers}], align {table.alignment}\n"
+    return (
+        f"@{symbol}_{table.name} = private unnamed_addr constant [{len(table.data)} x {element}] [{numbers}], "
+        f"align {table.alignment}\n"
+    )
 
 
 _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
-    **dict.fromkeys(("add", "sub", "mul", "fdiv", "udiv", "urem", "sdiv", "srem", "and", "or", "xor", "shl", "lshr", "ashr"), _Printer.binary),
+    **dict.fromkeys(
+        ("add", "sub", "mul", "fdiv", "udiv", "urem", "sdiv", "srem", "and", "or", "xor", "shl", "lshr", "ashr"),
+        _Printer.binary,
+    ),
     **dict.fromkeys(("min", "max", "umin", "umax"), _Printer.extreme),
     **dict.fromkeys(("ctlz", "cttz", "ctpop"), _Printer.count),
     **dict.fromkeys(("sqrt", "floor", "ceil", "rint", "trunc"), _Printer.unary),
@@ -362,7 +401,12 @@ _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
 
 def _is_runtime_row(outer: Operand, inner: Operand) -> bool:
     """Whether `outer` is defined further out than `inner` and holds a product with a runtime stride."""
-    return isinstance(outer, Value) and isinstance(inner, Value) and outer.depth < inner.depth and _has_runtime_product(outer)
+    return (
+        isinstance(outer, Value)
+        and isinstance(inner, Value)
+        and outer.depth < inner.depth
+        and _has_runtime_product(outer)
+    )
 
 
 def _has_runtime_product(value: Operand) -> bool:

@@ -1,8 +1,8 @@
 """The kernel IR's data: typed SSA values, buffers with extents, and blocks that nest.
 
-A kernel is a tree: a `Block` lists operations in order; an operation is a `Value` (one result or none), a `Loop` or a `When`, and the last
-two hold blocks. An operand is a `Value` or a Python int, which stands for an i64 scalar. Three consumers walk the tree: the LLVM printer,
-the NumPy evaluator and the bounds checker.
+A kernel is a tree: a `Block` lists operations in order; an operation is a `Value` (one result or none), a `Loop` or a
+`When`, and the last two hold blocks. An operand is a `Value` or a Python int, which stands for an i64 scalar. Three
+consumers walk the tree: the LLVM printer, the NumPy evaluator and the bounds checker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class Type(NamedTuple):
-    """A scalar (`lanes == 1`) or a vector. dtype: f32 f64 f16 bf16 i64 i32 i16 i8 i1, `ptr` for a chosen address, `void` for an effect."""
+    """A scalar (`lanes == 1`) or a vector. dtype: f32 f64 f16 bf16 i64 i32 i16 i8 i1, `ptr` for a chosen address,
+    `void` for an effect."""
 
     dtype: str
     lanes: int = 1
@@ -63,12 +64,23 @@ class MemRef:
     __slots__ = ("alignment", "data", "dtype", "extent", "kind", "name", "position", "writable")
 
     def __init__(
-        self, name: str, dtype: str, extent: Operand, kind: str, position: int, *, writable: bool, alignment: int, data: tuple[float | int, ...] = ()
+        self,
+        name: str,
+        dtype: str,
+        extent: Operand,
+        kind: str,
+        position: int,
+        *,
+        writable: bool,
+        alignment: int,
+        data: tuple[float | int, ...] = (),
     ) -> None:
         self.name = name
         self.dtype = dtype
         self.extent = extent
-        self.kind = kind  # "binding" (position: its number), "scratch" (position: byte offset), "table" (data: its numbers)
+        self.kind = (
+            kind  # "binding" (position: its number), "scratch" (position: byte offset), "table" (data: its numbers)
+        )
         self.position = position
         self.writable = writable
         self.alignment = alignment
@@ -106,12 +118,20 @@ class Block:
 
 
 class Loop:
-    """`for index in range(lo, hi, step)` with carried values; `results` are the carried values after the last iteration."""
+    """`for index in range(lo, hi, step)` with carried values; `results` are the carried values after the last
+    iteration."""
 
     __slots__ = ("body", "carried", "hi", "index", "inits", "lo", "number", "results", "step", "yields")
 
     def __init__(
-        self, number: int, lo: Operand, hi: Operand, step: int, index: Value, inits: tuple[Operand, ...], carried: tuple[Value, ...]
+        self,
+        number: int,
+        lo: Operand,
+        hi: Operand,
+        step: int,
+        index: Value,
+        inits: tuple[Operand, ...],
+        carried: tuple[Value, ...],
     ) -> None:
         self.number = number
         self.lo = lo
@@ -142,7 +162,8 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A finished kernel. `sizes` are the values that stand for runtime sizes, by position; `scratch_bytes` is per thread."""
+    """A finished kernel. `sizes` are the values that stand for runtime sizes, by position; `scratch_bytes` is per
+    thread."""
 
     symbol: str
     body: Block

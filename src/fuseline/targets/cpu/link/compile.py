@@ -30,17 +30,23 @@ PARALLEL_THRESHOLD = 4
 _FORMAT = 3  # of cached objects; raised when what is stored changes meaning
 
 
-def compile_kernels(kernels: Sequence[Kernel], machine: Machine, *, use_cache: bool = True, processes: int | None = None) -> list[bytes]:
+def compile_kernels(
+    kernels: Sequence[Kernel], machine: Machine, *, use_cache: bool = True, processes: int | None = None
+) -> list[bytes]:
     """One relocatable ELF object per kernel, in order; each exports the kernel's symbol and needs no other.
 
     Args:
         processes: how many may compile at a time; None for one per CPU this process may run on.
         use_cache: look up and keep objects in the user's cache folder.
     """
-    return compile_texts([print_llvm([kernel], machine) for kernel in kernels], machine, use_cache=use_cache, processes=processes)
+    return compile_texts(
+        [print_llvm([kernel], machine) for kernel in kernels], machine, use_cache=use_cache, processes=processes
+    )
 
 
-def compile_texts(texts: Sequence[str], machine: Machine, *, use_cache: bool = True, processes: int | None = None) -> list[bytes]:
+def compile_texts(
+    texts: Sequence[str], machine: Machine, *, use_cache: bool = True, processes: int | None = None
+) -> list[bytes]:
     """`compile_kernels` for LLVM text that is already printed. Equal texts are compiled once."""
     keys = {text: object_key(text, machine) for text in texts}
     objects = {key: cached for key in keys.values() if use_cache and (cached := _read(key)) is not None}
@@ -59,7 +65,7 @@ def object_key(text: str, machine: Machine) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-# code generation -----------------------------------------------------------------------------------------------------------------------
+# code generation ------------------------------------------------------------------------------------------------------
 
 
 def emit_object(text: str, machine: Machine) -> bytes:
@@ -83,13 +89,15 @@ def emit_assembly(text: str, machine: Machine) -> str:
 def _target_machine(machine: Machine) -> Any:
     _initialize()
     target = llvm.Target.from_triple(machine.triple)
-    return target.create_target_machine(cpu=machine.cpu, features=",".join(machine.features), opt=2, reloc="pic", codemodel="small")
+    return target.create_target_machine(
+        cpu=machine.cpu, features=",".join(machine.features), opt=2, reloc="pic", codemodel="small"
+    )
 
 
 @cache
 def _initialize() -> None:
-    """Once per process. Loop strength reduction took over half of all compile time (7x7x512 convolution: 66 ms with it, 14 without) and changed
-    no kernel's speed: our addresses are already a base, an index and a constant."""
+    """Once per process. Loop strength reduction took over half of all compile time (7x7x512 convolution: 66 ms with it,
+    14 without) and changed no kernel's speed: our addresses are already a base, an index and a constant."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.set_option("fuseline", "-disable-lsr")
@@ -97,8 +105,14 @@ def _initialize() -> None:
 
 def _compile_all(texts: Sequence[str], machine: Machine, processes: int) -> list[bytes]:
     prepare(machine)  # once, before the fork
-    longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # code generation is about linear in the text
-    made = shared(lambda n: emit_object(texts[longest_first[n]], machine), len(texts), processes if len(texts) >= PARALLEL_THRESHOLD else 1)
+    longest_first = sorted(
+        range(len(texts)), key=lambda i: -len(texts[i])
+    )  # code generation is about linear in the text
+    made = shared(
+        lambda n: emit_object(texts[longest_first[n]], machine),
+        len(texts),
+        processes if len(texts) >= PARALLEL_THRESHOLD else 1,
+    )
     objects = dict(zip(longest_first, made, strict=True))
     return [objects[i] for i in range(len(texts))]
 
@@ -108,7 +122,7 @@ def prepare(machine: Machine) -> None:
     _target_machine(machine)
 
 
-# cache ---------------------------------------------------------------------------------------------------------------------------------
+# cache ----------------------------------------------------------------------------------------------------------------
 
 
 def cache_folder() -> Path:

@@ -1,11 +1,12 @@
 """A small linker: ELF object files -> one position-independent image that the runtime can map without LLVM.
 
-The image is closed: it imports nothing, holds no writable data, and refers to itself relative to the program counter. The only words
-that depend on where it is mapped are absolute pointers in constant tables and in the global offset table; they are listed as `Fixup`s
-(the loader adds its base). Objects are linked independently of each other: equal symbol names in two objects do not meet.
+The image is closed: it imports nothing, holds no writable data, and refers to itself relative to the program counter.
+The only words that depend on where it is mapped are absolute pointers in constant tables and in the global offset
+table; they are listed as `Fixup`s (the loader adds its base). Objects are linked independently of each other: equal
+symbol names in two objects do not meet.
 
-Relocations: what LLVM emits for position-independent code in the small model, for x86-64 (System V ABI, AMD64 supplement, table 4.9)
-and AArch64 (ELF for the Arm 64-bit architecture, section 5.7).
+Relocations: what LLVM emits for position-independent code in the small model, for x86-64 (System V ABI, AMD64
+supplement, table 4.9) and AArch64 (ELF for the Arm 64-bit architecture, section 5.7).
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Fixup:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Linked code: bytes, where each object's global symbols are (one mapping per object), and the words to fix on loading."""
+    """Linked code: bytes, where each object's global symbols are (one mapping per object), and the words to fix on
+    loading."""
 
     machine: str
     code: bytes
@@ -95,8 +97,8 @@ class _Builder:
 def link_image(objects: Sequence[bytes]) -> Image:
     """Link ELF relocatable objects for one machine into an image.
 
-    Raises FuselineError (E0404) for a file that is not an x86-64 or AArch64 object, an undefined symbol, writable or thread-local data,
-    or a relocation that the position-independent small code model does not emit.
+    Raises FuselineError (E0404) for a file that is not an x86-64 or AArch64 object, an undefined symbol, writable or
+    thread-local data, or a relocation that the position-independent small code model does not emit.
     """
     builder = _Builder()
     for data in objects:
@@ -104,7 +106,12 @@ def link_image(objects: Sequence[bytes]) -> Image:
             _link_object(builder, data)
         except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise _refuse(f"object file is malformed: {error}") from error
-    return Image(builder.machine, bytes(builder.code), tuple(builder.symbols), tuple(sorted(builder.fixups, key=lambda f: f.offset)))
+    return Image(
+        builder.machine,
+        bytes(builder.code),
+        tuple(builder.symbols),
+        tuple(sorted(builder.fixups, key=lambda f: f.offset)),
+    )
 
 
 def _refuse(message: str) -> FuselineError:
@@ -123,7 +130,9 @@ def _link_object(builder: _Builder, data: bytes) -> None:
     for place, kind, symbol, addend in _relocations(sections, data):
         target = _address(symbols[symbol], sections)
         _APPLY[machine](builder, slots, kind, place, target, addend)
-    builder.symbols.append({s.name: _address(s, sections) for s in symbols if s.is_global and s.name and s.section != _UNDEFINED})
+    builder.symbols.append(
+        {s.name: _address(s, sections) for s in symbols if s.is_global and s.name and s.section != _UNDEFINED}
+    )
 
 
 def _machine(data: bytes) -> str:
@@ -157,7 +166,9 @@ def _place_sections(builder: _Builder, sections: list[_Section], data: bytes) ->
             continue
         if section.size > LARGEST_SECTION or section.alignment > _PAGE:
             raise _refuse(f"section {section.name} claims {section.size} bytes aligned to {section.alignment}")
-        body = data[section.offset : section.offset + section.size] if section.kind == _PROGBITS else bytes(section.size)
+        body = (
+            data[section.offset : section.offset + section.size] if section.kind == _PROGBITS else bytes(section.size)
+        )
         section.base = builder.append(body, section.alignment)
 
 

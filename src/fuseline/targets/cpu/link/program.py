@@ -1,4 +1,5 @@
-"""A schedule and its compiled kernels -> an artifact: kernels linked with the scheduler, steps as commands, constants in place."""
+"""A schedule and its compiled kernels -> an artifact: kernels linked with the scheduler, steps as commands, constants
+in place."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ from fuseline.targets.cpu.link.signature import BUILT_IN
 from fuseline.targets.target import CompiledKernel, Launch, launches
 
 INPUT_ALIGNMENT = 8
-"""Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch excepted."""
+"""Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch
+excepted."""
 
 
 def assemble(
@@ -68,11 +70,15 @@ def assemble(
         inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
         outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
         steps=tuple(builder.steps(schedule.steps)),
-        arena_bytes=_size(schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes),
+        arena_bytes=_size(
+            schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
+        ),
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
         symbols=dict(schedule.symbols),
-        requirements=requirements_from_json((to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements),
+        requirements=requirements_from_json(
+            (to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements
+        ),
         serial_below_ns=round(machine.costs.serial_below_ns),
         split_above_ns=round(machine.costs.split_above_ns),
         input_alignment=INPUT_ALIGNMENT,
@@ -138,9 +144,19 @@ class _ProgramBuilder:
         built_in: Mapping[str, int],
         costs: MachineCosts,
     ) -> None:
-        self.kernels, self.constants, self.places, self.built_in, self.costs = kernels, constants, places, built_in, costs
+        self.kernels, self.constants, self.places, self.built_in, self.costs = (
+            kernels,
+            constants,
+            places,
+            built_in,
+            costs,
+        )
         self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
-        self.packed = {(constant, key.dims, key.layout): block for (constant, key), block in constants.layouts.items() if key is not None}
+        self.packed = {
+            (constant, key.dims, key.layout): block
+            for (constant, key), block in constants.layouts.items()
+            if key is not None
+        }
 
     def steps(self, steps: Sequence[Step]) -> Iterable[p.Step]:
         """Commands and host calls in order; a barrier where a wave begins."""
@@ -157,7 +173,8 @@ class _ProgramBuilder:
                 yield self._command(step, barrier)
 
     def _loop(self, loop: LoopStep, barrier: bool) -> p.Loop:
-        """The commands of a loop: a binding has a walk, and a barrier stands where a wave begins, the first of an iteration left out."""
+        """The commands of a loop: a binding has a walk, and a barrier stands where a wave begins, the first of an
+        iteration left out."""
         wave = loop.steps[0].wave
         commands: list[p.Command] = []
         for step in loop.steps:
@@ -173,7 +190,10 @@ class _ProgramBuilder:
             return
         for launch in launches(step, self.kernels[step.executable]):
             operands = (*launch.step.operands, *launch.step.results)
-            yield (*(self._walk(operand.walk) for operand in operands), *(p.Walk() for _ in launch.kernel.extra_constants))
+            yield (
+                *(self._walk(operand.walk) for operand in operands),
+                *(p.Walk() for _ in launch.kernel.extra_constants),
+            )
 
     def _walk(self, walk: Walk) -> p.Walk:
         special = self._place(walk.special) if walk.special is not None else None
@@ -187,7 +207,9 @@ class _ProgramBuilder:
     def _command(self, step: DispatchStep | CopyStep | SizesStep, barrier: bool) -> p.Command:
         if isinstance(step, SizesStep):
             places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
-            return p.Command((p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label)
+            return p.Command(
+                (p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label
+            )
         return self._dispatch(step, barrier) if isinstance(step, DispatchStep) else self._copy(step, barrier)
 
     def _dispatch(self, step: DispatchStep, barrier: bool) -> p.Command:
@@ -201,8 +223,13 @@ class _ProgramBuilder:
         sizes = dict(step.sizes)
         bindings = [self._operand(operand, kernel, position) for position, operand in enumerate(step.operands)]
         bindings += [self._operand(operand) for operand in step.results]
-        bindings += [p.Place("constant", self.constants.extras[step.executable, launch.first_extra + i]) for i in range(len(kernel.extra_constants))]
-        flops, moved = (d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written)))
+        bindings += [
+            p.Place("constant", self.constants.extras[step.executable, launch.first_extra + i])
+            for i in range(len(kernel.extra_constants))
+        ]
+        flops, moved = (
+            d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written))
+        )
         return p.Arm(
             kernel=self.places[kernel.object_code, kernel.symbol],
             bindings=tuple(bindings),
@@ -236,12 +263,16 @@ class _ProgramBuilder:
         layout = kernel.constant_layouts.get(position) if kernel is not None else None
         block = self.plain.get(slot.index) if layout is None else self.packed.get((slot.index, operand.dims, layout))
         if block is None:
-            raise FuselineError("E0901", f"constant {slot.index} was not packed as @{kernel.symbol if kernel else 'copy'} wants it")
+            raise FuselineError(
+                "E0901", f"constant {slot.index} was not packed as @{kernel.symbol if kernel else 'copy'} wants it"
+            )
         return p.Place("constant", block, _size(slot.offset) if layout is None else 0)
 
 
 def _spec(boundary: Boundary) -> p.TensorSpec:
-    return p.TensorSpec(boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims), boundary.slot, boundary.type)
+    return p.TensorSpec(
+        boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims), boundary.slot, boundary.type
+    )
 
 
 def _size(dim: Dim) -> Size:
@@ -249,7 +280,8 @@ def _size(dim: Dim) -> Size:
 
 
 def _check_sizes(schedule: Schedule) -> None:
-    """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run could know it."""
+    """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run
+    could know it."""
     known = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
     for step in flat_steps(schedule.steps):
         if isinstance(step, HostStep):

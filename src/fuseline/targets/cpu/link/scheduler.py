@@ -1,12 +1,13 @@
 """The native scheduler: runs a command table on a team of threads.
 
-It is LLVM text for any triple of x86-64 or AArch64, compiled into every image; how threads wait is in `scheduler_barrier`, copies and the like
-in `built_in_kernels`. It imports nothing: the addresses of libc's `syscall`,
+It is LLVM text for any triple of x86-64 or AArch64, compiled into every image; how threads wait is in
+`scheduler_barrier`, copies and the like in `built_in_kernels`. It imports nothing: the addresses of libc's `syscall`,
 `sched_yield` and `sched_getcpu` lie in the team state, so that an image stays position-independent and closed.
 
-Every thread of a run walks the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with bindings that each
-thread works out for itself. A flag barrier (one line per thread, no read-modify-write) stands only where the table says so. Waiting spins
-shortly, pauses, yields, then sleeps in a futex. A run on one thread touches no atomics. Layouts: `fuseline.runtime.abi`.
+Every thread of a run walks the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with
+bindings that each thread works out for itself. A flag barrier (one line per thread, no read-modify-write) stands only
+where the table says so. Waiting spins shortly, pauses, yields, then sleeps in a futex. A run on one thread touches no
+atomics. Layouts: `fuseline.runtime.abi`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,16 @@ from fuseline.targets.cpu.link.compile import compile_texts
 RUN_SYMBOL = "fuseline_run"
 WORKER_SYMBOL = "fuseline_worker"
 _MACHINES: dict[str, dict[str, str]] = {
-    "x86_64": {"futex": "202", "pause": "call void @llvm.x86.sse2.pause()", "declare": "declare void @llvm.x86.sse2.pause()"},
-    "aarch64": {"futex": "98", "pause": "call void @llvm.aarch64.hint(i32 1)", "declare": "declare void @llvm.aarch64.hint(i32)"},
+    "x86_64": {
+        "futex": "202",
+        "pause": "call void @llvm.x86.sse2.pause()",
+        "declare": "declare void @llvm.x86.sse2.pause()",
+    },
+    "aarch64": {
+        "futex": "98",
+        "pause": "call void @llvm.aarch64.hint(i32 1)",
+        "declare": "declare void @llvm.aarch64.hint(i32)",
+    },
 }
 
 _TABLE = """
@@ -79,7 +88,8 @@ done:
   ret ptr %local
 }
 ; Rows first up to last in iteration trip of the loop they stand in; returns the generation of the last barrier passed.
-define internal i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %first, i64 %last, i64 %generation.0, i64 %trip) nounwind noinline {
+define internal i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %first, i64 %last, i64 %generation.0,
+    i64 %trip) nounwind noinline {
 entry:
   %rows = load ptr, ptr %context
   %threads.p = getelementptr i8, ptr %context, i64 $CONTEXT_THREADS
@@ -132,7 +142,8 @@ repeat:
 iterate:
   %t = phi i64 [0, %repeat], [%t1, %iterate]
   %generation.in = phi i64 [%generation.2, %repeat], [%generation.3, %iterate]
-  %generation.3 = call i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %r.next, i64 %r.end, i64 %generation.in, i64 %t)
+  %generation.3 = call i64 @walk_rows(ptr %team, ptr %context, i64 %thread, i64 %r.next, i64 %r.end,
+    i64 %generation.in, i64 %t)
   %t1 = add i64 %t, 1
   %again = icmp slt i64 %t1, %trips
   br i1 %again, label %iterate, label %next
@@ -152,7 +163,8 @@ launch:
   call void %kernel(ptr %bindings, ptr %sizes, i64 %begin, i64 %end, ptr %scratch)
   br label %next
 next:
-  %generation.4 = phi i64 [%generation.2, %repeat], [%generation.3, %iterate], [%generation.2, %share], [%generation.2, %launch]
+  %generation.4 = phi i64 [%generation.2, %repeat], [%generation.3, %iterate],
+    [%generation.2, %share], [%generation.2, %launch]
   %r1 = phi i64 [%r.end, %repeat], [%r.end, %iterate], [%r.next, %share], [%r.next, %launch]
   %more = icmp ult i64 %r1, %last
   br i1 %more, label %loop, label %exit
@@ -366,14 +378,17 @@ exit:
 
 
 def scheduler_text(triple: str) -> str:
-    """The scheduler as LLVM text for `triple`; raises FuselineError (E0501) for a machine other than x86-64 and AArch64."""
+    """The scheduler as LLVM text for `triple`; raises FuselineError (E0501) for a machine other than x86-64 and
+    AArch64."""
     machine = triple.split("-")[0]
     words = _MACHINES.get(machine)
     if words is None:
         raise FuselineError("E0501", f"no scheduler for machine {machine!r}", hint=f"use one of {', '.join(_MACHINES)}")
     values = {**scheduler_barrier.VALUES, **built_in_kernels.VALUES, "LINE": abi.LINE_BYTES, "PATCH": abi.PATCH_BYTES}
     values |= {"ROW": abi.ROW_BYTES, "RANGE": abi.RANGE_BYTES, "WALK": abi.WALK_BYTES}
-    values |= {name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_", "FLAG_"))}
+    values |= {
+        name: value for name, value in vars(abi).items() if name.startswith(("TEAM_", "WORKER_", "CONTEXT_", "FLAG_"))
+    }
     parts = words["declare"], scheduler_barrier.BARRIER_TEXT, _TABLE, _RUN, built_in_kernels.KERNELS_TEXT
     text = f'target triple = "{triple}"\n' + "\n".join(parts)
     text = text.replace("$PAUSE", words["pause"]).replace("$FUTEX", words["futex"])

@@ -1,7 +1,8 @@
 """How the scheduler's threads wait for each other, as LLVM text: `wait`, `signal`, and the barrier `sync` made of them.
 
-One flag per thread on a line of its own, no read-modify-write; who waits spins shortly, pauses, yields, then sleeps in a futex.
-`$NAME` stands for a number of `VALUES`, of `fuseline.runtime.abi`, or of the machine; `targets/cpu/link/scheduler.py` puts them in.
+One flag per thread on a line of its own, no read-modify-write; who waits spins shortly, pauses, yields, then sleeps in
+a futex. `$NAME` stands for a number of `VALUES`, of `fuseline.runtime.abi`, or of the machine;
+`targets/cpu/link/scheduler.py` puts them in.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ done:
 """
 
 _SYNC = """
-; The barrier. Few threads watch each other's flags: one hop. Many threads would fetch each other's lines n*n times: thread 0 gathers and
-; releases, two hops of n lines each.
+; The barrier. Few threads watch each other's flags: one hop. Many threads would fetch each other's lines n*n times:
+; thread 0 gathers and releases, two hops of n lines each.
 define internal void @sync(ptr %team, i64 %thread, i64 %threads, i64 %generation) nounwind {
 entry:
   call void @arrive(ptr %team, i64 %thread, i64 %generation)

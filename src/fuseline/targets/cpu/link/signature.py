@@ -34,7 +34,8 @@ BUILT_IN: Mapping[str, Signature] = {
 
 
 def signature_of(kernel: Kernel, plan: Plan) -> Signature:
-    """What the kernel of a plan may be launched on: buffers as long as its tensors, those it does not touch of any length."""
+    """What the kernel of a plan may be launched on: buffers as long as its tensors, those it does not touch of any
+    length."""
     view, memory = plan.view, {memory.position: memory for memory in kernel.bindings}
     values = (*view.tensors, *view.results)
     buffers = [_buffer(view, memory.get(i), value, i in plan.constant_layouts) for i, value in enumerate(values)]
@@ -54,7 +55,8 @@ def _buffer(view: DispatchView, memory: MemRef | None, value: SSAValue, packed: 
 
 
 def _written(view: DispatchView, result: SSAValue) -> Dim:
-    """Elements from the start of a result to behind the last one that is written: a box of a larger tensor ends before the tensor does."""
+    """Elements from the start of a result to behind the last one that is written: a box of a larger tensor ends before
+    the tensor does."""
     place = place_of(view.shapes, result)
     if not place.sliced:
         return d.product(place.dims)

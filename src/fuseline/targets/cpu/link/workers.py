@@ -1,4 +1,5 @@
-"""Work shared among forked processes: llvmlite and Python hold one lock, so that threads would gain nothing (two processes 1.9 times).
+"""Work shared among forked processes: llvmlite and Python hold one lock, so that threads would gain nothing (two
+processes 1.9 times).
 
 Each process takes the next piece when it has done one, so that they end together however uneven the pieces are.
 """
@@ -18,10 +19,11 @@ _NUMBER = 4
 
 
 def shared(work: Callable[[int], T], count: int, processes: int) -> list[T]:
-    """`[work(i) for i in range(count)]` by this process and forks of it. Answers travel pickled; what `work` changes in a fork stays there.
+    """`[work(i) for i in range(count)]` by this process and forks of it. Answers travel pickled; what `work` changes in
+    a fork stays there.
 
-    A piece that fails in a fork is done again here, so that an error is raised as it would be without forks. Where the system has no process to give,
-    there are fewer.
+    A piece that fails in a fork is done again here, so that an error is raised as it would be without forks. Where the
+    system has no process to give, there are fewer.
     """
     if processes < 2 or count < 2 or not hasattr(os, "fork"):
         return [work(i) for i in range(count)]
@@ -40,8 +42,9 @@ def shared(work: Callable[[int], T], count: int, processes: int) -> list[T]:
 class _Queue:
     """The numbers of the pieces, in a file that all processes read from one after the other.
 
-    Forks share its offset, and a read takes a number and moves it in one step (POSIX, "Thread Interactions with Regular File Operations"). A pipe
-    would not do for any number of pieces: one of a user who has many holds 4 KiB, and writing more waits for ever.
+    Forks share its offset, and a read takes a number and moves it in one step (POSIX, "Thread Interactions with Regular
+    File Operations"). A pipe would not do for any number of pieces: one of a user who has many holds 4 KiB, and writing
+    more waits for ever.
     """
 
     def __init__(self, count: int) -> None:

@@ -23,12 +23,17 @@ Array = NDArray[Any]
 PASSES = ("generalize-named-ops", "outline-executables", "deduplicate-executables", "record-dispatches")
 
 
-def program(inputs: Mapping[str, Sequence[int | str]], body: str, results: Mapping[str, str], *, outside: str = "") -> str:
-    """`@main` with `inputs` by name; `body` is the region, `results` its returned values with their types; `outside` comes before it.
+def program(
+    inputs: Mapping[str, Sequence[int | str]], body: str, results: Mapping[str, str], *, outside: str = ""
+) -> str:
+    """`@main` with `inputs` by name; `body` is the region, `results` its returned values with their types; `outside`
+    comes before it.
 
     A size that is a name is only known at run time; `outside` may ask for it with `tensor.dim`.
     """
-    arguments = ", ".join(f"%{name}: tensor<{_shape(shape)}xf32> {{{_attributes(name, shape)}}}" for name, shape in inputs.items())
+    arguments = ", ".join(
+        f"%{name}: tensor<{_shape(shape)}xf32> {{{_attributes(name, shape)}}}" for name, shape in inputs.items()
+    )
     types, values = ", ".join(results.values()), ", ".join(results)
     plain = re.sub(r"\{.*?\}", "", types)
     named = ", ".join(f"%r#{i}" for i in range(len(results))) if len(results) > 1 else "%r"
@@ -45,7 +50,8 @@ func.func @main({arguments}) -> ({plain}) {{
 
 
 def elementwise(name: str, inputs: Sequence[str], shape: str, body: str, *, sizes: str = "") -> str:
-    """`%name`: `body` makes `%v` of `%a0`, `%a1`, .., the elements of `inputs`, all of `shape` (such as `4x5`); `sizes` are those that are `?`."""
+    """`%name`: `body` makes `%v` of `%a0`, `%a1`, .., the elements of `inputs`, all of `shape` (such as `4x5`); `sizes`
+    are those that are `?`."""
     rank = shape.count("x") + 1
     dims, loops = ", ".join(f"d{i}" for i in range(rank)), ", ".join(['"parallel"'] * rank)
     type_, map_ = f"tensor<{shape}xf32>", f"affine_map<({dims}) -> ({dims})>"
@@ -65,7 +71,9 @@ def _shape(shape: Sequence[int | str]) -> str:
 
 def _attributes(name: str, shape: Sequence[int | str]) -> str:
     dims = ", ".join(f'"{size}"' for size in shape)
-    return f'fuseline.name = "{name}"' + (f", fuseline.dims = [{dims}]" if any(isinstance(size, str) for size in shape) else "")
+    return f'fuseline.name = "{name}"' + (
+        f", fuseline.dims = [{dims}]" if any(isinstance(size, str) for size in shape) else ""
+    )
 
 
 def outlined(text: str, resources: Mapping[str, Array] | None = None) -> tuple[ModuleOp, CompilerContext]:
@@ -98,8 +106,14 @@ def record_of(artifact: Artifact) -> CompileRecord:
     return decode(artifact.records)
 
 
-def check(text: str, feeds: Mapping[str, Array], expected: Sequence[Array] | None = None, resources: Mapping[str, Array] | None = None) -> Artifact:
-    """Run at 1, 2 and 3 threads, twice each, and compare with the interpreter and with `expected`; answers the artifact for two threads."""
+def check(
+    text: str,
+    feeds: Mapping[str, Array],
+    expected: Sequence[Array] | None = None,
+    resources: Mapping[str, Array] | None = None,
+) -> Artifact:
+    """Run at 1, 2 and 3 threads, twice each, and compare with the interpreter and with `expected`; answers the artifact
+    for two threads."""
     wanted = interpreted(text, feeds, resources)
     for one, other in zip(wanted, expected or wanted, strict=True):
         close(one, other)

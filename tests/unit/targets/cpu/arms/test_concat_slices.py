@@ -7,7 +7,16 @@ import pytest
 
 from fuseline.runtime import Session
 from fuseline.runtime.program import Command
-from tests.unit.targets.cpu.arms.programs import check, close, compiled, elementwise, interpreted, program, random, record_of
+from tests.unit.targets.cpu.arms.programs import (
+    check,
+    close,
+    compiled,
+    elementwise,
+    interpreted,
+    program,
+    random,
+    record_of,
+)
 
 
 def _convolution(name: str, size: int, channels: int, outputs: int, window: int, image: str) -> str:
@@ -18,10 +27,12 @@ def _convolution(name: str, size: int, channels: int, outputs: int, window: int,
     %e_{name} = tensor.empty() : tensor<{out}xf32>
     %f_{name} = linalg.fill ins(%z : f32) outs(%e_{name} : tensor<{out}xf32>) -> tensor<{out}xf32>
     %c_{name} = linalg.generic {{
-      indexing_maps = [affine_map<(n, h, w, o, i, j, c) -> (n, h + i, w + j, c)>, affine_map<(n, h, w, o, i, j, c) -> (i, j, c, o)>,
+      indexing_maps = [affine_map<(n, h, w, o, i, j, c) -> (n, h + i, w + j, c)>,
+          affine_map<(n, h, w, o, i, j, c) -> (i, j, c, o)>,
                        affine_map<(n, h, w, o, i, j, c) -> (n, h, w, o)>],
       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]
-    }} ins(%{image}, %w_{name} : tensor<1x{padded}x{padded}x{channels}xf32>, tensor<{window}x{window}x{channels}x{outputs}xf32>)
+    }} ins(%{image}, %w_{name} : tensor<1x{padded}x{padded}x{channels}xf32>,
+        tensor<{window}x{window}x{channels}x{outputs}xf32>)
       outs(%f_{name} : tensor<{out}xf32>) {{
     ^bb0(%a: f32, %b: f32, %s: f32):
       %p = arith.mulf %a, %b : f32
@@ -51,7 +62,11 @@ def test_two_convolutions_into_channels(outputs: tuple[int, int]) -> None:
     {_convolution("one", size, channels, outputs[0], 1, "x")}
     {_convolution("three", size, channels, outputs[1], 3, "padded")}
     %y = tensor.concat dim(3) %one, %three : ({", ".join(types)}) -> tensor<1x{size}x{size}x{total}xf32>"""
-    inputs = {"x": (1, size, size, channels), "w_one": (1, 1, channels, outputs[0]), "w_three": (3, 3, channels, outputs[1])}
+    inputs = {
+        "x": (1, size, size, channels),
+        "w_one": (1, 1, channels, outputs[0]),
+        "w_three": (3, 3, channels, outputs[1]),
+    }
     text = program(inputs, body, {"%y": f"tensor<1x{size}x{size}x{total}xf32>"})
     artifact = check(text, {name: random(shape, i) for i, (name, shape) in enumerate(inputs.items())})
     (step,) = artifact.program.steps
@@ -74,7 +89,8 @@ def test_any_axis_and_an_argument_among_the_parts(axis: int) -> None:
     body = f"""%z = arith.constant 0.0 : f32
     {elementwise("p", ["a"], types[0], "%v = math.absf %a0 : f32")}
     {elementwise("q", ["b"], types[1], "%v = arith.maximumf %a0, %z : f32")}
-    %y = tensor.concat dim({axis}) %p, %c, %q : (tensor<{types[0]}xf32>, tensor<{types[2]}xf32>, tensor<{types[1]}xf32>) -> {out}"""
+    %y = tensor.concat dim({axis}) %p, %c, %q : (tensor<{types[0]}xf32>, tensor<{types[2]}xf32>,
+        tensor<{types[1]}xf32>) -> {out}"""
     feeds = {"a": random(shapes[0], 1), "b": random(shapes[1], 2), "c": random(shapes[2], 3)}
     text = program({name: array.shape for name, array in feeds.items()}, body, {"%y": out})
     expected = np.concatenate([np.abs(feeds["a"]), feeds["c"], np.maximum(feeds["b"], 0)], axis)
@@ -90,7 +106,11 @@ def test_a_part_in_two_concats_and_returned() -> None:
     %y0 = tensor.concat dim(1) %p, %q : (tensor<4x9xf32>, tensor<4x5xf32>) -> tensor<4x14xf32>
     %y1 = tensor.concat dim(1) %q, %a, %p : (tensor<4x5xf32>, tensor<4x9xf32>, tensor<4x9xf32>) -> tensor<4x23xf32>"""
     feeds = {"a": random((4, 9), 1), "b": random((4, 5), 2)}
-    text = program({"a": (4, 9), "b": (4, 5)}, body, {"%y0": "tensor<4x14xf32>", "%p": "tensor<4x9xf32>", "%y1": "tensor<4x23xf32>"})
+    text = program(
+        {"a": (4, 9), "b": (4, 5)},
+        body,
+        {"%y0": "tensor<4x14xf32>", "%p": "tensor<4x9xf32>", "%y1": "tensor<4x23xf32>"},
+    )
     p, q = np.abs(feeds["a"]), np.maximum(feeds["b"], 0)
     check(text, feeds, [np.concatenate([p, q], 1), p, np.concatenate([q, feeds["a"], p], 1)])
 
@@ -100,7 +120,8 @@ def test_a_product_with_expanded_columns_among_the_parts() -> None:
     body = f"""%z = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<13x16xf32>
     %f = linalg.fill ins(%z : f32) outs(%e : tensor<13x16xf32>) -> tensor<13x16xf32>
-    %m = linalg.matmul ins(%x, %w : tensor<13x9xf32>, tensor<9x16xf32>) outs(%f : tensor<13x16xf32>) -> tensor<13x16xf32>
+    %m = linalg.matmul ins(%x, %w : tensor<13x9xf32>, tensor<9x16xf32>) outs(%f : tensor<13x16xf32>)
+        -> tensor<13x16xf32>
     %t = tensor.expand_shape %m [[0], [1, 2]] output_shape [13, 2, 8] : tensor<13x16xf32> into tensor<13x2x8xf32>
     {elementwise("p", ["a"], "13x2x5", "%v = math.absf %a0 : f32")}
     %y = tensor.concat dim(2) %p, %t : (tensor<13x2x5xf32>, tensor<13x2x8xf32>) -> tensor<13x2x13xf32>"""
@@ -118,7 +139,11 @@ def test_nested_and_reshaped_concats() -> None:
     %o = tensor.concat dim(2) %s, %i : (tensor<3x6x3xf32>, tensor<3x6x5xf32>) -> tensor<3x6x8xf32>
     %y = tensor.collapse_shape %o [[0, 1], [2]] : tensor<3x6x8xf32> into tensor<18x8xf32>"""
     feeds = {"a": random((3, 4, 5), 1), "b": random((3, 2, 5), 2), "c": random((3, 6, 3), 3)}
-    text = program({name: array.shape for name, array in feeds.items()}, body, {"%y": "tensor<18x8xf32>", "%i": "tensor<3x6x5xf32>"})
+    text = program(
+        {name: array.shape for name, array in feeds.items()},
+        body,
+        {"%y": "tensor<18x8xf32>", "%i": "tensor<3x6x5xf32>"},
+    )
     inner = np.concatenate([np.abs(feeds["a"]), np.maximum(feeds["b"], 0)], 1)
     artifact = check(text, feeds, [np.concatenate([-feeds["c"], inner], 2).reshape(18, 8), inner])
     assert isinstance(artifact.program.steps[0], Command) and len(artifact.program.steps[0].arms) == 3
@@ -151,7 +176,12 @@ def test_sizes_known_at_run_time(axis: int) -> None:
     {elementwise("q", ["b"], types[1], "%v = arith.maximumf %a0, %z : f32", sizes="%m")}
     %y = tensor.concat dim({axis}) %p, %q : (tensor<{types[0]}xf32>, tensor<{types[1]}xf32>) -> {out}"""
     rows = "m" if axis == 0 else "n"
-    text = program({"a": ("n", 7), "b": (rows, 7 - 3 * axis)}, body, {"%y": out + ("{%t}" if axis == 0 else "{%n}")}, outside=outside)
+    text = program(
+        {"a": ("n", 7), "b": (rows, 7 - 3 * axis)},
+        body,
+        {"%y": out + ("{%t}" if axis == 0 else "{%n}")},
+        outside=outside,
+    )
     session = Session(compiled(text, 2))
     for n, m in ((1, 1), (13, 5), (4, 200)):
         feeds = {"a": random((n, 7), n), "b": random((m if axis == 0 else n, 7 - 3 * axis), m)}

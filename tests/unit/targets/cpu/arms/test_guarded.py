@@ -1,4 +1,5 @@
-"""Every arm between guard pages: it reads and writes within its operands and results, and leaves the rest of a result alone."""
+"""Every arm between guard pages: it reads and writes within its operands and results, and leaves the rest of a result
+alone."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def _run(arm: Arm, operands: Sequence[Guarded], results: Sequence[Guarded], part
 def _check(text: str, arms: int) -> None:
     entry = _entry(text)
     view = DispatchView(entry)
-    shapes = [[size for size in view.shapes.dims(value) if isinstance(size, int)] for value in (*view.tensors, *view.results)]
+    shapes = [
+        [size for size in view.shapes.dims(value) if isinstance(size, int)] for value in (*view.tensors, *view.results)
+    ]
     arrays = [random(shape, i) for i, shape in enumerate(shapes[: len(view.tensors)])]
     wanted = evaluate_function(entry, arrays)
     split = split_arms(entry)
@@ -78,8 +81,11 @@ def test_parts_of_a_concat(axis: int, sizes: Sequence[int]) -> None:
     total = list(shapes[0])
     total[axis] = sum(sizes)
     out = "tensor<" + "x".join(map(str, total)) + "xf32>"
-    body = f"""{elementwise("p", ["a"], types[0], "%v = math.absf %a0 : f32")} {elementwise("q", ["b"], types[1], "%v = arith.negf %a0 : f32")}
-    %y = tensor.concat dim({axis}) %p, %c, %q : (tensor<{types[0]}xf32>, tensor<{types[2]}xf32>, tensor<{types[1]}xf32>) -> {out}"""
+    p = elementwise("p", ["a"], types[0], "%v = math.absf %a0 : f32")
+    q = elementwise("q", ["b"], types[1], "%v = arith.negf %a0 : f32")
+    body = f"""{p} {q}
+    %y = tensor.concat dim({axis}) %p, %c, %q : (tensor<{types[0]}xf32>, tensor<{types[2]}xf32>,
+        tensor<{types[1]}xf32>) -> {out}"""
     _check(program({name: shape for name, shape in zip("abc", shapes, strict=True)}, body, {"%y": out}), 3)
 
 

@@ -22,7 +22,9 @@ def test_three_matmuls_of_one_operand() -> None:
     weights = {f"w{i}": random((k, n), i) for i, n in enumerate(widths)}
     body = "%z = arith.constant 0.0 : f32" + "".join(_matmul(f"y{i}", m, k, n, f"w{i}") for i, n in enumerate(widths))
     text = program(
-        {"x": (m, k), **{name: w.shape for name, w in weights.items()}}, body, {f"%y{i}": f"tensor<{m}x{n}xf32>" for i, n in enumerate(widths)}
+        {"x": (m, k), **{name: w.shape for name, w in weights.items()}},
+        body,
+        {f"%y{i}": f"tensor<{m}x{n}xf32>" for i, n in enumerate(widths)},
     )
     feeds = {"x": random((m, k), 9), **weights}
     artifact = check(text, feeds, [feeds["x"] @ w for w in weights.values()])
@@ -54,7 +56,9 @@ def test_a_matmul_a_map_and_a_sum() -> None:
     artifact = check(program({name: a.shape for name, a in feeds.items()}, body, results), feeds,
                      [feeds["long"].sum(1), feeds["x"] @ feeds["w"], np.abs(feeds["u"])])  # fmt: skip
     (dispatch,) = record_of(artifact).dispatches
-    assert dispatch.family == "contraction+elementwise+rows" and dispatch.root == "contraction + elementwise + reduction"
+    assert (
+        dispatch.family == "contraction+elementwise+rows" and dispatch.root == "contraction + elementwise + reduction"
+    )
     assert [arm.family for arm in dispatch.arms] == ["contraction", "elementwise", "rows"]
     assert all(arm.workgroups for arm in dispatch.arms)
 
@@ -67,7 +71,8 @@ def test_sizes_known_at_run_time() -> None:
         body += f"""
     %e_{name} = tensor.empty(%n) : tensor<?x33xf32>
     %f_{name} = linalg.fill ins(%z : f32) outs(%e_{name} : tensor<?x33xf32>) -> tensor<?x33xf32>
-    %{name} = linalg.matmul ins(%x, %w_{name} : tensor<?x29xf32>, tensor<29x33xf32>) outs(%f_{name} : tensor<?x33xf32>) -> tensor<?x33xf32>"""
+    %{name} = linalg.matmul ins(%x, %w_{name} : tensor<?x29xf32>, tensor<29x33xf32>) outs(%f_{name} : tensor<?x33xf32>)
+        -> tensor<?x33xf32>"""
     inputs = {"x": ("n", 29), "w_p": (29, 33), "w_q": (29, 33)}
     text = program(inputs, body, {"%p": "tensor<?x33xf32>{%n}", "%q": "tensor<?x33xf32>{%n}"}, outside=outside)
     weights = {name: random((29, 33), i) for i, name in enumerate(("w_p", "w_q"))}
@@ -89,7 +94,9 @@ def test_two_arms_read_one_constant_each_in_its_layout() -> None:
     body = f"""%z = arith.constant 0.0 : f32 {_matmul("y", 17, 13, 11, "w")}
     {elementwise("p", ["w", "u"], "13x11", "%v = arith.addf %a0, %a1 : f32")}"""
     outside = "%w = arith.constant dense_resource<w> : tensor<13x11xf32>"
-    text = program({"x": (17, 13), "u": (13, 11)}, body, {"%y": "tensor<17x11xf32>", "%p": "tensor<13x11xf32>"}, outside=outside)
+    text = program(
+        {"x": (17, 13), "u": (13, 11)}, body, {"%y": "tensor<17x11xf32>", "%p": "tensor<13x11xf32>"}, outside=outside
+    )
     feeds = {"x": random((17, 13), 0), "u": other}
     artifact = check(text, feeds, [feeds["x"] @ weight, weight + other], {"w": weight})
     assert len(artifact.constants) == 2
@@ -108,7 +115,8 @@ def test_equal_dispatches_share_their_executable() -> None:
   """
 
     types = "tensor<17x11xf32>, tensor<17xf32>, tensor<17x11xf32>, tensor<17xf32>, tensor<17xf32>, tensor<17x11xf32>"
-    text = f"""func.func @main(%x: tensor<17x13xf32> {{fuseline.name = "x"}}, %w: tensor<13x11xf32> {{fuseline.name = "w"}}) -> ({types}) {{
+    text = f"""func.func @main(%x: tensor<17x13xf32> {{fuseline.name = "x"}},
+        %w: tensor<13x11xf32> {{fuseline.name = "w"}}) -> ({types}) {{
   {region(0, "y", "s")}{region(1, "y", "s")}{region(2, "s", "y")}
   func.return %r0#0, %r0#1, %r1#0, %r1#1, %r2#0, %r2#1 : {types} }}"""
     feeds = {"x": random((17, 13), 0), "w": random((13, 11), 1)}

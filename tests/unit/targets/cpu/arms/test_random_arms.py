@@ -1,4 +1,5 @@
-"""Random dispatches: independent parts in any order, some returned, some parts of concats; one launch computes what the interpreter does."""
+"""Random dispatches: independent parts in any order, some returned, some parts of concats; one launch computes what the
+interpreter does."""
 
 from __future__ import annotations
 
@@ -29,7 +30,12 @@ class Part:
 
 
 def _map(rng: np.random.Generator, name: str, shape: tuple[int, int]) -> Part:
-    return Part(name, shape, {f"x_{name}": shape}, elementwise(name, [f"x_{name}"], f"{shape[0]}x{shape[1]}", str(rng.choice(BODIES))))
+    return Part(
+        name,
+        shape,
+        {f"x_{name}": shape},
+        elementwise(name, [f"x_{name}"], f"{shape[0]}x{shape[1]}", str(rng.choice(BODIES))),
+    )
 
 
 def _product(rng: np.random.Generator, name: str, shape: tuple[int, int]) -> Part:

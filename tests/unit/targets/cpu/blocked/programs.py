@@ -38,12 +38,16 @@ def with_rows(p: Dispatch, x: SSAValue, row: SSAValue, body: Any, *shape: Size) 
 
 def row_norm(p: Dispatch, x: SSAValue, n: int, *shape: Size) -> SSAValue:
     """`x` of `shape` scaled to mean square 1 in every row, as RMS norms do."""
-    square = p.elementwise([x], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(len(shape))] * 2)
+    square = p.elementwise(
+        [x], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(len(shape))] * 2
+    )
     total = over_last(p, square, arith.AddfOp, *shape)
 
     def scaled(b: Body) -> SSAValue:
         mean = b.op(arith.MulfOp, b.args[1], b.constant(1.0 / n, p.element))
-        return b.op(arith.DivfOp, b.args[0], b.op(mlir_math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(EPSILON, p.element))))
+        return b.op(
+            arith.DivfOp, b.args[0], b.op(mlir_math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(EPSILON, p.element)))
+        )
 
     return with_rows(p, x, total, scaled, *shape)
 
@@ -81,13 +85,17 @@ def product_and_norm(m: Size, n: int, k: int, *, constant: bool, keeps_sum: bool
     return p.done(normed, y) if keeps_sum else p.done(normed)
 
 
-def attention(heads: Sequence[Size], queries: Size, keys: Size, depth: int, *, heads_last: bool, masked: bool) -> DispatchView:
+def attention(
+    heads: Sequence[Size], queries: Size, keys: Size, depth: int, *, heads_last: bool, masked: bool
+) -> DispatchView:
     """`softmax(q k^T / 2 + mask) v`, heads outermost or next to the depth in every tensor.
 
     `heads` has one size, or two: groups of heads that share keys and values.
     """
     scores_shape, rank = [*heads, queries, keys], len(heads)
-    p = Dispatch(*([*s, depth] for s in _laid(heads, queries, keys, heads_last)), *([[queries, keys]] if masked else []))
+    p = Dispatch(
+        *([*s, depth] for s in _laid(heads, queries, keys, heads_last)), *([[queries, keys]] if masked else [])
+    )
     every, own, shared = rank + 3, list(range(rank)), [0]
     row, column, inner = rank, rank + 1, rank + 2
 
@@ -131,9 +139,15 @@ def expected_attention(arrays: Sequence[Array], *, heads_last: bool) -> Array:
 def gate_and_up(m: Size, n: int, k: int, *, constant: bool) -> DispatchView:
     """`silu(x @ g) * (x @ u)`."""
     p = Dispatch((m, k), (k, n), (k, n), constants=[1, 2] if constant else [])
-    gate = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), lambda b: silu(b, b.args[0]), [identity_map(2)] * 2)
+    gate = p.elementwise(
+        [p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), lambda b: silu(b, b.args[0]), [identity_map(2)] * 2
+    )
     up = p.matmul(p.x[0], p.x[2], m, n)
-    return p.done(p.elementwise([gate, up], p.empty(m, n), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(2)] * 3))
+    return p.done(
+        p.elementwise(
+            [gate, up], p.empty(m, n), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(2)] * 3
+        )
+    )
 
 
 def expected_gate_and_up(x: Array, gate: Array, up: Array) -> Array:
@@ -168,14 +182,18 @@ def pooled(p: Dispatch, x: SSAValue, size: int, *shape: Size) -> SSAValue:
     maps = [window(6, [0, (1, size, 4), (2, size, 5), 3]), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
     kinds = ["parallel"] * 4 + ["reduction"] * 2
     init = p.zeros(*shape, value=-math.inf)
-    return p.emit.generic([x, taps], [init], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]).results[0]
+    return p.emit.generic(
+        [x, taps], [init], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+    ).results[0]
 
 
 def over_image(p: Dispatch, x: SSAValue, n: Size, channels: Size) -> SSAValue:
     """The sum of every channel over the image."""
     maps = [identity_map(4), dims_map(4, [0, 3])]
     kinds = ["parallel", "reduction", "reduction", "parallel"]
-    return p.emit.generic([x], [p.zeros(n, channels)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0]
+    return p.emit.generic(
+        [x], [p.zeros(n, channels)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
+    ).results[0]
 
 
 def expected_convolution(x: Array, filter_: Array) -> Array:

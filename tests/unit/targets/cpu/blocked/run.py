@@ -16,7 +16,9 @@ THREADS = (1, 2, 8)
 
 def arrays_for(view: DispatchView, sizes: Mapping[str, int] | None = None) -> list[Array]:
     """Random arguments."""
-    return [random([d.evaluate(n, sizes or {}) for n in view.shapes.dims(t)], seed) for seed, t in enumerate(view.tensors)]
+    return [
+        random([d.evaluate(n, sizes or {}) for n in view.shapes.dims(t)], seed) for seed, t in enumerate(view.tensors)
+    ]
 
 
 def check(
@@ -25,7 +27,8 @@ def check(
     sizes: Mapping[str, int] | None = None,
     threads: Sequence[int] = THREADS,
 ) -> list[Plan]:
-    """Run the dispatch between guard pages and compare with `expected(*arguments)`; the plans, one per number of threads."""
+    """Run the dispatch between guard pages and compare with `expected(*arguments)`; the plans, one per number of
+    threads."""
     plans: list[Plan] = []
     for count in threads:
         run = Runner(BlockedFamily(Policy(threads=count)), view)

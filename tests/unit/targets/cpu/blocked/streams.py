@@ -43,14 +43,16 @@ def scaled_by(divide: bool = True, of: int = 0) -> Callable[[Body], SSAValue]:
 
 
 def head(
-    queries: Size, keys: Size, depth: int, *more: Sequence[Size], scores: Change | None = None, weights: Change | None = None, split: bool = False,
-    divide: Callable[[Body], SSAValue] | None = None, after: bool = False, results: Callable[[Values], Sequence[SSAValue]] | None = None,
+    queries: Size, keys: Size, depth: int, *more: Sequence[Size], scores: Change | None = None,
+    weights: Change | None = None, split: bool = False,
+    divide: Callable[[Body], SSAValue] | None = None, after: bool = False,
+    results: Callable[[Values], Sequence[SSAValue]] | None = None,
     start: float = 0.0,
 ) -> DispatchView:  # fmt: skip
     """`softmax(q k^T) v` of [queries, depth], [keys, depth] and [keys, depth]; `more` arguments follow these.
 
-    `scores` and `weights` put something behind each, `split` keeps difference and exponential apart, `after` divides the product and not the weights,
-    which starts from `start`.
+    `scores` and `weights` put something behind each, `split` keeps difference and exponential apart, `after` divides
+    the product and not the weights, which starts from `start`.
     """
     p = Dispatch((queries, depth), (keys, depth), (keys, depth), *more)
     shape = (queries, keys)
@@ -89,7 +91,9 @@ def with_argument(number: int, kind: Any, *shape: Size, dims: Sequence[int] = (0
     return change
 
 
-def expected(q: Array, k: Array, v: Array, scores: Callable[[Array], Array] | None = None, weights: Array | None = None) -> Array:
+def expected(
+    q: Array, k: Array, v: Array, scores: Callable[[Array], Array] | None = None, weights: Array | None = None
+) -> Array:
     """What `head` gives, in f64: NaN for rows of nothing but minus infinity, zeros without keys."""
     s = q.astype(np.float64) @ k.astype(np.float64).T
     s = scores(s) if scores is not None else s

@@ -51,7 +51,9 @@ def test_rows_known_at_run_time(m: int):
 
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("heads_last", [True, False])
-@pytest.mark.parametrize(("heads", "queries", "keys", "depth"), [([3], 7, 11, 5), ([2], 65, 64, 32), ([1], 1, 40, 16), ([3, 2], 21, 35, 8)])
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys", "depth"), [([3], 7, 11, 5), ([2], 65, 64, 32), ([1], 1, 40, 16), ([3, 2], 21, 35, 8)]
+)
 def test_attention(heads: list[int], queries: int, keys: int, depth: int, heads_last: bool, masked: bool):
     view = attention(heads, queries, keys, depth, heads_last=heads_last, masked=masked)
     check(view, lambda *a: [expected_attention(a, heads_last=heads_last)])
@@ -77,7 +79,8 @@ def test_gate_and_up_of_rows_known_at_run_time(m: int):
 
 @pytest.mark.parametrize("m", [37, "m"])
 def test_loops_keep_their_numbers_inside_a_block(m: int | str):
-    """A causal mask made of the loops themselves: row and column count from the start of the tensor, not of the block."""
+    """A causal mask made of the loops themselves: row and column count from the start of the tensor, not of the
+    block."""
     n, k = 41, 6
     p = Dispatch((m, k), (k, n))
 
@@ -108,7 +111,9 @@ def test_a_gather_from_an_argument_is_read_whole():
         return b.op(arith.AddfOp, b.args[0], b.op(tensor.ExtractOp, p.x[2], [turned, column], p.element))
 
     y = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), picked, [identity_map(2)] * 2)
-    plans = check(p.done(row_norm(p, y, n, m, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])])
+    plans = check(
+        p.done(row_norm(p, y, n, m, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])]
+    )
     assert plans[-1].notes["block"] != "all"
 
 
@@ -126,6 +131,8 @@ def test_rows_read_back_from_a_result_are_reduced_along_memory():
     p = Dispatch((m, k), (k, n))
     y = p.matmul(p.x[0], p.x[1], m, n)
     plans = check(
-        p.done(over_last(p, y, arith.AddfOp, m, n), y), lambda a, b: [(a.astype(np.float64) @ b).sum(1), a.astype(np.float64) @ b], threads=(2, 8)
+        p.done(over_last(p, y, arith.AddfOp, m, n), y),
+        lambda a, b: [(a.astype(np.float64) @ b).sum(1), a.astype(np.float64) @ b],
+        threads=(2, 8),
     )
     assert [plan.notes["units"] for plan in plans] == ["contraction+rows"] * 2

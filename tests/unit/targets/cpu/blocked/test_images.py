@@ -13,7 +13,16 @@ from fuseline.ir.build import dims_map, identity_map
 from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
 from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
 
-from .programs import convolved, depthwise, expected_convolution, expected_pool, expected_row_norm, over_image, pooled, row_norm
+from .programs import (
+    convolved,
+    depthwise,
+    expected_convolution,
+    expected_pool,
+    expected_row_norm,
+    over_image,
+    pooled,
+    row_norm,
+)
 from .run import check
 
 
@@ -53,7 +62,9 @@ def test_two_depthwise_convolutions_of_one_image(channels: int):
     shape = (2, 13, 9, channels)
     p = Dispatch(shape, (3, 3, channels), (3, 3, channels), constants=[1, 2])
     first, second = (depthwise(p, p.x[0], p.x[i], *shape) for i in (1, 2))
-    product = p.elementwise([first, second], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(4)] * 3)
+    product = p.elementwise(
+        [first, second], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(4)] * 3
+    )
     check(p.done(product), lambda x, f, g: [expected_convolution(x, f) * expected_convolution(x, g)])
 
 
@@ -78,6 +89,10 @@ def test_a_batch_of_constants_is_cut_by_block(groups: int):
     p = Dispatch((groups, m, k), (groups, k, n), constants=[1])
     maps = [dims_map(4, [0, 1, 3]), dims_map(4, [0, 3, 2]), dims_map(4, [0, 1, 2])]
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(groups, m, n), maps, "pppr")
-    plans = check(p.done(row_norm(p, y, n, groups, m, n)), lambda a, b: [expected_row_norm(a.astype(np.float64) @ b)], threads=(1, 2, groups))
+    plans = check(
+        p.done(row_norm(p, y, n, groups, m, n)),
+        lambda a, b: [expected_row_norm(a.astype(np.float64) @ b)],
+        threads=(1, 2, groups),
+    )
     assert any(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
     assert all(isinstance(plan, BlockedPlan) and plan.units[0].plan.notes["rhs"] == "constant" for plan in plans)

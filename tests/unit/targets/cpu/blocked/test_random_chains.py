@@ -1,4 +1,5 @@
-"""Random chains of products, row reductions and elementwise ops, between guard pages and against the NumPy evaluator of the IR."""
+"""Random chains of products, row reductions and elementwise ops, between guard pages and against the NumPy evaluator of
+the IR."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ ARGUMENTS = 5
 
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[DispatchView, dict[str, int]]:
-    """A product, then up to five steps over `[batch, m, n]` or `[m, n]`; the last value and perhaps one on the way are results."""
+    """A product, then up to five steps over `[batch, m, n]` or `[m, n]`; the last value and perhaps one on the way are
+    results."""
     m = draw(st.integers(1, 40))
     batch = draw(st.sampled_from([(), (3,)]))
     n, k = draw(st.integers(1, 30)), draw(st.integers(1, 12))
@@ -52,7 +54,11 @@ def product(p: Dispatch, x: SSAValue, w: SSAValue, lead: Sequence[Size], n: Size
     """`x @ w` over the last dimension."""
     rank = len(lead)
     own = list(range(rank))
-    maps = [dims_map(rank + 2, [*own, rank + 1]), dims_map(rank + 2, [rank + 1, rank]), dims_map(rank + 2, [*own, rank])]
+    maps = [
+        dims_map(rank + 2, [*own, rank + 1]),
+        dims_map(rank + 2, [rank + 1, rank]),
+        dims_map(rank + 2, [*own, rank]),
+    ]
     return p.multiply_add(x, w, p.zeros(*lead, n), maps, "p" * (rank + 1) + "r")
 
 
@@ -63,13 +69,22 @@ def _plus(p: Dispatch, x: SSAValue, other: SSAValue, dims: Sequence[int], shape:
 
 
 def _centre(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
-    return with_rows(p, x, over_last(p, x, arith.MaximumfOp, *lead, n), lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), *lead, n)
+    return with_rows(
+        p, x, over_last(p, x, arith.MaximumfOp, *lead, n), lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), *lead, n
+    )
 
 
 def _row_sum(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
     total = over_last(p, x, arith.AddfOp, *lead, n)
     scale = 1 / math.sqrt(n)
-    return with_rows(p, x, total, lambda b: b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.constant(scale, p.element))), *lead, n)
+    return with_rows(
+        p,
+        x,
+        total,
+        lambda b: b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.constant(scale, p.element))),
+        *lead,
+        n,
+    )
 
 
 def _silu(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:

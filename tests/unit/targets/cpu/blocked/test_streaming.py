@@ -37,10 +37,14 @@ def streaming(view: DispatchView, threads: int = 2) -> Runner:
     return run
 
 
-def check(view: DispatchView, wanted: Callable[..., Any], sizes: dict[str, int], arrays: Sequence[Array] | None = None) -> None:
+def check(
+    view: DispatchView, wanted: Callable[..., Any], sizes: dict[str, int], arrays: Sequence[Array] | None = None
+) -> None:
     arrays = arrays if arrays is not None else arrays_for(view, sizes)
     results = wanted(*arrays)
-    for found, result in zip(streaming(view)(*arrays, sizes=sizes), results if isinstance(results, list) else [results], strict=True):
+    for found, result in zip(
+        streaming(view)(*arrays, sizes=sizes), results if isinstance(results, list) else [results], strict=True
+    ):
         assert_close(found, np.asarray(result), bits=18)
 
 
@@ -55,7 +59,9 @@ def test_any_number_of_keys(keys: int):
 def test_heads_and_masks(queries: int, keys: int, heads_last: bool, threads: int):
     view, sizes = attention(["h"], "q", "k", 16, heads_last=heads_last, masked=True), {"h": 3, "q": queries, "k": keys}
     arrays = arrays_for(view, sizes)
-    assert_close(streaming(view, threads)(*arrays, sizes=sizes)[0], expected_attention(arrays, heads_last=heads_last), bits=18)
+    assert_close(
+        streaming(view, threads)(*arrays, sizes=sizes)[0], expected_attention(arrays, heads_last=heads_last), bits=18
+    )
 
 
 @pytest.mark.parametrize("share", [1, 1.5])
@@ -67,11 +73,13 @@ def test_a_known_number_of_keys_that_is_too_large_for_a_block(share: float):
 
 
 def test_few_keys_stay_in_one_block():
-    plan = Runner(BlockedFamily(Policy(threads=2)), attention([4], 64, 64, 32, heads_last=False, masked=False), load=False).plan
+    plan = Runner(
+        BlockedFamily(Policy(threads=2)), attention([4], 64, 64, 32, heads_last=False, masked=False), load=False
+    ).plan
     assert "streamed" not in plan.notes
 
 
-# masks and special values ----------------------------------------------------------------------------------------------------------------
+# masks and special values ---------------------------------------------------------------------------------------------
 
 
 def masked(mask: Array) -> tuple[DispatchView, list[Array], dict[str, int]]:
@@ -133,10 +141,14 @@ def test_causal_by_the_loops_own_numbers(keys: int):
         return p.elementwise([s], p.empty("q", "k"), body, [identity_map(2)] * 2)
 
     later = np.arange(keys) > np.arange(90)[:, None]
-    check(head("q", "k", 8, scores=causal), lambda *a: expected(*a, scores=lambda s: np.where(later, -np.inf, s)), {"q": 90, "k": keys})
+    check(
+        head("q", "k", 8, scores=causal),
+        lambda *a: expected(*a, scores=lambda s: np.where(later, -np.inf, s)),
+        {"q": 90, "k": keys},
+    )
 
 
-# what may stand between ------------------------------------------------------------------------------------------------------------------
+# what may stand between -----------------------------------------------------------------------------------------------
 
 SIZES = {"q": 21, "k": 170}
 
@@ -153,7 +165,9 @@ def test_a_row_of_nothing_is_nan_wherever_it_is_divided(after: bool):
     mask = np.where(np.arange(5)[:, None] == 1, -np.inf, np.zeros((5, 170))).astype(np.float32)
     view = head("q", "k", 8, ("q", "k"), scores=with_argument(3, arith.AddfOp, "q", "k"), after=after)
     sizes = {"q": 5, "k": 170}
-    check(view, lambda q, k, v, m: expected(q, k, v, scores=lambda s: s + m), sizes, [*arrays_for(view, sizes)[:3], mask])
+    check(
+        view, lambda q, k, v, m: expected(q, k, v, scores=lambda s: s + m), sizes, [*arrays_for(view, sizes)[:3], mask]
+    )
 
 
 @pytest.mark.parametrize("keys", [0, 1, 170])
@@ -162,7 +176,12 @@ def test_a_reciprocal_of_the_total_is_computed_once_per_row(keys: int):
     top = over_last(p, p.x[0], arith.MaximumfOp, "q", "k")
     powers = with_rows(p, p.x[0], top, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])), "q", "k")
     total = over_last(p, powers, arith.AddfOp, "q", "k")
-    one = p.elementwise([total], p.empty("q"), lambda b: b.op(arith.DivfOp, b.constant(1.0, p.element), b.args[0]), [identity_map(1)] * 2)
+    one = p.elementwise(
+        [total],
+        p.empty("q"),
+        lambda b: b.op(arith.DivfOp, b.constant(1.0, p.element), b.args[0]),
+        [identity_map(1)] * 2,
+    )
     weights = with_rows(p, powers, one, lambda b: b.op(arith.MulfOp, *b.args[:2]), "q", "k")
 
     def wanted(s: Array, v: Array) -> Array:
@@ -188,7 +207,15 @@ def test_the_total_may_be_a_result():
 
 @pytest.mark.parametrize("after", [True, False])
 def test_a_total_of_no_keys_and_of_minus_infinities(after: bool):
-    view = head("q", "k", 8, ("q", "k"), scores=with_argument(3, arith.AddfOp, "q", "k"), results=lambda v: [v.product, v.total], after=after)
+    view = head(
+        "q",
+        "k",
+        8,
+        ("q", "k"),
+        scores=with_argument(3, arith.AddfOp, "q", "k"),
+        results=lambda v: [v.product, v.total],
+        after=after,
+    )
     mask = np.full((3, 100), -np.inf, np.float32)
     sizes = {"q": 3, "k": 100}
     for found in streaming(view)(*arrays_for(view, sizes)[:3], mask, sizes=sizes):
@@ -227,7 +254,9 @@ def nan_to(number: float) -> Change:
         shape = ("q", "k")
         dynamic = [p.sizes[size] for size in shape]
         flags = p.emit.add(tensor.EmptyOp(dynamic, TensorType(i1, [DYNAMIC_INDEX] * 2))).tensor
-        flag = p.elementwise([x], flags, lambda b: b.op(arith.CmpfOp, b.args[0], b.args[0], "uno"), [identity_map(2)] * 2)
+        flag = p.elementwise(
+            [x], flags, lambda b: b.op(arith.CmpfOp, b.args[0], b.args[0], "uno"), [identity_map(2)] * 2
+        )
 
         def chosen(b: Body) -> SSAValue:
             return b.op(arith.SelectOp, b.args[0], b.constant(number, p.element), b.args[1])
@@ -252,15 +281,22 @@ def test_rows_of_nan_that_are_replaced_by_zeros(value: float):
     check(view, lambda *_: wanted, sizes, [q, k, v, mask.astype(np.float32)])
 
 
-# what is left to others ------------------------------------------------------------------------------------------------------------------
+# what is left to others -----------------------------------------------------------------------------------------------
 
 
 def plus_one(p: Dispatch, x: SSAValue) -> SSAValue:
-    return p.elementwise([x], p.empty("q", "k"), lambda b: b.op(arith.AddfOp, b.args[0], b.constant(1.0, p.element)), [identity_map(2)] * 2)
+    return p.elementwise(
+        [x],
+        p.empty("q", "k"),
+        lambda b: b.op(arith.AddfOp, b.args[0], b.constant(1.0, p.element)),
+        [identity_map(2)] * 2,
+    )
 
 
 def squared(p: Dispatch, x: SSAValue) -> SSAValue:
-    return p.elementwise([x], p.empty("q", "k"), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(2)] * 2)
+    return p.elementwise(
+        [x], p.empty("q", "k"), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(2)] * 2
+    )
 
 
 def less_the_first(p: Dispatch, x: SSAValue) -> SSAValue:

@@ -13,7 +13,18 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, StringAttr, TensorType, UnitAttr, f32, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    f32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -35,16 +46,26 @@ Shape = Sequence[int | str]
 
 
 class Dispatch:
-    """An entry function under construction: `x` are its tensor arguments; a size that is a name is only known at run time.
+    """An entry function under construction: `x` are its tensor arguments; a size that is a name is only known at run
+    time.
 
-    `constants` are positions of arguments that every call site passes as constants; `arguments` their element types, where not all are `element`.
+    `constants` are positions of arguments that every call site passes as constants; `arguments` their element types,
+    where not all are `element`.
     """
 
-    def __init__(self, *shapes: Shape, constants: Sequence[int] = (), element: Attribute = f32, arguments: Sequence[Attribute] = ()) -> None:
+    def __init__(
+        self,
+        *shapes: Shape,
+        constants: Sequence[int] = (),
+        element: Attribute = f32,
+        arguments: Sequence[Attribute] = (),
+    ) -> None:
         self.element = element
         self.names = sorted({size for shape in shapes for size in shape if isinstance(size, str)})
         elements = arguments or [element] * len(shapes)
-        types: list[Attribute] = [TensorType(e, [_static(size) for size in shape]) for e, shape in zip(elements, shapes, strict=True)]
+        types: list[Attribute] = [
+            TensorType(e, [_static(size) for size in shape]) for e, shape in zip(elements, shapes, strict=True)
+        ]
         self.block = Block(arg_types=[*types, *(IndexType() for _ in self.names)])
         self.x: tuple[SSAValue, ...] = tuple(self.block.args[: len(shapes)])
         self.sizes = dict(zip(self.names, self.block.args[len(shapes) :], strict=True))
@@ -55,13 +76,17 @@ class Dispatch:
     def empty(self, *shape: int | str) -> SSAValue:
         """An uninitialised tensor."""
         dynamic = [self.sizes[size] for size in shape if isinstance(size, str)]
-        return self.emit.add(tensor.EmptyOp(dynamic, TensorType(self.element, [_static(size) for size in shape]))).tensor
+        return self.emit.add(
+            tensor.EmptyOp(dynamic, TensorType(self.element, [_static(size) for size in shape]))
+        ).tensor
 
     def zeros(self, *shape: int | str, value: float = 0.0) -> SSAValue:
         """A tensor filled with one number."""
         return self.emit.fill(value, self.empty(*shape))
 
-    def multiply_add(self, a: SSAValue, b: SSAValue, init: SSAValue, maps: Sequence[AffineMap], iterators: str) -> SSAValue:
+    def multiply_add(
+        self, a: SSAValue, b: SSAValue, init: SSAValue, maps: Sequence[AffineMap], iterators: str
+    ) -> SSAValue:
         """`init + sum(a * b)`; iterators as letters, `p` and `r`."""
 
         def body(b_: Body) -> list[SSAValue]:
@@ -75,7 +100,9 @@ class Dispatch:
         maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
         return self.multiply_add(a, b, self.zeros(m, n), maps, "ppr")
 
-    def elementwise(self, inputs: Sequence[SSAValue], out: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap]) -> SSAValue:
+    def elementwise(
+        self, inputs: Sequence[SSAValue], out: SSAValue, body: Callable[[Body], SSAValue], maps: Sequence[AffineMap]
+    ) -> SSAValue:
         """An all-parallel op; `maps` of the inputs, then of the result."""
         rank = maps[-1].num_dims
         return self.emit.generic(inputs, [out], maps, ["parallel"] * rank, lambda b: [body(b)]).results[0]
@@ -84,7 +111,9 @@ class Dispatch:
         """`max(x, 0)`."""
         rank = len(shape)
         maps = [identity_map(rank)] * 2
-        return self.elementwise([x], self.empty(*shape), lambda b: b.op(arith.MaximumfOp, b.args[0], b.constant(0.0, self.element)), maps)
+        return self.elementwise(
+            [x], self.empty(*shape), lambda b: b.op(arith.MaximumfOp, b.args[0], b.constant(0.0, self.element)), maps
+        )
 
     def bias(self, x: SSAValue, bias: SSAValue, axis: int, *shape: int | str) -> SSAValue:
         """`x` plus a vector along `axis`."""
@@ -100,7 +129,10 @@ class Dispatch:
     def pad(self, x: SSAValue, low: Sequence[int], high: Sequence[int], value: float = 0.0) -> SSAValue:
         """`x` with borders of `value`."""
         assert isinstance(x.type, TensorType)
-        shape = [size if size == DYNAMIC_INDEX else size + a + b for size, a, b in zip(x.type.get_shape(), low, high, strict=True)]
+        shape = [
+            size if size == DYNAMIC_INDEX else size + a + b
+            for size, a, b in zip(x.type.get_shape(), low, high, strict=True)
+        ]
         number = self.emit.scalar(value, self.element)
         block = Block(arg_types=[IndexType()] * len(shape))
         block.add_op(tensor.YieldOp(number))
@@ -112,10 +144,16 @@ class Dispatch:
         sizes = [_shape(part)[axis] for part in parts]
         shape[axis] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
         return self.emit.add(
-            tensor.ConcatOp.create(operands=parts, result_types=[TensorType(self.element, shape)], properties={"dim": IntegerAttr(axis, i64)})
+            tensor.ConcatOp.create(
+                operands=parts,
+                result_types=[TensorType(self.element, shape)],
+                properties={"dim": IntegerAttr(axis, i64)},
+            )
         ).results[0]
 
-    def slice(self, x: SSAValue, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None = None) -> SSAValue:
+    def slice(
+        self, x: SSAValue, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None = None
+    ) -> SSAValue:
         """A part of `x`."""
         steps = list(strides or [1] * len(offsets))
         op = tensor.ExtractSliceOp.from_static_parameters(x, list(offsets), list(sizes), steps)
@@ -124,16 +162,21 @@ class Dispatch:
     def moved(self, x: SSAValue, loops: Sequence[int], *shape: int | str) -> SSAValue:
         """A copy of shape `shape` whose dimension `loops[i]` is dimension `i` of `x`: a transpose, a broadcast."""
         rank = len(shape)
-        return self.elementwise([x], self.empty(*shape), lambda b: b.args[0], [dims_map(rank, list(loops)), identity_map(rank)])
+        return self.elementwise(
+            [x], self.empty(*shape), lambda b: b.args[0], [dims_map(rank, list(loops)), identity_map(rank)]
+        )
 
     def repeated(self, x: SSAValue, factors: Sequence[int]) -> SSAValue:
-        """Every element `factors[i]` times along dimension `i`: upsampling by whole factors, as the frontend writes it."""
+        """Every element `factors[i]` times along dimension `i`: upsampling by whole factors, as the frontend writes
+        it."""
         shape = _shape(x)
         groups = [[2 * i, 2 * i + 1] for i in range(len(shape))]
         opened = self.expand(x, groups, *(n for size in shape for n in (size, 1)))
         wide = [n for size, factor in zip(shape, factors, strict=True) for n in (size, factor)]
         rank = len(wide)
-        read = AffineMap(rank, 0, tuple(AffineExpr.dimension(i) if i % 2 == 0 else AffineExpr.constant(0) for i in range(rank)))
+        read = AffineMap(
+            rank, 0, tuple(AffineExpr.dimension(i) if i % 2 == 0 else AffineExpr.constant(0) for i in range(rank))
+        )
         copied = self.elementwise([opened], self.empty(*wide), lambda b: b.args[0], [read, identity_map(rank)])
         return self.collapse(copied, groups, *(size * factor for size, factor in zip(shape, factors, strict=True)))
 
@@ -150,12 +193,16 @@ class Dispatch:
     def collapse(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
         """`x` with neighbouring dimensions joined."""
         type_ = TensorType(self.element, list(shape))
-        op = tensor.CollapseShapeOp.create(operands=[x], result_types=[type_], properties={"reassociation": _groups(groups)})
+        op = tensor.CollapseShapeOp.create(
+            operands=[x], result_types=[type_], properties={"reassociation": _groups(groups)}
+        )
         return self.emit.add(op).result
 
     def expand(self, x: SSAValue, groups: Sequence[Sequence[int]], *shape: int) -> SSAValue:
         """`x` with dimensions split."""
-        return self.emit.add(tensor.ExpandShapeOp(x, [], _groups(groups), list(shape), TensorType(self.element, list(shape)))).result
+        return self.emit.add(
+            tensor.ExpandShapeOp(x, [], _groups(groups), list(shape), TensorType(self.element, list(shape)))
+        ).result
 
     def done(self, *results: SSAValue) -> DispatchView:
         """The finished dispatch."""
@@ -188,7 +235,7 @@ def _attributes(shape: Shape, constant: bool) -> DictionaryAttr:
     return DictionaryAttr(out)
 
 
-# running -------------------------------------------------------------------------------------------------------------------------------
+# running --------------------------------------------------------------------------------------------------------------
 
 
 def plan_of(family: Family, view: DispatchView, isa: Machine) -> Plan:
@@ -266,11 +313,16 @@ class Runner:
         self.kernel = kernel_of(family, self.plan, self.isa)
         self.function = native(self.kernel, self.isa) if load else _not_loaded
 
-    def __call__(self, *arrays: Array, sizes: Mapping[str, int] | None = None, parts: int = 3, at_end: bool = True) -> list[Array]:
+    def __call__(
+        self, *arrays: Array, sizes: Mapping[str, int] | None = None, parts: int = 3, at_end: bool = True
+    ) -> list[Array]:
         """The results; the grid is run in `parts` ranges, each with scratch full of NaN."""
         sizes = dict(sizes or {})
         guards = [self._guarded(i, array, at_end) for i, array in enumerate(arrays)]
-        results = [Guarded([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r), at_end=at_end) for r in self.view.results]
+        results = [
+            Guarded([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r), at_end=at_end)
+            for r in self.view.results
+        ]
         for result in results:
             result.array.view(np.uint8)[...] = 0xFF
         pointers = (ctypes.c_void_p * (len(guards) + len(results)))(*(g.array.ctypes.data for g in (*guards, *results)))
@@ -288,7 +340,10 @@ class Runner:
         sizes = dict(sizes or {})
         layouts = self.plan.constant_layouts
         operands = [packed(a, layouts[i]) if i in layouts else a.copy() for i, a in enumerate(arrays)]
-        results = [np.empty([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r)) for r in self.view.results]
+        results = [
+            np.empty([d.evaluate(n, sizes) for n in self.view.shapes.dims(r)], _numpy_type(r))
+            for r in self.view.results
+        ]
         for result in results:
             result.view(np.uint8)[...] = 0xFF
         numbers = [sizes[name] for name in self.view.size_names]
@@ -314,7 +369,8 @@ def random(shape: Sequence[int], seed: int, dtype: Any = np.float32) -> Array:
 
 
 def assert_close(found: Array, expected: Array, *, bits: int = 18, least: float = 1e-30) -> None:
-    """Equal up to `2**-bits` of the largest finite magnitude, or of `least` (what cancels may be small); infinite only where that is expected."""
+    """Equal up to `2**-bits` of the largest finite magnitude, or of `least` (what cancels may be small); infinite only
+    where that is expected."""
     assert found.shape == expected.shape
     finite = np.isfinite(expected)
     scale = np.abs(expected[finite]).max(initial=0.0)

@@ -23,7 +23,9 @@ class NarrowDispatch(Dispatch):
     def __init__(self, *shapes: Shape, bits: Sequence[int], constants: Sequence[int] = ()) -> None:
         super().__init__(*shapes, constants=constants, element=i32, arguments=[IntegerType(width) for width in bits])
 
-    def multiply_add(self, a: SSAValue, b: SSAValue, init: SSAValue, maps: Sequence[AffineMap], iterators: str) -> SSAValue:
+    def multiply_add(
+        self, a: SSAValue, b: SSAValue, init: SSAValue, maps: Sequence[AffineMap], iterators: str
+    ) -> SSAValue:
         """`init + sum(a * b)` of what is extended with its sign."""
 
         def body(b_: Body) -> list[SSAValue]:

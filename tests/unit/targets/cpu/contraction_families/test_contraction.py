@@ -21,7 +21,18 @@ from fuseline.targets.cpu.isa import machine
 from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
 FAMILY = ContractionFamily()
-SIZES = [(1, 1, 1), (1, 8, 3), (5, 16, 7), (6, 17, 8), (13, 1, 9), (7, 33, 1), (49, 40, 65), (128, 96, 64), (1, 200, 130), (3, 1000, 17)]
+SIZES = [
+    (1, 1, 1),
+    (1, 8, 3),
+    (5, 16, 7),
+    (6, 17, 8),
+    (13, 1, 9),
+    (7, 33, 1),
+    (49, 40, 65),
+    (128, 96, 64),
+    (1, 200, 130),
+    (3, 1000, 17),
+]
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -35,10 +46,22 @@ def test_products_of_any_size(m: int, n: int, k: int, constant: bool):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 40), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+@given(
+    st.integers(1, 40),
+    st.integers(1, 70),
+    st.integers(1, 40),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 def test_products_of_any_orientation(m: int, n: int, k: int, turn_a: bool, turn_b: bool, turn_c: bool, constant: bool):
     p = Dispatch((k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), constants=[1] if constant else [])
-    maps = [dims_map(3, [2, 0] if turn_a else [0, 2]), dims_map(3, [1, 2] if turn_b else [2, 1]), dims_map(3, [1, 0] if turn_c else [0, 1])]
+    maps = [
+        dims_map(3, [2, 0] if turn_a else [0, 2]),
+        dims_map(3, [1, 2] if turn_b else [2, 1]),
+        dims_map(3, [1, 0] if turn_c else [0, 1]),
+    ]
     out = p.multiply_add(p.x[0], p.x[1], p.zeros(*((n, m) if turn_c else (m, n))), maps, "ppr")
     run = Runner(FAMILY, p.done(out))
     a, b = random((m, k), m), random((k, n), n)
@@ -186,7 +209,9 @@ def test_turned_columns_of_a_length_known_at_run_time(k: int):
     assert_close(run(a, b, sizes={"k": k})[0], np.maximum(a, 0).astype(np.float64) @ b.T)
 
 
-@pytest.mark.parametrize(("m", "n", "k", "mode"), [(64, 48, 20, "packed"), (5, 48, 20, "direct"), (64, 48, 9000, "direct")])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "mode"), [(64, 48, 20, "packed"), (5, 48, 20, "direct"), (64, 48, 9000, "direct")]
+)
 def test_columns_are_packed_when_many_rows_read_them(m: int, n: int, k: int, mode: str):
     p = Dispatch((m, k), (k, n))
     run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)))
@@ -225,14 +250,24 @@ def test_reshapes_inside_an_epilogue(d: int):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 600), st.integers(1, 600), st.integers(1, 9000), st.booleans(), st.booleans(), st.sampled_from(["avx512", "avx2", "neon"]))
+@given(
+    st.integers(1, 600),
+    st.integers(1, 600),
+    st.integers(1, 9000),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["avx512", "avx2", "neon"]),
+)
 def test_scratch_stays_within_what_targets_allow(m: int, n: int, k: int, prologue: bool, turned: bool, isa: str):
     p = Dispatch((m, k), (n, k) if turned else (k, n))
     a = p.relu(p.x[0], m, k) if prologue else p.x[0]
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2] if turned else [2, 1]), dims_map(3, [0, 1])]
     view = p.done(p.multiply_add(a, p.x[1], p.zeros(m, n), maps, "ppr"))
     target = machine(isa)
-    assert kernel_of(FAMILY, plan_of(FAMILY, view, target), target).scratch_bytes <= TargetDescription(isa).scratch_bytes_limit
+    assert (
+        kernel_of(FAMILY, plan_of(FAMILY, view, target), target).scratch_bytes
+        <= TargetDescription(isa).scratch_bytes_limit
+    )
 
 
 @pytest.mark.parametrize("m", [1, 4, 29])

@@ -1,4 +1,5 @@
-"""Convolutions against NumPy: windows, strides, dilations, padding, groups, dimensions, memory orders; buffers end at unreadable pages."""
+"""Convolutions against NumPy: windows, strides, dilations, padding, groups, dimensions, memory orders; buffers end at
+unreadable pages."""
 
 from __future__ import annotations
 
@@ -32,13 +33,18 @@ def convolve(x: Array, w: Array, stride: Sequence[int], dilation: Sequence[int])
     out = [(x.shape[1 + i] - (window[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(rank)]
     total = np.zeros((x.shape[0], *out, w.shape[-1]))
     for tap in product(*(range(size) for size in window)):
-        where = tuple(slice(t * dl, t * dl + (o - 1) * s + 1, s) for t, dl, o, s in zip(tap, dilation, out, stride, strict=True))
+        where = tuple(
+            slice(t * dl, t * dl + (o - 1) * s + 1, s) for t, dl, o, s in zip(tap, dilation, out, stride, strict=True)
+        )
         total += np.tensordot(x[:, *where].astype(np.float64), w[tap], axes=1)
     return total
 
 
-def maps_of(rank: int, stride: Sequence[int], dilation: Sequence[int], *, first: bool = False, written_first: bool = False) -> list[AffineMap]:
-    """Loops `(n, *space, oc, *window, ic)`; `first`: the image has its channels before space, `written_first`: the result has."""
+def maps_of(
+    rank: int, stride: Sequence[int], dilation: Sequence[int], *, first: bool = False, written_first: bool = False
+) -> list[AffineMap]:
+    """Loops `(n, *space, oc, *window, ic)`; `first`: the image has its channels before space, `written_first`: the
+    result has."""
     loops = 2 * rank + 3
     dim = AffineExpr.dimension
     space = [dim(1 + i) * stride[i] + dim(rank + 2 + i) * dilation[i] for i in range(rank)]
@@ -53,7 +59,8 @@ class Case:
     """A convolution dispatch with padding, bias, residual and relu, and what it means."""
 
     def __init__(
-        self, image: Sequence[int], window: Sequence[int], channels: tuple[int, int], *, stride: int = 1, dilation: int = 1,
+        self, image: Sequence[int], window: Sequence[int], channels: tuple[int, int], *, stride: int = 1,
+        dilation: int = 1,
         pad: tuple[int, int] = (0, 0), value: float = 0.0, batch: int = 1, epilogue: bool = True, constant: bool = True,
     ) -> None:  # fmt: skip
         self.rank = len(image)
@@ -81,7 +88,9 @@ class Case:
         return p.done(y)
 
     def check(self, *, parts: int = 3) -> None:
-        x, w, bias, residual = (random(shape, i) for i, shape in enumerate((self.image, self.filter, self.out[-1:], self.out)))
+        x, w, bias, residual = (
+            random(shape, i) for i, shape in enumerate((self.image, self.filter, self.out[-1:], self.out))
+        )
         low, high = self.padding
         padded = np.pad(x, [(0, 0), *[(low, high)] * self.rank, (0, 0)], constant_values=self.value)
         expected = convolve(padded, w, self.stride, self.dilation)
@@ -101,7 +110,9 @@ CASES = {
     "dilated": Case((20, 20), (3, 3), (8, 16), pad=(4, 4), dilation=4),
     "dilated beyond the image": Case((5, 5), (3, 3), (8, 16), pad=(6, 6), dilation=6),
     "dilated so far that tiles lie in the padding": Case((17, 17), (3, 3), (7, 20), pad=(12, 12), dilation=12),
-    "dilated so far that tiles lie in other padding": Case((19, 18), (3, 3), (6, 17), pad=(11, 9), dilation=10, value=-1.5),
+    "dilated so far that tiles lie in other padding": Case(
+        (19, 18), (3, 3), (6, 17), pad=(11, 9), dilation=10, value=-1.5
+    ),
     "dilated with strides": Case((21, 23), (3, 4), (5, 9), pad=(13, 12), dilation=7, stride=2),
     "padding wider than the window": Case((4, 4), (2, 2), (5, 9), pad=(3, 3)),
     "padding that is not zero": Case((9, 9), (3, 3), (6, 11), pad=(1, 1), value=2.5),
@@ -123,7 +134,8 @@ def test_channels_last(name: str):
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_window_wider_than_the_page_of_pad_values(value: float):
-    """Rows of the window in the padding are left out where they add nothing; else the image is evaluated element by element."""
+    """Rows of the window in the padding are left out where they add nothing; else the image is evaluated element by
+    element."""
     case = Case((4, 20), (3, 3), (700, 8), pad=(12, 12), dilation=12, value=value, epilogue=False)
     assert plan_of(FAMILY, case.view, machine()).notes["lhs"] == ("linear" if value == 0 else "pulled")
     case.check()
@@ -146,7 +158,8 @@ def test_taps_that_a_tile_meets_in_the_padding_are_left_out():
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(3, 17), st.integers(3, 17), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 3),
+    st.integers(3, 17), st.integers(3, 17), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 40),
+    st.integers(1, 3),
     st.integers(1, 2), st.integers(0, 3), st.integers(0, 3),
 )  # fmt: skip
 def test_any_shape(h: int, w: int, kh: int, kw: int, ic: int, oc: int, stride: int, dilation: int, low: int, high: int):
@@ -176,7 +189,10 @@ def test_groups(ic: int, oc: int):
     x = p.pad(p.x[0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0])
     dim = AffineExpr.dimension
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
-    filter_, out = AffineMap(8, 0, (dim(3), dim(5), dim(6), dim(7), dim(4))), AffineMap(8, 0, tuple(dim(i) for i in range(5)))
+    filter_, out = (
+        AffineMap(8, 0, (dim(3), dim(5), dim(6), dim(7), dim(4))),
+        AffineMap(8, 0, tuple(dim(i) for i in range(5))),
+    )
     y = p.multiply_add(x, p.x[1], p.zeros(1, size, size, groups, oc), [image, filter_, out], "ppppprrr")
     a, w = random((1, size, size, groups, ic), 1), random((groups, 3, 3, ic, oc), 2)
     padded = np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0), (0, 0)])
@@ -229,15 +245,22 @@ def test_a_depthwise_convolution_with_a_channel_multiplier(multiplier: int):
     y = p.multiply_add(x, p.x[1], p.zeros(9, 8, c, multiplier), [image, filter_, out], "pppprr")
     a, w = random((9, 8, c), 1), random((3, 3, c, multiplier), 2)
     padded = np.pad(a, [(1, 1), (1, 1), (0, 0)])
-    expected = sum(padded[i : i + 9, j : j + 8, :, None].astype(np.float64) * w[i, j] for i in range(3) for j in range(3))
+    expected = sum(
+        padded[i : i + 9, j : j + 8, :, None].astype(np.float64) * w[i, j] for i in range(3) for j in range(3)
+    )
     assert_close(Runner(FAMILY, p.done(y))(a, w)[0], np.asarray(expected))
 
 
 def test_a_strided_pointwise_convolution_without_window_loops():
-    """What folding unit dimensions leaves of a 1x1 convolution with stride 2, read from an image with its channels first."""
+    """What folding unit dimensions leaves of a 1x1 convolution with stride 2, read from an image with its channels
+    first."""
     p = Dispatch((12, 9, 10), (12, 20), (20,), constants=[1, 2])
     dim = AffineExpr.dimension
-    maps = [AffineMap(4, 0, (dim(3), dim(0) * 2, dim(1) * 2)), AffineMap(4, 0, (dim(3), dim(2))), AffineMap(4, 0, tuple(dim(i) for i in range(3)))]
+    maps = [
+        AffineMap(4, 0, (dim(3), dim(0) * 2, dim(1) * 2)),
+        AffineMap(4, 0, (dim(3), dim(2))),
+        AffineMap(4, 0, tuple(dim(i) for i in range(3))),
+    ]
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 20), maps, "pppr")
     run = Runner(FAMILY, p.done(p.bias(y, p.x[2], 2, 5, 5, 20)))
     a, w, bias = random((12, 9, 10), 1), random((12, 20), 2), random((20,), 3)

@@ -28,10 +28,18 @@ class Case:
     """An image `[batch, *image, groups, inner]` and `outputs` per group, with padding, bias, residual and relu."""
 
     def __init__(
-        self, image: Sequence[int], window: Sequence[int], groups: tuple[int, int, int], *, stride: int = 1, dilation: int = 1,
+        self, image: Sequence[int], window: Sequence[int], groups: tuple[int, int, int], *, stride: int = 1,
+        dilation: int = 1,
         pad: tuple[int, int] = (0, 0), batch: int = 1, value: float = 0.0,
     ) -> None:  # fmt: skip
-        self.rank, self.window, self.stride, self.dilation, self.padding, self.value = len(image), tuple(window), stride, dilation, pad, value
+        self.rank, self.window, self.stride, self.dilation, self.padding, self.value = (
+            len(image),
+            tuple(window),
+            stride,
+            dilation,
+            pad,
+            value,
+        )
         count, inner, outputs = groups
         self.image = (batch, *image, count, inner)
         sizes = [(s + sum(pad) - (k - 1) * dilation - 1) // stride + 1 for s, k in zip(image, window, strict=True)]
@@ -53,11 +61,18 @@ class Case:
         rank = n + 3
         bias = dims_map(rank, [rank - 2, rank - 1])
         ident = dims_map(rank, list(range(rank)))
-        z = p.elementwise([y, p.x[2]], p.empty(*self.out), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), [ident, bias, ident])
+        z = p.elementwise(
+            [y, p.x[2]], p.empty(*self.out), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), [ident, bias, ident]
+        )
         return p.done(p.relu(p.add(z, p.x[3], *self.out), *self.out))
 
     def check(self) -> None:
-        x, w, bias, residual = random(self.image, 1), random(self.filter, 2), random(self.out[-2:], 3), random(self.out, 4)
+        x, w, bias, residual = (
+            random(self.image, 1),
+            random(self.filter, 2),
+            random(self.out[-2:], 3),
+            random(self.out, 4),
+        )
         low, high = self.padding
         padded = np.pad(x, [(0, 0), *[(low, high)] * self.rank, (0, 0), (0, 0)])
         filters = w.reshape(-1, *self.filter[-3:]).astype(np.float64)
@@ -101,10 +116,18 @@ def test_against_numpy(name: str):
 @settings(max_examples=20, deadline=None)
 @given(
     st.tuples(st.integers(1, 9), st.integers(2, 14)), st.tuples(st.integers(1, 3), st.integers(2, 4)),
-    st.tuples(st.integers(2, 9), st.integers(1, 4), st.sampled_from([2, 4, 8, 6])), st.integers(1, 3), st.integers(1, 2),
+    st.tuples(st.integers(2, 9), st.integers(1, 4), st.sampled_from([2, 4, 8, 6])), st.integers(1, 3),
+    st.integers(1, 2),
     st.tuples(st.integers(0, 2), st.integers(0, 2)),
 )  # fmt: skip
-def test_any_shape(image: tuple[int, int], window: tuple[int, int], groups: tuple[int, int, int], stride: int, dilation: int, pad: tuple[int, int]):
+def test_any_shape(
+    image: tuple[int, int],
+    window: tuple[int, int],
+    groups: tuple[int, int, int],
+    stride: int,
+    dilation: int,
+    pad: tuple[int, int],
+):
     wide = [size + sum(pad) - (k - 1) * dilation for size, k in zip(image, window, strict=True)]
     if min(wide) < 1 or (wide[1] - 1) // stride == 0:
         return
@@ -163,5 +186,7 @@ def test_a_filter_that_differs_between_lines_is_refused():
     p = Dispatch((1, 6, 6, 4, 4), (4, 3, 3, 4, 4, 4), constants=[1])
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [1, 5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
-    found = GroupedFamily().accepts(p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 4, 4), maps, "ppppprrr")), AVX2)
+    found = GroupedFamily().accepts(
+        p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 4, 4), maps, "ppppprrr")), AVX2
+    )
     assert isinstance(found, Refusal) and found.code == "filter-per-pixel"

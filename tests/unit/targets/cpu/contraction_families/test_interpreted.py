@@ -1,4 +1,5 @@
-"""Tiny kernels on the kernel IR's NumPy evaluator, where every access is checked, against the native code; emitted for every ISA."""
+"""Tiny kernels on the kernel IR's NumPy evaluator, where every access is checked, against the native code; emitted for
+every ISA."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ CASES: dict[str, tuple[Family, DispatchView, dict[str, int]]] = {
     "rows at run time": (ContractionFamily(), product("m", 11, 5, constant=True), {"m": 7}),
     "turned product": (ContractionFamily(), turned(9, 10, 5), {}),
     "convolution": (ConvolutionFamily(), Convolution((5, 6), (3, 3), (3, 9), pad=(1, 1)).view, {}),
-    "strided convolution": (ConvolutionFamily(), Convolution((7, 7), (3, 3), (2, 5), pad=(1, 1), stride=2, value=1.5).view, {}),
+    "strided convolution": (
+        ConvolutionFamily(),
+        Convolution((7, 7), (3, 3), (2, 5), pad=(1, 1), stride=2, value=1.5).view,
+        {},
+    ),
     "depthwise": (WindowFamily(), Window((5, 6), (3, 3), 9, pad=(1, 1)).depthwise(), {}),
     "grouped": (GroupedFamily(), Grouped((5, 6), (3, 3), (5, 4, 4), pad=(1, 1)).view(), {}),
     "strided groups": (GroupedFamily(), Grouped((5, 7), (3, 3), (3, 2, 4), pad=(1, 1), stride=2).view(), {}),
@@ -61,7 +66,9 @@ def test_evaluator_and_machine_agree(name: str):
     assert_close(run.interpreted(*arrays, sizes=sizes)[0], run(*arrays, sizes=sizes)[0])
 
 
-@pytest.mark.parametrize("isa", [name for name in ("avx512", "baseline", "neon") if not cpu_flags().issuperset(machine(name).needs)])
+@pytest.mark.parametrize(
+    "isa", [name for name in ("avx512", "baseline", "neon") if not cpu_flags().issuperset(machine(name).needs)]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_machines_that_are_not_here(name: str, isa: str):
     family, view, sizes = CASES[name]
@@ -71,7 +78,9 @@ def test_kernels_of_machines_that_are_not_here(name: str, isa: str):
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)
-@pytest.mark.parametrize("name", [name for name in CASES if name != "product at run time"])  # a vector with no live lane is no access: not seen
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name != "product at run time"]
+)  # a vector with no live lane is no access: not seen
 def test_no_access_can_leave_its_buffer(name: str, isa: str):
     family, view, sizes = CASES[name]
     target = machine(isa)

@@ -22,7 +22,19 @@ from .dispatches import Dispatch, Runner, assert_close, plan_of, random
 from .narrow_dispatches import NarrowDispatch, dot, integers
 
 FAMILY = ContractionFamily()
-SIZES = [(1, 1, 1), (1, 8, 3), (5, 16, 7), (6, 17, 8), (13, 1, 9), (7, 33, 1), (49, 40, 65), (30, 96, 64), (1, 200, 130), (3, 250, 17), (8, 16, 2)]
+SIZES = [
+    (1, 1, 1),
+    (1, 8, 3),
+    (5, 16, 7),
+    (6, 17, 8),
+    (13, 1, 9),
+    (7, 33, 1),
+    (49, 40, 65),
+    (30, 96, 64),
+    (1, 200, 130),
+    (3, 250, 17),
+    (8, 16, 2),
+]
 
 
 def _plan(run: Runner) -> ContractionPlan:
@@ -44,11 +56,20 @@ def test_products_of_any_size(m: int, n: int, k: int, constant: bool, bits: tupl
 
 @pytest.mark.parametrize("bits", [(16, 8), (8, 16)])
 @pytest.mark.parametrize("constant", [True, False])
-@pytest.mark.parametrize(("turn_a", "turn_b", "turn_c"), [(True, False, False), (False, True, False), (True, True, True), (False, True, True)])
+@pytest.mark.parametrize(
+    ("turn_a", "turn_b", "turn_c"),
+    [(True, False, False), (False, True, False), (True, True, True), (False, True, True)],
+)
 def test_products_of_any_orientation(turn_a: bool, turn_b: bool, turn_c: bool, constant: bool, bits: tuple[int, int]):
     m, n, k = 21, 19, 37
-    p = NarrowDispatch((k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), bits=bits, constants=[1] if constant else [])
-    maps = [dims_map(3, [2, 0] if turn_a else [0, 2]), dims_map(3, [1, 2] if turn_b else [2, 1]), dims_map(3, [1, 0] if turn_c else [0, 1])]
+    p = NarrowDispatch(
+        (k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), bits=bits, constants=[1] if constant else []
+    )
+    maps = [
+        dims_map(3, [2, 0] if turn_a else [0, 2]),
+        dims_map(3, [1, 2] if turn_b else [2, 1]),
+        dims_map(3, [1, 0] if turn_c else [0, 1]),
+    ]
     out = p.multiply_add(p.x[0], p.x[1], p.zeros(*((n, m) if turn_c else (m, n))), maps, "ppr")
     run = Runner(FAMILY, p.done(out))
     a, b = integers((m, k), bits[0], 1), integers((k, n), bits[1], 2)
@@ -94,12 +115,20 @@ def test_a_concat_is_read_in_pairs_that_begin_at_even_steps(borders: tuple[int, 
     np.testing.assert_array_equal(run(a, b, w)[0], dot(np.concatenate([a, b], 1), w))
 
 
-WINDOWS = [(7, 9, 8, 16, 3, 1, 1), (9, 8, 3, 24, 3, 2, 1), (12, 6, 1, 8, 5, 1, 2), (6, 7, 5, 9, 1, 2, 0), (11, 10, 16, 40, 3, 2, 1)]
+WINDOWS = [
+    (7, 9, 8, 16, 3, 1, 1),
+    (9, 8, 3, 24, 3, 2, 1),
+    (12, 6, 1, 8, 5, 1, 2),
+    (6, 7, 5, 9, 1, 2, 0),
+    (11, 10, 16, 40, 3, 2, 1),
+]
 
 
 @pytest.mark.parametrize(("height", "width", "channels", "filters", "size", "stride", "low"), WINDOWS)
 @pytest.mark.parametrize("bits", [16, 8])
-def test_convolutions(height: int, width: int, channels: int, filters: int, size: int, stride: int, low: int, bits: int):
+def test_convolutions(
+    height: int, width: int, channels: int, filters: int, size: int, stride: int, low: int, bits: int
+):
     """Strides, borders, few and odd channels; the image in 16 bits, or widened on the way."""
     p = NarrowDispatch((height, width, channels), (size, size, channels, filters), bits=(bits, 8), constants=[1])
     p.element = IntegerType(bits)
@@ -107,8 +136,14 @@ def test_convolutions(height: int, width: int, channels: int, filters: int, size
     p.element = i32
     rows, columns = ((extent + 2 * low - size) // stride + 1 for extent in (height, width))
     d0, d1, d2, d3, d4, d5 = (AffineExpr.dimension(i) for i in range(6))
-    maps = [AffineMap(6, 0, (d0 * stride + d3, d1 * stride + d4, d5)), AffineMap(6, 0, (d3, d4, d5, d2)), AffineMap(6, 0, (d0, d1, d2))]
-    run = Runner(ConvolutionFamily(), p.done(p.multiply_add(image, p.x[1], p.zeros(rows, columns, filters), maps, "ppprrr")))
+    maps = [
+        AffineMap(6, 0, (d0 * stride + d3, d1 * stride + d4, d5)),
+        AffineMap(6, 0, (d3, d4, d5, d2)),
+        AffineMap(6, 0, (d0, d1, d2)),
+    ]
+    run = Runner(
+        ConvolutionFamily(), p.done(p.multiply_add(image, p.x[1], p.zeros(rows, columns, filters), maps, "ppprrr"))
+    )
     a, w = integers((height, width, channels), bits, 1), integers((size, size, channels, filters), 8, 2)
     padded = np.pad(a, [(low, low), (low, low), (0, 0)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (0, 1))[::stride, ::stride]
@@ -148,7 +183,9 @@ def test_unsigned_extension_is_refused():
         wide = [b.op(arith.ExtUIOp, side, i32) for side in b.args[:2]]
         return [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, *wide))]
 
-    out = p.emit.generic([p.x[0], p.x[1]], [p.zeros(4, 8)], maps, ["parallel", "parallel", "reduction"], body).results[0]
+    out = p.emit.generic([p.x[0], p.x[1]], [p.zeros(4, 8)], maps, ["parallel", "parallel", "reduction"], body).results[
+        0
+    ]
     refusal = FAMILY.accepts(p.done(out), machine())
     assert isinstance(refusal, Refusal) and refusal.code == "element-type"
 

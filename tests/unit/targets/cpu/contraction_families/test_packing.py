@@ -14,7 +14,13 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from .dispatches import native, packed
 
 
-@given(st.permutations([0, 1, 2]), st.integers(1, 5), st.integers(1, 40), st.integers(1, 6), st.sampled_from([4, 8, 16, 24]))
+@given(
+    st.permutations([0, 1, 2]),
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.sampled_from([4, 8, 16, 24]),
+)
 def test_elements_lie_where_the_strides_say(order: list[int], groups: int, columns: int, steps: int, width: int):
     """Loops: 0 the group, 1 the column, 2 the reduction; the constant's dimensions come in any order."""
     sizes = (groups, columns, steps)

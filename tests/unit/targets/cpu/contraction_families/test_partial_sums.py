@@ -46,7 +46,9 @@ def test_a_convolution_too(channels: int):
     exact = convolve(a.astype(np.float64), w, (1, 1), (1, 1))
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(1, 7, 6, 18), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     (found,) = Runner(CONVOLUTION, p.done(y))(a, w)
-    windows = np.lib.stride_tricks.sliding_window_view(a[0], (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2).reshape(42, -1)
+    windows = (
+        np.lib.stride_tricks.sliding_window_view(a[0], (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2).reshape(42, -1)
+    )
     limit = sequential_error(windows, w.reshape(-1, 18)) * np.sqrt(MOST_STEPS / (9 * channels))
     assert rms(found.reshape(42, 18), exact.reshape(42, 18)) < 0.75 * limit + 1e-7 * np.abs(exact).max()
 
@@ -62,7 +64,9 @@ def test_parts_are_of_one_length_where_they_can_be(depth: int, parts: int):
 
 def loops_of(block: Block) -> Iterator[Loop]:
     for op in block.ops:
-        inner: Sequence[Block] = [op.body] if isinstance(op, Loop) else [op.then, op.otherwise] if isinstance(op, When) else []
+        inner: Sequence[Block] = (
+            [op.body] if isinstance(op, Loop) else [op.then, op.otherwise] if isinstance(op, When) else []
+        )
         if isinstance(op, Loop):
             yield op
         for body in inner:

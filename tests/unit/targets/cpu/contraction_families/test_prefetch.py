@@ -1,4 +1,5 @@
-"""Columns that do not stay in cache are asked for before they are read: how, and that every line of the next panel is."""
+"""Columns that do not stay in cache are asked for before they are read: how, and that every line of the next panel
+is."""
 
 from __future__ import annotations
 
@@ -55,23 +56,30 @@ class SmallCache(ContractionFamily):
 @pytest.mark.parametrize(
     ("rows", "columns", "steps", "way"),
     [
-        (1, 4096, 256, "none"), (4, 4096, 256, "distance"), (12, 4096, 256, "period"), (64, 4096, 512, "period"), (512, 4096, 256, "period"),
+        (1, 4096, 256, "none"), (4, 4096, 256, "distance"), (12, 4096, 256, "period"), (64, 4096, 512, "period"),
+        (512, 4096, 256, "period"),
         (64, 64, 64, "none"), (400, 512, 512, "none"),
     ],
 )  # fmt: skip
 def test_how_columns_are_asked_for(rows: int, columns: int, steps: int, way: str):
-    """Just ahead where one tile uses them, a panel ahead where several do; not for one row, in cache, nor for blocks of two tiles."""
+    """Just ahead where one tile uses them, a panel ahead where several do; not for one row, in cache, nor for blocks of
+    two tiles."""
     plan = plan_for(rows, columns, steps)
     if rows == 400:
         plan = replace(plan, blocks=replace(plan.blocks, tiles=2, panels=32, columns_outer=False))
         plan = replace(plan, prefetch=choose_prefetch(plan.problem, plan.tile, plan.blocks, plan.rhs_mode, AVX2))
     found = plan.prefetch
-    assert {"none": found == NONE, "distance": found.distance == 2048 // 4, "period": found.period > 0 == found.distance}[way]
+    assert {
+        "none": found == NONE,
+        "distance": found.distance == 2048 // 4,
+        "period": found.period > 0 == found.distance,
+    }[way]
     assert ("llvm.prefetch" in print_llvm([kernel_of(FAMILY, plan, AVX2)], AVX2)) == (way != "none")
 
 
 def test_a_known_shape_is_asked_for_once():
-    """22 tiles of 384 steps ask for 24 lines each, one every 16 steps: 528 for a panel of 384, no step's worth more than twice."""
+    """22 tiles of 384 steps ask for 24 lines each, one every 16 steps: 528 for a panel of 384, no step's worth more
+    than twice."""
     assert plan_for(128, 1536, 384).prefetch == Prefetch(period=16, lines=1, requests=24, tiles=22, share=24 * LINE)
 
 
@@ -81,14 +89,18 @@ def test_runtime_columns_are_not_asked_for():
 
 @pytest.mark.parametrize("steps", [7, 20, 33, (3, 8), (5, 11)])
 @pytest.mark.parametrize(("rows", "columns"), [(12, 64), (31, 100)])
-def test_every_line_of_the_next_panel_is_asked_for(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int, steps: int | tuple[int, int]):
+def test_every_line_of_the_next_panel_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, rows: int, columns: int, steps: int | tuple[int, int]
+):
     run = Runner(SmallCache(), view_of(rows, columns, steps), AVX2, load=False)
     plan = run.plan
     assert isinstance(plan, ContractionPlan) and plan.prefetch.period and plan.packed is not None
     asked: set[int] = set()
     operations: dict[str, Any] = vars(interpreter)["_OPS"]
     monkeypatch.setitem(operations, "prefetch", lambda r, v: asked.add(r.place(v.args[0])[1] // LINE))
-    shapes = [(rows, steps), (steps, columns)] if isinstance(steps, int) else [(steps[0], rows, steps[1]), (*steps, columns)]
+    shapes = (
+        [(rows, steps), (steps, columns)] if isinstance(steps, int) else [(steps[0], rows, steps[1]), (*steps, columns)]
+    )
     a, b = random(shapes[0], 1), random(shapes[1], 2)
     found = run.interpreted(a, b)[0]
     assert_close(found, np.einsum("mk,kn->mn" if isinstance(steps, int) else "amb,abn->mn", a, b, dtype=np.float64))

@@ -57,7 +57,9 @@ def rotated(p: Dispatch, x: SSAValue, tables: tuple[SSAValue, SSAValue], heads: 
     """Rotary embedding of `x[heads, rows, size]`: `x * cos + concat(-x[half:], x[:half]) * sin`."""
     half, shape = size // 2, (heads, rows, size)
     upper = p.slice(x, [0, 0, half], [heads, rows, half])
-    minus = p.elementwise([upper], p.empty(heads, rows, half), lambda b: b.op(arith.NegfOp, b.args[0]), [identity_map(3)] * 2)
+    minus = p.elementwise(
+        [upper], p.empty(heads, rows, half), lambda b: b.op(arith.NegfOp, b.args[0]), [identity_map(3)] * 2
+    )
     turned = p.concat(2, minus, p.slice(x, [0, 0, 0], [heads, rows, half]))
     return p.add(scaled(p, x, tables[0], [1, 2], *shape), scaled(p, turned, tables[1], [1, 2], *shape), *shape)
 
@@ -88,7 +90,8 @@ def test_rotary_embedding_on_both_sides(rows: int, size: int):
 
 @pytest.mark.parametrize("count", [2, 12])
 def test_loops_cut_at_the_parts_of_a_concat_need_no_conditions(count: int):
-    """Every piece of the packing loop reads one part: no branch is left in the kernel beside those at the ends of tiles."""
+    """Every piece of the packing loop reads one part: no branch is left in the kernel beside those at the ends of
+    tiles."""
     p = Dispatch(*[(24, 64)] * count, (32 * count, 32), constants=[count])
     halves = [p.slice(p.x[i], [0, 32 * (i % 2)], [24, 32]) for i in range(count)]
     minus = p.elementwise([halves[0]], p.empty(24, 32), lambda b: b.op(arith.NegfOp, b.args[0]), [identity_map(2)] * 2)
@@ -106,7 +109,7 @@ def _walk(block: Block) -> Iterator[Value | Loop | When]:
             yield from _walk(inner)
 
 
-# slices of one buffer ------------------------------------------------------------------------------------------------------------------
+# slices of one buffer -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [1, 7, 40])
@@ -121,7 +124,10 @@ def test_queries_and_keys_that_are_slices_of_one_projection(rows: int):
         return p.moved(p.expand(cut, [[0], [1, 2]], rows, heads, size), [1, 0, 2], heads, rows, size)
 
     a = random((rows, 3 * width), 1)
-    q, k, _ = (a[:, i * width : (i + 1) * width].reshape(rows, heads, size).transpose(1, 0, 2).astype(np.float64) for i in range(3))
+    q, k, _ = (
+        a[:, i * width : (i + 1) * width].reshape(rows, heads, size).transpose(1, 0, 2).astype(np.float64)
+        for i in range(3)
+    )
     check(CONTRACTION, p, scores(p, part(0), part(1), heads, rows, rows), [a], q @ k.transpose(0, 2, 1), "linear")
 
 
@@ -131,9 +137,16 @@ def test_a_scaled_slice_is_packed():
     p = Dispatch((rows, 3 * heads * size))
     parts = [p.slice(p.x[0], [0, i * heads * size], [rows, heads * size]) for i in range(2)]
     q, k = (p.moved(p.expand(x, [[0], [1, 2]], rows, heads, size), [1, 0, 2], heads, rows, size) for x in parts)
-    half = p.elementwise([q], p.empty(heads, rows, size), lambda b: b.op(arith.MulfOp, b.args[0], b.constant(0.5, p.element)), [identity_map(3)] * 2)
+    half = p.elementwise(
+        [q],
+        p.empty(heads, rows, size),
+        lambda b: b.op(arith.MulfOp, b.args[0], b.constant(0.5, p.element)),
+        [identity_map(3)] * 2,
+    )
     a = random((rows, 3 * heads * size), 1)
-    x, y = (a[:, i * 16 : (i + 1) * 16].reshape(rows, heads, size).transpose(1, 0, 2).astype(np.float64) for i in range(2))
+    x, y = (
+        a[:, i * 16 : (i + 1) * 16].reshape(rows, heads, size).transpose(1, 0, 2).astype(np.float64) for i in range(2)
+    )
     check(CONTRACTION, p, scores(p, half, k, heads, rows, rows), [a], 0.5 * x @ y.transpose(0, 2, 1), "packed")
 
 

@@ -1,6 +1,8 @@
-"""Random chains of moves and arithmetic read by a convolution, a contraction or a pooling; every value is made in NumPy beside the IR.
+"""Random chains of moves and arithmetic read by a convolution, a contraction or a pooling; every value is made in NumPy
+beside the IR.
 
-Whatever a chain is, the kernel is right, and never leaves a buffer; how it reads (addresses, segments, scratch) is not looked at here.
+Whatever a chain is, the kernel is right, and never leaves a buffer; how it reads (addresses, segments, scratch) is not
+looked at here.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Maker:
     def image(self, p: Dispatch, depth: int) -> Image:
         """A random chain of up to `depth` steps over the arguments."""
         image = self._argument(p)
-        steps = [self.pad, self.slice, self.concat, self.repeat, self.turned, self.regrouped] + ([self.scaled] * 2 if self.arithmetic else [])
+        steps = [self.pad, self.slice, self.concat, self.repeat, self.turned, self.regrouped] + (
+            [self.scaled] * 2 if self.arithmetic else []
+        )
         for _ in range(self.number(1, depth)):
             image = steps[self.number(0, len(steps) - 1)](p, image)
         return image
@@ -97,12 +101,17 @@ class Maker:
         shape = image[1].shape
         factor = float(self.rng.choice([0.5, -1.5, 2.0]))
         value = p.elementwise(
-            [image[0]], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.constant(factor, p.element)), [identity_map(4)] * 2
+            [image[0]],
+            p.empty(*shape),
+            lambda b: b.op(arith.MulfOp, b.args[0], b.constant(factor, p.element)),
+            [identity_map(4)] * 2,
         )
         return value, image[1] * np.float32(factor)
 
 
-def run(family: Family, p: Dispatch, result: SSAValue, arrays: Sequence[Array], expected: Array, *, may_refuse: bool = False) -> None:
+def run(
+    family: Family, p: Dispatch, result: SSAValue, arrays: Sequence[Array], expected: Array, *, may_refuse: bool = False
+) -> None:
     view = p.done(result)
     if may_refuse and isinstance(family.accepts(view, machine()), Refusal):
         return

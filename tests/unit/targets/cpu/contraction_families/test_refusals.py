@@ -89,14 +89,21 @@ def test_a_second_reduction(family: str):
     p = Dispatch((4, 5), (5, 6), (4, 6, 3))
     kinds = ["parallel", "parallel", "reduction"]
     maps = [dims_map(3, [0, 1, 2]), dims_map(3, [0, 1])]
-    total = p.emit.generic([p.x[2]], [p.zeros(4, 6)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0]
+    total = p.emit.generic(
+        [p.x[2]], [p.zeros(4, 6)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
+    ).results[0]
     if family == "contraction":
         y = p.matmul(p.x[0], p.x[1], 4, 6)
         assert code(ContractionFamily(), p.done(p.add(total, y, 4, 6))) == "second-reduction"
         return
     q = Dispatch((3, 4, 6), (3, 4, 6))
     first = [dims_map(3, [2, 0, 1]), dims_map(3, [0, 1])]
-    one, two = (q.emit.generic([x], [q.zeros(4, 6)], first, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0] for x in q.x)
+    one, two = (
+        q.emit.generic(
+            [x], [q.zeros(4, 6)], first, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
+        ).results[0]
+        for x in q.x
+    )
     assert code(WindowFamily(), q.done(q.add(one, two, 4, 6))) == "second-reduction"
 
 
@@ -109,8 +116,18 @@ def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Dispatc
 def test_a_pooling_whose_channels_are_not_contiguous():
     p, _ = pooled(channels_first=True)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
-    maps = [AffineMap(5, 0, (dim(0), dim(1) * 2 + dim(3), dim(2) * 2 + dim(4))), dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
-    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(3, 3, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    maps = [
+        AffineMap(5, 0, (dim(0), dim(1) * 2 + dim(3), dim(2) * 2 + dim(4))),
+        dims_map(5, [3, 4]),
+        dims_map(5, [1, 2, 0]),
+    ]
+    y = p.emit.generic(
+        [p.x[0], p.empty(2, 2)],
+        [p.zeros(3, 3, 8)],
+        maps,
+        kinds,
+        lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
+    )
     assert code(WindowFamily(), p.done(y.results[0])) == "channels-not-contiguous"
 
 
@@ -119,7 +136,9 @@ def test_a_pooling_of_a_computed_image():
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
     x = p.relu(p.x[0], 6, 6, 8)
-    y = p.emit.generic([x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    y = p.emit.generic(
+        [x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+    )
     assert code(WindowFamily(), p.done(y.results[0])) == "image-computed"
 
 
@@ -137,14 +156,22 @@ def test_a_window_over_two_images():
 def test_a_filter_known_at_run_time_with_its_channels_first():
     p = Dispatch((6, 6, 8), (8, 2, 2))
     maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [0, 3, 4]), dims_map(5, [1, 2, 0])]
-    assert code(WindowFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-layout"
+    assert (
+        code(WindowFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-layout"
+    )
 
 
 def test_a_pooling_to_one_element():
     p = Dispatch((2, 2, 1))
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
-    y = p.emit.generic([p.x[0], p.empty(2, 2)], [p.zeros(1, 1, 1)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    y = p.emit.generic(
+        [p.x[0], p.empty(2, 2)],
+        [p.zeros(1, 1, 1)],
+        maps,
+        kinds,
+        lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
+    )
     assert code(WindowFamily(), p.done(y.results[0])) == "no-channels"
 
 
@@ -159,5 +186,7 @@ def test_padding_across_two_window_loops():
     kinds = ["parallel"] * 2 + ["reduction"] * 2
     x = p.pad(p.x[0], [1, 0], [1, 0])
     maps = [AffineMap(4, 0, (dim(0) + dim(2) + dim(3), dim(1))), dims_map(4, [2, 3]), dims_map(4, [0, 1])]
-    y = p.emit.generic([x, p.empty(2, 2)], [p.zeros(9, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])])
+    y = p.emit.generic(
+        [x, p.empty(2, 2)], [p.zeros(9, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+    )
     assert code(WindowFamily(), p.done(y.results[0])) == "window-map"

@@ -1,4 +1,5 @@
-"""Results written into a box of a larger tensor, by every way of making them; what lies outside the box stays as it was."""
+"""Results written into a box of a larger tensor, by every way of making them; what lies outside the box stays as it
+was."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ BOXES = [((M, 40), (0, 9)), ((9, N), (3, 0)), ((8, 31), (2, 17))]
 
 def placed(p: Dispatch, value: SSAValue, dims: tuple[int, int], offsets: tuple[int, int]) -> SSAValue:
     assert isinstance(value.type, TensorType)
-    op = tensor.InsertSliceOp.from_static_parameters(value, p.empty(*dims), list(offsets), list(value.type.get_shape()), [1, 1])
+    op = tensor.InsertSliceOp.from_static_parameters(
+        value, p.empty(*dims), list(offsets), list(value.type.get_shape()), [1, 1]
+    )
     return p.emit.add(op).result
 
 

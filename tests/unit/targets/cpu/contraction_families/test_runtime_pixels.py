@@ -1,4 +1,5 @@
-"""Windows over lines whose length only the run knows: every length, padded and not, in every width of tiles, with each access checked."""
+"""Windows over lines whose length only the run knows: every length, padded and not, in every width of tiles, with each
+access checked."""
 
 from __future__ import annotations
 
@@ -28,9 +29,15 @@ KINDS = ["depthwise", "pooling", "plain"]
 
 
 def window(kind: str) -> DispatchView:
-    """A 3 x 3 window over `image[y, x, c]` for 5 lines of `x` pixels: products with a filter, or maxima; `plain`: of an image with its border."""
+    """A 3 x 3 window over `image[y, x, c]` for 5 lines of `x` pixels: products with a filter, or maxima; `plain`: of an
+    image with its border."""
     shape: tuple[int | str, ...] = (5, "x", CHANNELS) if kind != "plain" else (7, "z", CHANNELS)
-    p = Dispatch(shape, (TAPS, TAPS, CHANNELS), *(((1, "x"),) if kind == "plain" else ()), constants=[1] if kind == "depthwise" else [])
+    p = Dispatch(
+        shape,
+        (TAPS, TAPS, CHANNELS),
+        *(((1, "x"),) if kind == "plain" else ()),
+        constants=[1] if kind == "depthwise" else [],
+    )
     y, x, c, i, j = (AffineExpr.dimension(n) for n in range(5))
     maps = [AffineMap(5, 0, (y + i, x + j, c)), AffineMap(5, 0, (i, j, c)), dims_map(5, [0, 1, 2])]
     low = 0.0 if kind == "depthwise" else -np.inf
@@ -39,7 +46,11 @@ def window(kind: str) -> DispatchView:
     if kind == "depthwise":
         return p.done(p.multiply_add(image, p.x[1], start, maps, "ppprr"))
     pooled = p.emit.generic(
-        [image, p.x[1]], [start], maps, ["parallel"] * 3 + ["reduction"] * 2, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+        [image, p.x[1]],
+        [start],
+        maps,
+        ["parallel"] * 3 + ["reduction"] * 2,
+        lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
     )
     return p.done(pooled.results[0])
 
@@ -87,7 +98,8 @@ def test_no_access_can_leave_its_buffer(kind: str, isa: str):
 
 @pytest.mark.parametrize("pixels", range(1, 13))
 def test_one_width_covers_a_line(pixels: int):
-    """The tiles of the width that is taken are as many as cover the line; with few pixels, or none of the widths, each is a tile."""
+    """The tiles of the width that is taken are as many as cover the line; with few pixels, or none of the widths, each
+    is a tile."""
     for length in range(1, 60):
         line = RuntimePixels(DispatchBuffers(KernelBuilder("kernel", machine()), window("depthwise")), length, pixels)
         used = [tiles for tiles in line.tiles if tiles.count != 0]

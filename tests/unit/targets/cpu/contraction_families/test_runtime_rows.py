@@ -1,4 +1,5 @@
-"""Lines whose length only the run knows, cut into tall and short tiles: every length, every access, and that few tiles look for padding."""
+"""Lines whose length only the run knows, cut into tall and short tiles: every length, every access, and that few tiles
+look for padding."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def test_padded_lines_of_any_length(x: int, y: int):
 @pytest.mark.parametrize("name", ["product", "packed", "image"])
 def test_no_access_can_leave_its_buffer(name: str, isa: str):
     target = machine(isa)
-    family, view = (ConvolutionFamily(), image()) if name == "image" else (ContractionFamily(), product(packed=name == "packed"))
+    family, view = (
+        (ConvolutionFamily(), image()) if name == "image" else (ContractionFamily(), product(packed=name == "packed"))
+    )
     plan = plan_of(family, view, target)
     kernel = kernel_of(family, plan, target)
     for length in LENGTHS:
@@ -91,7 +94,10 @@ def test_the_interior_is_where_no_tap_leaves_the_image():
     rows, height = ContractionKernel(plan, KernelBuilder("kernel", machine())).rows.runtime, plan.tile.rows
     assert rows is not None and rows.interior is not None
     for x in range(1, 60):
-        taps = [[tile * height + row + tap - 2 for row in range(height) for tap in range(TAPS)] for tile in range(x // height)]
+        taps = [
+            [tile * height + row + tap - 2 for row in range(height) for tap in range(TAPS)]
+            for tile in range(x // height)
+        ]
         inside = [tile for tile, found in enumerate(taps) if min(found) >= 0 and max(found) < x]
         end = min(d.evaluate(rows.interior.end, {"x": x}), x // height)
         assert list(range(rows.interior.first, end)) == inside

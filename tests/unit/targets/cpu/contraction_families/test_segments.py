@@ -23,7 +23,9 @@ from .test_convolution import convolve, maps_of
 CONVOLUTION, CONTRACTION = ConvolutionFamily(), ContractionFamily()
 
 
-def check(family: Family, p: Dispatch, result: object, arrays: Sequence[Array], expected: Array, lhs: str | None = "segments") -> Runner:
+def check(
+    family: Family, p: Dispatch, result: object, arrays: Sequence[Array], expected: Array, lhs: str | None = "segments"
+) -> Runner:
     """The kernel between guard pages and on the evaluator, which checks every access."""
     run = Runner(family, p.done(result))  # pyright: ignore[reportArgumentType]
     assert lhs is None or run.plan.notes["lhs"] == lhs
@@ -47,7 +49,8 @@ class ConcatConvolution:
     """A convolution of a padded concat of images along their channels, with bias and relu."""
 
     def __init__(
-        self, image: tuple[int, int], parts: Sequence[int], oc: int, *, window: int = 3, pad: int = 1, stride: int = 1, value: float = 0.0,
+        self, image: tuple[int, int], parts: Sequence[int], oc: int, *, window: int = 3, pad: int = 1, stride: int = 1,
+        value: float = 0.0,
         batch: int = 1, constant: bool = True,
     ) -> None:  # fmt: skip
         self.images = [(batch, *image, channels) for channels in parts]
@@ -96,7 +99,11 @@ def test_every_access_lies_inside():
     """The evaluator checks each access against its buffer."""
     p = Dispatch((1, 5, 6, 3), (1, 5, 6, 4), (3, 3, 7, 9), constants=[2])
     x = p.pad(p.concat(3, p.x[0], p.x[1]), [0, 1, 1, 0], [0, 1, 1, 0])
-    run = Runner(CONVOLUTION, p.done(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")), load=False)
+    run = Runner(
+        CONVOLUTION,
+        p.done(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")),
+        load=False,
+    )
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 5, 6, 3), (1, 5, 6, 4), (3, 3, 7, 9))))
     padded = np.pad(np.concatenate([a, b], axis=3), [(0, 0), (1, 1), (1, 1), (0, 0)])
     assert_close(run.interpreted(a, b, w)[0], convolve(padded, w, (1, 1), (1, 1)))
@@ -104,7 +111,8 @@ def test_every_access_lies_inside():
 
 @settings(max_examples=20, deadline=None)
 @given(
-    st.lists(st.integers(1, 20), min_size=2, max_size=5), st.integers(3, 14), st.integers(3, 14), st.integers(1, 40), st.integers(1, 3),
+    st.lists(st.integers(1, 20), min_size=2, max_size=5), st.integers(3, 14), st.integers(3, 14), st.integers(1, 40),
+    st.integers(1, 3),
     st.integers(0, 2), st.integers(1, 2),
 )  # fmt: skip
 def test_any_shape(parts: list[int], h: int, w: int, oc: int, window: int, pad: int, stride: int):
@@ -115,11 +123,19 @@ def test_nested_concats_and_a_part_that_is_padded_itself():
     p = Dispatch((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17), constants=[3])
     inner = p.concat(3, p.x[1], p.pad(p.x[2], [0, 1, 1, 0], [0, 1, 1, 0]))
     x = p.pad(p.concat(3, p.x[0], inner), [0, 1, 1, 0], [0, 1, 1, 0])
-    a, b, c, w = (random(shape, i) for i, shape in enumerate(((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17))))
+    a, b, c, w = (
+        random(shape, i) for i, shape in enumerate(((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17)))
+    )
     border = [(0, 0), (1, 1), (1, 1), (0, 0)]
     whole = np.concatenate([a, b, np.pad(c, border)], axis=3)
     expected = convolve(np.pad(whole, border), w, (1, 1), (1, 1))
-    check(CONVOLUTION, p, p.multiply_add(x, p.x[3], p.zeros(1, 6, 7, 17), maps_of(2, (1, 1), (1, 1)), "pppprrr"), [a, b, c, w], expected)
+    check(
+        CONVOLUTION,
+        p,
+        p.multiply_add(x, p.x[3], p.zeros(1, 6, 7, 17), maps_of(2, (1, 1), (1, 1)), "pppprrr"),
+        [a, b, c, w],
+        expected,
+    )
 
 
 def test_a_part_that_is_a_slice_of_channels():
@@ -129,7 +145,13 @@ def test_a_part_that_is_a_slice_of_channels():
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 6, 7, 12), (1, 6, 7, 3), (3, 3, 8, 10))))
     whole = np.pad(np.concatenate([b, a[..., 4:9]], axis=3), [(0, 0), (1, 1), (1, 1), (0, 0)])
     expected = convolve(whole, w, (1, 1), (1, 1))
-    check(CONVOLUTION, p, p.multiply_add(x, p.x[2], p.zeros(1, 6, 7, 10), maps_of(2, (1, 1), (1, 1)), "pppprrr"), [a, b, w], expected)
+    check(
+        CONVOLUTION,
+        p,
+        p.multiply_add(x, p.x[2], p.zeros(1, 6, 7, 10), maps_of(2, (1, 1), (1, 1)), "pppprrr"),
+        [a, b, w],
+        expected,
+    )
 
 
 def test_a_slice_of_a_concat_reads_only_what_it_holds():
@@ -138,12 +160,18 @@ def test_a_slice_of_a_concat_reads_only_what_it_holds():
     x = p.slice(p.concat(3, p.x[0], p.x[1]), [0, 0, 0, 3], [1, 4, 6, 6])
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 4, 6, 5), (1, 4, 6, 5), (1, 1, 6, 8))))
     expected = convolve(np.concatenate([a, b], axis=3)[..., 3:9], w, (1, 1), (1, 1))
-    run = check(CONVOLUTION, p, p.multiply_add(x, p.x[2], p.zeros(1, 4, 6, 8), maps_of(2, (1, 1), (1, 1)), "pppprrr"), [a, b, w], expected)
+    run = check(
+        CONVOLUTION,
+        p,
+        p.multiply_add(x, p.x[2], p.zeros(1, 4, 6, 8), maps_of(2, (1, 1), (1, 1)), "pppprrr"),
+        [a, b, w],
+        expected,
+    )
     assert isinstance(run.plan, ContractionPlan)
     assert [(s.start, s.reduction[-1].extent) for s in run.plan.problem.segments] == [(0, 2), (2, 4)]
 
 
-# contractions --------------------------------------------------------------------------------------------------------------------------
+# contractions ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -192,13 +220,20 @@ def test_parts_of_unknown_length():
         assert_close(run(a, b, w, v, sizes={"past": past})[0], expected)
 
 
-# what is not cut into segments ---------------------------------------------------------------------------------------------------------
+# what is not cut into segments ----------------------------------------------------------------------------------------
 
 
 def test_a_concat_of_rows_is_no_segment():
     p = Dispatch((5, 12), (7, 12), (12, 20), constants=[2])
     a, b, w = (random(shape, i) for i, shape in enumerate(((5, 12), (7, 12), (12, 20))))
-    check(CONTRACTION, p, p.matmul(p.concat(0, p.x[0], p.x[1]), p.x[2], 12, 20), [a, b, w], np.concatenate([a, b]).astype(np.float64) @ w, "packed")
+    check(
+        CONTRACTION,
+        p,
+        p.matmul(p.concat(0, p.x[0], p.x[1]), p.x[2], 12, 20),
+        [a, b, w],
+        np.concatenate([a, b]).astype(np.float64) @ w,
+        "packed",
+    )
 
 
 def test_padding_beside_a_concat_is_no_segment():

@@ -46,10 +46,13 @@ def test_tiles_of_known_shapes(isa: str, shape: tuple[int, int], tile: Tile):
 
 
 @given(
-    st.integers(1, 16), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64), st.integers(1, 10**7), st.integers(1, 10**8),
+    st.integers(1, 16), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64), st.integers(1, 10**7),
+    st.integers(1, 10**8),
     st.integers(1, 10**8), st.booleans(),
 )  # fmt: skip
-def test_blocks_cover_and_stay_within_what_there_is(outer: int, lines: int, tiles: int, panels: int, flops: int, lhs: int, rhs: int, repacks: bool):
+def test_blocks_cover_and_stay_within_what_there_is(
+    outer: int, lines: int, tiles: int, panels: int, flops: int, lhs: int, rhs: int, repacks: bool
+):
     blocks = choose_blocks(BlockProblem(outer, lines, tiles, panels, flops, lhs, rhs, repacks), machine("avx2"))
     assert 1 <= blocks.lines <= lines
     assert 1 <= blocks.tiles <= tiles

@@ -30,7 +30,8 @@ class UpsampledConvolution:
     """A convolution of a padded, upsampled image `[1, h, w, ic]`, with bias and relu."""
 
     def __init__(
-        self, image: tuple[int, int], factors: tuple[int, int], channels: tuple[int, int], *, window: int = 3, stride: int = 1, dilation: int = 1,
+        self, image: tuple[int, int], factors: tuple[int, int], channels: tuple[int, int], *, window: int = 3,
+        stride: int = 1, dilation: int = 1,
         constant: bool = True, value: float = 0.0,
     ) -> None:  # fmt: skip
         self.image, self.factors, self.channels, self.window = image, factors, channels, window
@@ -76,7 +77,11 @@ def test_convolutions_of_an_upsampled_image(name: str):
 def test_every_access_lies_inside():
     p = Dispatch((1, 2, 3, 3), (3, 3, 3, 9), constants=[1])
     x = p.pad(p.repeated(p.x[0], (1, 2, 2, 1)), [0, 1, 1, 0], [0, 1, 1, 0])
-    run = Runner(CONVOLUTION, p.done(p.multiply_add(x, p.x[1], p.zeros(1, 4, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")), load=False)
+    run = Runner(
+        CONVOLUTION,
+        p.done(p.multiply_add(x, p.x[1], p.zeros(1, 4, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")),
+        load=False,
+    )
     a, w = random((1, 2, 3, 3), 1), random((3, 3, 3, 9), 2)
     padded = np.pad(upsampled(a, (1, 2, 2, 1)), [(0, 0), (1, 1), (1, 1), (0, 0)])
     assert_close(run.interpreted(a, w)[0], convolve(padded, w, (1, 1), (1, 1)))
@@ -84,7 +89,8 @@ def test_every_access_lies_inside():
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(1, 12), st.integers(1, 24), st.sampled_from([1, 3]),
+    st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(1, 12), st.integers(1, 24),
+    st.sampled_from([1, 3]),
     st.integers(1, 2),
 )  # fmt: skip
 def test_any_shape(h: int, w: int, fh: int, fw: int, ic: int, oc: int, window: int, stride: int):
@@ -102,7 +108,13 @@ def test_a_concat_with_an_upsampled_part():
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 6, 8, 5), (1, 3, 4, 9), (3, 3, 14, 21))))
     whole = np.concatenate([a, upsampled(b, (1, 2, 2, 1))], axis=3)
     expected = convolve(np.pad(whole, [(0, 0), (1, 1), (1, 1), (0, 0)]), w, (1, 1), (1, 1))
-    check(CONVOLUTION, p, p.multiply_add(x, p.x[2], p.zeros(1, 6, 8, 21), maps_of(2, (1, 1), (1, 1)), "pppprrr"), [a, b, w], expected)
+    check(
+        CONVOLUTION,
+        p,
+        p.multiply_add(x, p.x[2], p.zeros(1, 6, 8, 21), maps_of(2, (1, 1), (1, 1)), "pppprrr"),
+        [a, b, w],
+        expected,
+    )
 
 
 def test_a_concat_with_a_broadcast_part():
@@ -112,7 +124,13 @@ def test_a_concat_with_a_broadcast_part():
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 5, 6, 8), (1, 7), (1, 1, 15, 20))))
     whole = np.concatenate([a, np.broadcast_to(b[:, None, None, :], (1, 5, 6, 7))], axis=3)
     expected = convolve(whole, w, (1, 1), (1, 1))
-    check(CONVOLUTION, p, p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 20), maps_of(2, (1, 1), (1, 1)), "pppprrr"), [a, b, w], expected)
+    check(
+        CONVOLUTION,
+        p,
+        p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 20), maps_of(2, (1, 1), (1, 1)), "pppprrr"),
+        [a, b, w],
+        expected,
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 4, 33])

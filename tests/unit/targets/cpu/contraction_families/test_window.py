@@ -38,7 +38,9 @@ def taps(x: Array, window: Sequence[int], stride: int, dilation: int) -> list[Ar
     out = [(x.shape[1 + i] - (k - 1) * dilation - 1) // stride + 1 for i, k in enumerate(window)]
     found: list[Array] = []
     for tap in product(*(range(size) for size in window)):
-        where = tuple(slice(t * dilation, t * dilation + (o - 1) * stride + 1, stride) for t, o in zip(tap, out, strict=True))
+        where = tuple(
+            slice(t * dilation, t * dilation + (o - 1) * stride + 1, stride) for t, o in zip(tap, out, strict=True)
+        )
         found.append(x[:, *where].astype(np.float64))
     return found
 
@@ -56,7 +58,13 @@ class Case:
         self, image: Sequence[int], window: Sequence[int], channels: int, *, stride: int = 1, dilation: int = 1,
         pad: tuple[int, int] = (0, 0), batch: int = 1,
     ) -> None:  # fmt: skip
-        self.rank, self.window, self.stride, self.dilation, self.padding = len(image), tuple(window), stride, dilation, pad
+        self.rank, self.window, self.stride, self.dilation, self.padding = (
+            len(image),
+            tuple(window),
+            stride,
+            dilation,
+            pad,
+        )
         self.image = (batch, *image, channels)
         sizes = [(s + sum(pad) - (k - 1) * dilation - 1) // stride + 1 for s, k in zip(image, window, strict=True)]
         self.out = (batch, *sizes, channels)
@@ -83,7 +91,9 @@ class Case:
         maps = [image_map(self.rank, self.stride, self.dilation), self.window_map, self.out_map]
         kinds = ["parallel" if k == "p" else "reduction" for k in self.kinds]
         body: Callable[[Body], Sequence[SSAValue]] = lambda b: [b.op(op, b.args[2], b.args[0])]  # noqa: E731
-        y = p.emit.generic([x, p.empty(*self.window)], [p.zeros(*self.out, value=identity)], maps, kinds, body).results[0]
+        y = p.emit.generic([x, p.empty(*self.window)], [p.zeros(*self.out, value=identity)], maps, kinds, body).results[
+            0
+        ]
         return p.done(y)
 
     def check_depthwise(self, *, constant: bool = True, family: Family | None = None) -> None:
@@ -101,7 +111,9 @@ class Case:
         _, identity, combine = BODIES[name]
         x = random(self.image, 1)
         low, high = self.padding
-        xp = np.pad(x, [(0, 0), *[(low, high)] * self.rank, (0, 0)], constant_values=identity if value is None else value)
+        xp = np.pad(
+            x, [(0, 0), *[(low, high)] * self.rank, (0, 0)], constant_values=identity if value is None else value
+        )
         expected = np.full(self.out, identity)
         for tap in taps(xp, self.window, self.stride, self.dilation):
             expected = combine(expected, tap)
@@ -151,7 +163,8 @@ def test_padding_that_takes_part(value: float):
 
 @settings(max_examples=20, deadline=None)
 @given(
-    st.integers(1, 14), st.integers(1, 14), st.integers(1, 4), st.integers(1, 4), st.integers(2, 40), st.integers(1, 3), st.integers(1, 2),
+    st.integers(1, 14), st.integers(1, 14), st.integers(1, 4), st.integers(1, 4), st.integers(2, 40), st.integers(1, 3),
+    st.integers(1, 2),
     st.integers(0, 2), st.integers(0, 2),
 )  # fmt: skip
 def test_any_shape(h: int, w: int, kh: int, kw: int, c: int, stride: int, dilation: int, low: int, high: int):
@@ -168,8 +181,15 @@ def test_global_pooling_with_a_mean():
     p = Dispatch(shape)
     maps = [dims_map(4, [0, 2, 3, 1]), dims_map(4, [0, 1])]
     kinds = ["parallel", "parallel", "reduction", "reduction"]
-    y = p.emit.generic([p.x[0]], [p.zeros(*out)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]).results[0]
-    mean = p.elementwise([y], p.empty(*out), lambda b: b.op(arith.DivfOp, b.args[0], b.constant(49.0, p.element)), [dims_map(2, [0, 1])] * 2)
+    y = p.emit.generic(
+        [p.x[0]], [p.zeros(*out)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
+    ).results[0]
+    mean = p.elementwise(
+        [y],
+        p.empty(*out),
+        lambda b: b.op(arith.DivfOp, b.args[0], b.constant(49.0, p.element)),
+        [dims_map(2, [0, 1])] * 2,
+    )
     x = random(shape, 1)
     assert_close(Runner(FAMILY, p.done(mean))(x)[0], x.mean(axis=(1, 2), dtype=np.float64))
 
@@ -193,7 +213,9 @@ def test_a_result_with_its_channels_first():
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [2, 0, 1])]
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     out = p.zeros(13, 3, 4, value=-np.inf)
-    y = p.emit.generic([p.x[0], p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]).results[0]
+    y = p.emit.generic(
+        [p.x[0], p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+    ).results[0]
     x = random((8, 9, 13), 1)
     expected = np.max(np.stack(taps(x[None], (3, 3), 2, 1)), axis=0)[0]
     assert_close(Runner(FAMILY, p.done(y))(x)[0], expected.transpose(2, 0, 1))

@@ -1,4 +1,5 @@
-"""Windows over images that crowd the sets of the cache: over a copy, or with wide tiles, against NumPy; and which of them is chosen."""
+"""Windows over images that crowd the sets of the cache: over a copy, or with wide tiles, against NumPy; and which of
+them is chosen."""
 
 from __future__ import annotations
 
@@ -82,7 +83,9 @@ def test_an_image_of_sizes_known_at_run_time_is_not_copied():
     p = Dispatch((1, "h", "w", 24), (3, 3, 24), constants=[1])
     maps = [image_map(2, 1, 1), *(CASES["3x3"].window_map, CASES["3x3"].out_map)]
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
-    y = p.emit.generic([x, p.empty(3, 3)], [p.zeros(1, "h", "w", 24)], maps, ["parallel"] * 4 + ["reduction"] * 2, _sum).results[0]
+    y = p.emit.generic(
+        [x, p.empty(3, 3)], [p.zeros(1, "h", "w", 24)], maps, ["parallel"] * 4 + ["reduction"] * 2, _sum
+    ).results[0]
     assert with_copy(narrow(p.done(y)), AVX2) is None
 
 

@@ -23,7 +23,16 @@ FAMILY = WindowFamily()
 class ConcatWindow:
     """A window over a padded concat of images `[batch, h, w, parts[i]]`."""
 
-    def __init__(self, image: tuple[int, int], parts: Sequence[int], *, window: int = 3, stride: int = 1, pad: int = 1, batch: int = 1) -> None:
+    def __init__(
+        self,
+        image: tuple[int, int],
+        parts: Sequence[int],
+        *,
+        window: int = 3,
+        stride: int = 1,
+        pad: int = 1,
+        batch: int = 1,
+    ) -> None:
         self.images = [(batch, *image, channels) for channels in parts]
         self.window, self.stride, self.pad = window, stride, pad
         self.channels = sum(parts)
@@ -47,7 +56,9 @@ class ConcatWindow:
         maps = [image_map(2, self.stride, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
         kinds = ["parallel"] * 4 + ["reduction"] * 2
         operands = [self.image(p, border), p.empty(self.window, self.window)]
-        y = p.emit.generic(operands, [p.zeros(*self.out, value=identity)], maps, kinds, lambda b: [b.op(op, b.args[2], b.args[0])]).results[0]
+        y = p.emit.generic(
+            operands, [p.zeros(*self.out, value=identity)], maps, kinds, lambda b: [b.op(op, b.args[2], b.args[0])]
+        ).results[0]
         arrays = self.arrays()
         expected = np.full(self.out, identity)
         for tap in taps(self.padded(arrays, border), (self.window, self.window), self.stride, 1):
@@ -55,7 +66,9 @@ class ConcatWindow:
         return self._run(p.done(y), arrays, expected, parts)
 
     def check_depthwise(self, *, constant: bool = True) -> Runner:
-        p = Dispatch(*self.images, (self.window, self.window, self.channels), constants=[len(self.images)] if constant else [])
+        p = Dispatch(
+            *self.images, (self.window, self.window, self.channels), constants=[len(self.images)] if constant else []
+        )
         maps = [image_map(2, self.stride, 1), dims_map(6, [4, 5, 3]), dims_map(6, [0, 1, 2, 3])]
         y = p.relu(p.multiply_add(self.image(p, 0.0), p.x[-1], p.zeros(*self.out), maps, "pppprr"), *self.out)
         arrays = self.arrays()
@@ -103,7 +116,13 @@ def test_any_share_of_the_panels(parts: int):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(1, 30), min_size=2, max_size=4), st.integers(3, 12), st.integers(3, 12), st.integers(1, 3), st.integers(1, 2))
+@given(
+    st.lists(st.integers(1, 30), min_size=2, max_size=4),
+    st.integers(3, 12),
+    st.integers(3, 12),
+    st.integers(1, 3),
+    st.integers(1, 2),
+)
 def test_any_shape(parts: list[int], h: int, w: int, window: int, stride: int):
     ConcatWindow((h, w), parts, window=window, stride=stride, pad=window // 2).check_pooling()
 
@@ -136,7 +155,9 @@ def test_images_of_a_number_known_at_run_time():
     x = p.concat(3, p.x[0], p.x[1])
     maps = [dims_map(4, [0, 2, 3, 1]), dims_map(4, [0, 1])]
     kinds = ["parallel", "parallel", "reduction", "reduction"]
-    y = p.emit.generic([x], [p.zeros("n", 10)], maps, kinds, lambda b: [b.op(BODIES["sum"][0], b.args[1], b.args[0])]).results[0]
+    y = p.emit.generic(
+        [x], [p.zeros("n", 10)], maps, kinds, lambda b: [b.op(BODIES["sum"][0], b.args[1], b.args[0])]
+    ).results[0]
     run = Runner(FAMILY, p.done(y))
     for n in (1, 8):
         a, b = random((n, 4, 5, 3), 1), random((n, 4, 5, 7), 2)
@@ -158,7 +179,9 @@ def test_a_concat_of_lines_is_refused():
     maps = [image_map(2, 1, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
     x, kinds = p.concat(1, p.x[0], p.x[1]), ["parallel"] * 4 + ["reduction"] * 2
     out = p.zeros(1, 4, 5, 9)
-    y = p.emit.generic([x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]).results[0]
+    y = p.emit.generic(
+        [x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]
+    ).results[0]
     found = FAMILY.accepts(p.done(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "image-computed"
@@ -169,7 +192,9 @@ def test_an_upsampled_image_is_refused():
     maps = [image_map(2, 1, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
     x, kinds = p.repeated(p.x[0], (1, 2, 2, 1)), ["parallel"] * 4 + ["reduction"] * 2
     out = p.zeros(1, 6, 8, 9)
-    y = p.emit.generic([x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]).results[0]
+    y = p.emit.generic(
+        [x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]
+    ).results[0]
     found = FAMILY.accepts(p.done(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "image-computed"

@@ -1,6 +1,8 @@
-"""Index arithmetic with two meanings: kernels over nests of loops for the bounds checker, and enumeration on ints to compare with.
+"""Index arithmetic with two meanings: kernels over nests of loops for the bounds checker, and enumeration on ints to
+compare with.
 
-An index is a function of an algebra and of loop values. A kernel builder as the algebra makes code of it, `Numbers` makes ints.
+An index is a function of an algebra and of loop values. A kernel builder as the algebra makes code of it, `Numbers`
+makes ints.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ class Builder(KernelBuilder):
 
 
 class Nest(NamedTuple):
-    """Loops from outer to inner, each `(lo, hi, step)` of what lies around it, and a condition on the innermost body."""
+    """Loops from outer to inner, each `(lo, hi, step)` of what lies around it, and a condition on the innermost
+    body."""
 
     loops: Sequence[Callable[..., tuple[Any, Any, int]]]
     condition: Index | None = None

@@ -41,14 +41,23 @@ def native(kernel: Kernel, isa: Machine) -> Callable[..., None]:
     """The kernel as a function of bindings, sizes, begin, end, scratch."""
     code = emit_object(print_llvm([kernel], isa), isa)
     target = llvm.Target.from_triple(isa.triple)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.create_target_machine(cpu=isa.cpu, features=",".join(isa.features), opt=2))
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), target.create_target_machine(cpu=isa.cpu, features=",".join(isa.features), opt=2)
+    )
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _ENGINES.append(engine)
     return _SIGNATURE(engine.get_function_address(kernel.symbol))
 
 
-def call(kernel: Kernel, isa: Machine, arrays: Sequence[NDArray[Any]], sizes: Sequence[int] = (), begin: int = 0, end: int = 1) -> None:
+def call(
+    kernel: Kernel,
+    isa: Machine,
+    arrays: Sequence[NDArray[Any]],
+    sizes: Sequence[int] = (),
+    begin: int = 0,
+    end: int = 1,
+) -> None:
     """Run `kernel` on `arrays` in place, scratch full of NaN."""
     pointers = (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
     numbers = (ctypes.c_int64 * max(1, len(sizes)))(*sizes)

@@ -15,7 +15,9 @@ AVX2 = machine("avx2")
 N = 8
 
 
-def problems(emit: Callable[[KernelBuilder, Any, Any], Any], extent: int = 100, sizes: tuple[int, ...] = (), workgroups: int = 1) -> int:
+def problems(
+    emit: Callable[[KernelBuilder, Any, Any], Any], extent: int = 100, sizes: tuple[int, ...] = (), workgroups: int = 1
+) -> int:
     """How many accesses of a kernel over two buffers of `extent` elements stay unproved."""
     k = KernelBuilder("kernel", AVX2)
     emit(k, k.binding(0, "f32", extent), k.binding(1, "f32", extent, writable=True))
@@ -72,7 +74,9 @@ def test_grid_points_are_digits() -> None:
     def emit(k: KernelBuilder, x: Any, y: Any) -> None:
         def body(w: Any) -> None:
             row, column = k.div(w, 5), k.rem(w, 5)
-            k.store(y, k.add(k.mul(row, 10), k.mul(column, 2)), k.load(x, k.add(k.mul(row, 10), k.add(k.mul(column, 2), 1))))
+            k.store(
+                y, k.add(k.mul(row, 10), k.mul(column, 2)), k.load(x, k.add(k.mul(row, 10), k.add(k.mul(column, 2), 1)))
+            )
 
         k.loop(k.begin, k.end, 1, body)
 

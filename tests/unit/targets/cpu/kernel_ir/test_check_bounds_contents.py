@@ -17,7 +17,13 @@ EXTENT = 10
 
 
 def unproved(
-    contents: Mapping[int, Range], *, dtype: str = "i64", lanes: int = 1, active: int | None = None, shift: int = 0, writes: bool = False
+    contents: Mapping[int, Range],
+    *,
+    dtype: str = "i64",
+    lanes: int = 1,
+    active: int | None = None,
+    shift: int = 0,
+    writes: bool = False,
 ) -> int:
     """Problems of a kernel that reads 10 elements at the places in its first binding, `shift` further on."""
     k = KernelBuilder("kernel", machine("avx2"))

@@ -1,4 +1,5 @@
-"""What the bounds checker takes remainders and quotients of any number for: signed and unsigned, of loops that begin below 0 and of data."""
+"""What the bounds checker takes remainders and quotients of any number for: signed and unsigned, of loops that begin
+below 0 and of data."""
 
 from __future__ import annotations
 
@@ -60,7 +61,10 @@ def test_a_condition_on_a_quotient_tells_its_range():
 
         def body(i: Any) -> None:
             half = k.div(i, 2)
-            k.when(k.compare("le", i, half), lambda: k.when(k.compare("lt", half, 3), lambda: (k.load(memory, half), ())[1]))
+            k.when(
+                k.compare("le", i, half),
+                lambda: k.when(k.compare("lt", half, 3), lambda: (k.load(memory, half), ())[1]),
+            )
 
         k.loop(0, 40, 1, body)
         return len(check_bounds(k.finish()))

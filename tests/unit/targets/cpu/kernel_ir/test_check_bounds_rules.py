@@ -1,4 +1,5 @@
-"""Each rule of the bounds checker against enumeration: the tightest access is proved, the first that leaves the buffer never is."""
+"""Each rule of the bounds checker against enumeration: the tightest access is proved, the first that leaves the buffer
+never is."""
 
 from __future__ import annotations
 
@@ -214,7 +215,9 @@ def test_a_condition_is_forgotten_behind_its_branch():
     memory = k.binding(0, "f32", 10)
 
     def body(i: Any) -> None:
-        k.when(k.compare("lt", i, 10), lambda: (k.load(memory, i), ())[1], lambda: (k.load(memory, k.sub(i, 10)), ())[1])
+        k.when(
+            k.compare("lt", i, 10), lambda: (k.load(memory, i), ())[1], lambda: (k.load(memory, k.sub(i, 10)), ())[1]
+        )
         k.load(memory, i)
 
     k.loop(0, 20, 1, body)
@@ -304,7 +307,7 @@ def test_the_choice_of_an_address_tells_nothing_about_the_next():
     assert len(check_bounds(k.finish())) == 1
 
 
-# conversions ---------------------------------------------------------------------------------------------------------------------------
+# conversions ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("start", "unsigned"), [(-3, False), (0, False), (0, True)])
@@ -361,7 +364,7 @@ def test_bits_of_another_type_are_another_number(stored: tuple[Any, ...], kind: 
     assert check_bounds(k.finish())
 
 
-# any expression --------------------------------------------------------------------------------------------------------------------------
+# any expression -------------------------------------------------------------------------------------------------------
 
 
 class Random:

@@ -73,7 +73,12 @@ def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatc
 
 
 def test_key_names_everything_that_matters() -> None:
-    keys = {c.object_key("a", AVX2), c.object_key("b", AVX2), c.object_key("a", machine("avx512")), c.object_key("a", replace(AVX2, features=()))}
+    keys = {
+        c.object_key("a", AVX2),
+        c.object_key("b", AVX2),
+        c.object_key("a", machine("avx512")),
+        c.object_key("a", replace(AVX2, features=())),
+    }
     assert len(keys) == 4
 
 

@@ -95,7 +95,8 @@ def test_floats(name: str) -> None:
 
 
 INTEGERS: dict[str, Step] = {
-    name: (lambda k, a, b, n=name: getattr(k, n)(a, b)) for name in "add sub mul min max umin umax bitand bitor xor".split()
+    name: (lambda k, a, b, n=name: getattr(k, n)(a, b))
+    for name in "add sub mul min max umin umax bitand bitor xor".split()
 } | {
     "sdiv": lambda k, a, b: k.sdiv(a, k.bitor(k.abs(b), 1)),
     "srem": lambda k, a, b: k.srem(a, k.bitor(k.abs(b), 1)),

@@ -1,4 +1,5 @@
-"""Elementary functions against NumPy in wider precision: error in units of the last place over all magnitudes, and the unusual arguments."""
+"""Elementary functions against NumPy in wider precision: error in units of the last place over all magnitudes, and the
+unusual arguments."""
 
 from __future__ import annotations
 
@@ -101,7 +102,9 @@ CASES: list[tuple[str, Callable[[Any], Any], float, float, float, float]] = [
 
 @pytest.mark.parametrize(("name", "reference", "low", "high", "ulps", "ulps_f64"), CASES)
 @pytest.mark.parametrize("dtype", [F32, F64])
-def test_error(name: str, reference: Callable[[Any], Any], low: float, high: float, ulps: float, ulps_f64: float, dtype: Any) -> None:
+def test_error(
+    name: str, reference: Callable[[Any], Any], low: float, high: float, ulps: float, ulps_f64: float, dtype: Any
+) -> None:
     x = arguments(dtype, len(name), low, high)
     with np.errstate(all="ignore"):
         want = reference(x.astype(F64 if dtype == F32 else np.longdouble))
@@ -123,14 +126,21 @@ def test_exp_of_negative() -> None:
 
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_erf(dtype: Any) -> None:
-    x = np.concatenate([arguments(dtype, 1, -30, 4), np.random.default_rng(2).uniform(-4.2, 4.2, 100_000 if dtype == F32 else 1000).astype(dtype)])
+    x = np.concatenate(
+        [
+            arguments(dtype, 1, -30, 4),
+            np.random.default_rng(2).uniform(-4.2, 4.2, 100_000 if dtype == F32 else 1000).astype(dtype),
+        ]
+    )
     want = reference_erf(x.astype(F64)) if dtype == F32 else np.array([math.erf(v) for v in x])
     check(run(vm.erf, x), want, 5.5 if dtype == F32 else 2.0)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_round_half_away(dtype: Any) -> None:
-    x = np.concatenate([arguments(dtype, 2, -3, 30), np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388609.0, -1.5], dtype)])
+    x = np.concatenate(
+        [arguments(dtype, 2, -3, 30), np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388609.0, -1.5], dtype)]
+    )
     with np.errstate(all="ignore"):
         want = np.where(np.abs(x - np.trunc(x)) >= 0.5, np.trunc(x) + np.copysign(1, x), np.trunc(x))
     np.testing.assert_array_equal(run(vm.round_half_away, x), want.astype(dtype))

@@ -19,7 +19,12 @@ def argument(name: str, shape: Sequence[int | str], element: str = "f32") -> str
     return text
 
 
-def function(arguments: Sequence[tuple[str, Sequence[int | str], str]], sizes: Sequence[str], body: str, results: Sequence[tuple[str, str]]) -> str:
+def function(
+    arguments: Sequence[tuple[str, Sequence[int | str], str]],
+    sizes: Sequence[str],
+    body: str,
+    results: Sequence[tuple[str, str]],
+) -> str:
     """A function: `arguments` are (name, shape, element), `results` (value, type)."""
     parameters = [argument(*a) for a in arguments] + [f'%{s}: index {{fuseline.name = "{s}"}}' for s in sizes]
     types = ", ".join(t for _, t in results)
@@ -35,7 +40,10 @@ def empty(name: str, shape: Sequence[int | str], element: str = "f32") -> str:
 
 def fill(name: str, value: str, shape: Sequence[int | str], element: str = "f32") -> str:
     """An empty tensor filled with a constant."""
-    lines = [empty(f"{name}_e", shape, element), f"%{name}_c = arith.constant {value}" + ("" if element == "i1" else f" : {element}")]
+    lines = [
+        empty(f"{name}_e", shape, element),
+        f"%{name}_c = arith.constant {value}" + ("" if element == "i1" else f" : {element}"),
+    ]
     type_ = tensor(shape, element)
     return "\n".join([*lines, f"%{name} = linalg.fill ins(%{name}_c : {element}) outs(%{name}_e : {type_}) -> {type_}"])
 
@@ -49,7 +57,8 @@ def generic(
     body: str,
     yields: Sequence[tuple[str, str]],
 ) -> str:
-    """A `linalg.generic`: operands are (value, type), `maps` right-hand sides such as `d0, d1`, iterators letters p and r.
+    """A `linalg.generic`: operands are (value, type), `maps` right-hand sides such as `d0, d1`, iterators letters p and
+    r.
 
     The body's arguments are `%i0, %i1, ..` and `%o0, ..`.
     """
@@ -57,7 +66,9 @@ def generic(
     dims = ", ".join(f"d{i}" for i in range(rank))
     affine = ", ".join(f"affine_map<({dims}) -> ({m})>" for m in maps)
     kinds = ", ".join('"parallel"' if letter == "p" else '"reduction"' for letter in iterators)
-    elements = [f"%i{i}: {_element(t)}" for i, (_, t) in enumerate(inputs)] + [f"%o{i}: {_element(t)}" for i, (_, t) in enumerate(outputs)]
+    elements = [f"%i{i}: {_element(t)}" for i, (_, t) in enumerate(inputs)] + [
+        f"%o{i}: {_element(t)}" for i, (_, t) in enumerate(outputs)
+    ]
     ins = f"ins({', '.join(v for v, _ in inputs)} : {', '.join(t for _, t in inputs)}) " if inputs else ""
     outs = f"outs({', '.join(v for v, _ in outputs)} : {', '.join(t for _, t in outputs)})"
     types = ", ".join(t for _, t in outputs)

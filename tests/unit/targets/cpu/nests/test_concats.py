@@ -1,4 +1,5 @@
-"""Concats inside kernels: parts of run-time sizes, empty ones among them, many of them, concats of concats; and code linear in the parts."""
+"""Concats inside kernels: parts of run-time sizes, empty ones among them, many of them, concats of concats; and code
+linear in the parts."""
 
 from __future__ import annotations
 
@@ -15,16 +16,22 @@ SQUARE = ("%s = arith.mulf %i0, %i0 : f32", [("%s", "f32")])
 
 
 def squared_concat(count: int, rows: tuple[int, ...] = (), nested: bool = False) -> str:
-    """The squares of a concat of `count` arguments of lengths `n0, n1, ..`, along the innermost dimension; `nested`: each part a concat of two."""
+    """The squares of a concat of `count` arguments of lengths `n0, n1, ..`, along the innermost dimension; `nested`:
+    each part a concat of two."""
     names = [f"n{i}" for i in range(count)]
     total = tensor((*rows, "n"))
-    lines = [f"%t{i} = arith.addi %{f't{i - 1}' if i else 'zero'}, %{'two_' * nested}{name} : index" for i, name in enumerate(names)]
+    lines = [
+        f"%t{i} = arith.addi %{f't{i - 1}' if i else 'zero'}, %{'two_' * nested}{name} : index"
+        for i, name in enumerate(names)
+    ]
     if nested:
         lines = [f"%two_{name} = arith.addi %{name}, %{name} : index" for name in names] + lines
     part = tensor((*rows, "m"))
     parts = [f"%x{i}" for i in range(count)]
     if nested:
-        lines += [f"%c{i} = tensor.concat dim({len(rows)}) %x{i}, %x{i} : ({part}, {part}) -> {part}" for i in range(count)]
+        lines += [
+            f"%c{i} = tensor.concat dim({len(rows)}) %x{i}, %x{i} : ({part}, {part}) -> {part}" for i in range(count)
+        ]
         parts = [f"%c{i}" for i in range(count)]
     lines.append(f"%c = tensor.concat dim({len(rows)}) {', '.join(parts)} : ({', '.join([part] * count)}) -> {total}")
     lines.append(empty("e", (*rows, f"t{count - 1}")))

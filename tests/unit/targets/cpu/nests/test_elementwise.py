@@ -56,11 +56,15 @@ def test_broadcast_of_size_one() -> None:
 def test_transpose(maps: str) -> None:
     shape = (9, 5, 18)
     source = tuple(shape[int(d.strip()[1])] for d in maps.split(","))
-    op = generic("%y", [("%x", tensor(source))], [("%e", tensor(shape))], [maps, "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    op = generic(
+        "%y", [("%x", tensor(source))], [("%e", tensor(shape))], [maps, "d0, d1, d2"], "ppp", "", [("%i0", "f32")]
+    )
     check(function([("x", source, "f32")], [], empty("e", shape) + "\n" + op, [("%y", tensor(shape))]))
 
 
-@pytest.mark.parametrize(("low", "high"), [((0, 1, 1, 0), (0, 2, 0, 0)), ((0, 0, 0, 3), (0, 0, 0, 9)), ((1, 2, 3, 4), (0, 1, 0, 1))])
+@pytest.mark.parametrize(
+    ("low", "high"), [((0, 1, 1, 0), (0, 2, 0, 0)), ((0, 0, 0, 3), (0, 0, 0, 9)), ((1, 2, 3, 4), (0, 1, 0, 1))]
+)
 def test_pad(low: tuple[int, ...], high: tuple[int, ...]) -> None:
     shape = (2, 3, 4, 10)
     out = tuple(a + s + b for a, s, b in zip(low, shape, high, strict=True))
@@ -98,14 +102,17 @@ def test_concat_inside(widths: tuple[int, ...]) -> None:
 def test_named_transpose(permutation: tuple[int, ...]) -> None:
     shape = (9, 5, 18)
     source = tuple(shape[permutation.index(i)] for i in range(3))
-    op = f"%y = linalg.transpose ins(%x : {tensor(source)}) outs(%e : {tensor(shape)}) permutation = {list(permutation)}"
+    op = (
+        f"%y = linalg.transpose ins(%x : {tensor(source)}) outs(%e : {tensor(shape)}) permutation = {list(permutation)}"
+    )
     check(function([("x", source, "f32")], [], empty("e", shape) + "\n" + op, [("%y", tensor(shape))]))
 
 
 @pytest.mark.parametrize("element", ["f32", "f64", "i8"])
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 def test_channels_last(channels: int, element: str) -> None:
-    """Few channels, interleaved, and an epilogue that reads numbers per channel and an image that lies as the result does."""
+    """Few channels, interleaved, and an epilogue that reads numbers per channel and an image that lies as the result
+    does."""
     shape, source = (7, 9, channels), (channels, 7, 9)
     t, s, v = tensor(shape, element), tensor(source, element), tensor((channels,), element)
     add = "addf" if element[0] == "f" else "addi"
@@ -120,7 +127,10 @@ def test_channels_last(channels: int, element: str) -> None:
 def test_channels_last_of_any_size(sizes: dict[str, int]) -> None:
     t, s = tensor(("h", "w", 3)), tensor((3, "h", "w"))
     op = generic("%y", [("%x", s)], [("%e", t)], ["d2, d0, d1", "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
-    check(function([("x", (3, "h", "w"), "f32")], ["h", "w"], empty("e", ("h", "w", 3)) + "\n" + op, [("%y", t)]), sizes=sizes)
+    check(
+        function([("x", (3, "h", "w"), "f32")], ["h", "w"], empty("e", ("h", "w", 3)) + "\n" + op, [("%y", t)]),
+        sizes=sizes,
+    )
 
 
 def test_many_pixels_of_three_channels() -> None:
@@ -222,7 +232,9 @@ def test_cast(source: str, target: str, op: str, size: int) -> None:
     check(unary((size,), f"%r = {op} %i0 : {source} to {target}", "%r", source, target))
 
 
-INTEGER_OPS = "addi subi muli divsi divui remsi remui floordivsi ceildivsi andi ori xori shli shrsi shrui maxsi minsi maxui minui".split()
+INTEGER_OPS = (
+    "addi subi muli divsi divui remsi remui floordivsi ceildivsi andi ori xori shli shrsi shrui maxsi minsi maxui minui"
+).split()
 
 
 @pytest.mark.parametrize("op", INTEGER_OPS)
@@ -235,8 +247,20 @@ def test_integers(op: str, element: str) -> None:
         if shift
         else f"%one = arith.constant 1 : {element}\n%s = arith.ori %i1, %one : {element}"
     )
-    body = generic("%y", [("%a", t), ("%b", t)], [("%e", t)], ["d0"] * 3, "p", f"{amount}\n%r = arith.{op} %i0, %s : {element}", [("%r", element)])
-    check(function([("a", (21,), element), ("b", (21,), element)], [], empty("e", (21,), element) + "\n" + body, [("%y", t)]))
+    body = generic(
+        "%y",
+        [("%a", t), ("%b", t)],
+        [("%e", t)],
+        ["d0"] * 3,
+        "p",
+        f"{amount}\n%r = arith.{op} %i0, %s : {element}",
+        [("%r", element)],
+    )
+    check(
+        function(
+            [("a", (21,), element), ("b", (21,), element)], [], empty("e", (21,), element) + "\n" + body, [("%y", t)]
+        )
+    )
 
 
 @pytest.mark.parametrize("op", ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi"])
@@ -275,5 +299,8 @@ def test_an_argument_that_is_a_part_of_a_concat_and_read_elsewhere_by_another_pa
         for name, offset, around in pads
     )
     t = "tensor<17x24xf32>"
-    text = f"%z = arith.constant 0.0 : f32\n{parts}\n%y = tensor.concat dim(1) %p, %x, %q : ({t}, {t}, {t}) -> tensor<17x72xf32>"
+    text = (
+        f"%z = arith.constant 0.0 : f32\n{parts}\n%y = tensor.concat dim(1) %p, %x, %q : ({t}, {t}, {t}) -> "
+        f"tensor<17x72xf32>"
+    )
     check(function([("x", (17, 24), "f32")], [], text, [("%y", "tensor<17x72xf32>")]))

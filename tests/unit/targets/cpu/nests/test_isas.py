@@ -1,4 +1,5 @@
-"""The same dispatches for every ISA: evaluated with NumPy at that ISA's lanes, compiled to its object code, run where this CPU can."""
+"""The same dispatches for every ISA: evaluated with NumPy at that ISA's lanes, compiled to its object code, run where
+this CPU can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random dispatches: chains of elementwise ops, reductions, transposes, pads, slices, concats and reshapes with several results."""
+"""Random dispatches: chains of elementwise ops, reductions, transposes, pads, slices, concats and reshapes with several
+results."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from .texts import check
 
 BINARY = ["arith.addf %i0, %i1", "arith.subf %i0, %i1", "arith.mulf %i0, %i1", "arith.maximumf %i0, %i1"]
 UNARY = ["math.tanh %i0", "arith.negf %i0", "math.sin %i0", "math.absf %i0"]
-COMBINE = [("arith.addf %o0, %i0", "0.0"), ("arith.maximumf %o0, %i0", "0xFF800000"), ("arith.minimumf %i0, %o0", "0x7F800000")]
+COMBINE = [
+    ("arith.addf %o0, %i0", "0.0"),
+    ("arith.maximumf %o0, %i0", "0xFF800000"),
+    ("arith.minimumf %i0, %o0", "0x7F800000"),
+]
 
 
 UNPROVED = {(17, True)}
@@ -27,7 +32,9 @@ class Maker:
         self.dynamic = {name for name in "abc" if dynamic and self.rng.random() < 0.5}
         self.lines: list[str] = []
         self.count = 0
-        self.arguments = [(f"x{i}", self._dims(1 + int(self.rng.integers(3)))) for i in range(1 + int(self.rng.integers(3)))]
+        self.arguments = [
+            (f"x{i}", self._dims(1 + int(self.rng.integers(3)))) for i in range(1 + int(self.rng.integers(3)))
+        ]
         self.values = list(self.arguments)
 
     def _dims(self, count: int) -> tuple[str, ...]:
@@ -52,11 +59,26 @@ class Maker:
 
     def step(self) -> None:
         """One more op."""
-        kinds = [self.elementwise, self.elementwise, self.unary, self.reduce, self.transpose, self.concat, self.pad, self.slice, self.merge]
+        kinds = [
+            self.elementwise,
+            self.elementwise,
+            self.unary,
+            self.reduce,
+            self.transpose,
+            self.concat,
+            self.pad,
+            self.slice,
+            self.merge,
+        ]
         kinds[int(self.rng.integers(len(kinds)))]()
 
     def _generic(
-        self, inputs: list[tuple[str, tuple[str, ...]]], out: tuple[str, ...], reduced: tuple[str, ...], body: str, start: str | None
+        self,
+        inputs: list[tuple[str, tuple[str, ...]]],
+        out: tuple[str, ...],
+        reduced: tuple[str, ...],
+        body: str,
+        start: str | None,
     ) -> None:
         name, loops = self.fresh(), [*out, *reduced]
         place = {dim: f"d{i}" for i, dim in enumerate(loops)}
@@ -66,7 +88,15 @@ class Maker:
         operands = [(f"%{v}", tensor(self.shape(dims))) for v, dims in inputs]
         kinds = "p" * len(out) + "r" * len(reduced)
         self.lines.append(
-            generic(f"%{name}", operands, [(f"%{init}", tensor(self.shape(out)))], maps, kinds, f"%s{name} = {body} : f32", [(f"%s{name}", "f32")])
+            generic(
+                f"%{name}",
+                operands,
+                [(f"%{init}", tensor(self.shape(out)))],
+                maps,
+                kinds,
+                f"%s{name} = {body} : f32",
+                [(f"%s{name}", "f32")],
+            )
         )
         self.values.append((name, out))
 
@@ -144,7 +174,9 @@ class Maker:
             out = self._derived(a[1], axis, 2 * self.size(a[1][axis]))
             if len(set(out)) == len(out):
                 name, t = self.fresh(), tensor(self.shape(a[1]))
-                self.lines.append(f"%{name} = tensor.concat dim({axis}) %{a[0]}, %{a[0]} : ({t}, {t}) -> {tensor(self.shape(out))}")
+                self.lines.append(
+                    f"%{name} = tensor.concat dim({axis}) %{a[0]}, %{a[0]} : ({t}, {t}) -> {tensor(self.shape(out))}"
+                )
                 self.values.append((name, out))
 
     def merge(self) -> None:
@@ -172,4 +204,10 @@ class Maker:
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_random_dispatch(seed: int, dynamic: bool) -> None:
     maker = Maker(seed, dynamic=dynamic)
-    check(maker.text(), sizes={name: maker.sizes[name] for name in maker.dynamic}, seed=seed, bits=14, proved=(seed, dynamic) not in UNPROVED)
+    check(
+        maker.text(),
+        sizes={name: maker.sizes[name] for name in maker.dynamic},
+        seed=seed,
+        bits=14,
+        proved=(seed, dynamic) not in UNPROVED,
+    )

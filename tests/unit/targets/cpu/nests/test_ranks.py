@@ -13,7 +13,8 @@ from .texts import build, check, parse
 
 
 def rank(
-    shape: tuple[int | str, ...], axis: int, element: str = "i32", *, less: str = "slt", equal: str = "sle", former: str = "slt", start: str = "0",
+    shape: tuple[int | str, ...], axis: int, element: str = "i32", *, less: str = "slt", equal: str = "sle",
+    former: str = "slt", start: str = "0",
     other: bool = False, bound: str = "", limit: int | None = None,
 ) -> str:  # fmt: skip
     """The root alone: counted are smaller ones, and equal ones that are former."""
@@ -32,7 +33,9 @@ def rank(
     if limit is not None:
         body += f"\n%most = arith.constant {limit} : i64\n%t = arith.minsi %s, %most : i64"
     second = "%z" if other else "%x"
-    op = generic("%y", [("%x", t), (second, t)], [("%f", out)], [read, here, here], "p" * loops + "r", body, [("%t", "i64")])
+    op = generic(
+        "%y", [("%x", t), (second, t)], [("%f", out)], [read, here, here], "p" * loops + "r", body, [("%t", "i64")]
+    )
     names = sorted({s for s in shape if isinstance(s, str)})
     arguments = [("x", shape, element), *([("z", shape, element)] if other else [])]
     text = function(arguments, names, fill("f", start, shape, "i64") + "\n" + op, [("%y", out)])
@@ -41,7 +44,8 @@ def rank(
 
 @pytest.mark.parametrize("element", ["i64", "i32", "i8"])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((133,), 0), ((3, 1, 2), 2), ((6, 64), 1), ((4, 1), 1)]
+    ("shape", "axis"),
+    [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((133,), 0), ((3, 1, 2), 2), ((6, 64), 1), ((4, 1), 1)],
 )
 def test_along_any_axis(shape: tuple[int, ...], axis: int, element: str) -> None:
     check(rank(shape, axis, element), family="rank")

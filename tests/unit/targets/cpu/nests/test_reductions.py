@@ -21,7 +21,9 @@ def reduce(shape: tuple[int | str, ...], kept: list[int], body: str, start: str,
     t, r = tensor(shape, element), tensor(small, element)
     loops = ", ".join(f"d{i}" for i in range(len(shape)))
     kinds = "".join("p" if i in kept else "r" for i in range(len(shape)))
-    op = generic("%y", [("%x", t)], [("%z", r)], [loops, ", ".join(f"d{i}" for i in kept)], kinds, body, [("%s", element)])
+    op = generic(
+        "%y", [("%x", t)], [("%z", r)], [loops, ", ".join(f"d{i}" for i in kept)], kinds, body, [("%s", element)]
+    )
     names = sorted({s for s in shape if isinstance(s, str)})
     return function([("x", shape, element)], names, fill("z", start, small, element) + "\n" + op, [("%y", r)])
 
@@ -75,7 +77,15 @@ def test_body_before_the_combiner() -> None:
 
 def test_order_matters() -> None:
     """A running result that is used twice is reduced one element after the other."""
-    check(reduce((5, 13), [0], "%q = arith.mulf %o0, %o0 : f32\n%w = arith.addf %q, %i0 : f32\n%s = math.tanh %w : f32", "0.1"), bits=12)
+    check(
+        reduce(
+            (5, 13),
+            [0],
+            "%q = arith.mulf %o0, %o0 : f32\n%w = arith.addf %q, %i0 : f32\n%s = math.tanh %w : f32",
+            "0.1",
+        ),
+        bits=12,
+    )
 
 
 def test_argmax() -> None:
@@ -86,7 +96,15 @@ def test_argmax() -> None:
 %g = arith.cmpf ogt, %i0, %o0 : f32
 %a = arith.select %g, %i0, %o0 : f32
 %b = arith.select %g, %p, %o1 : i64"""
-    op = generic("%mv, %k", [("%x", t)], [("%z0", v), ("%z1", i)], ["d0, d1", "d0", "d0"], "pr", body, [("%a", "f32"), ("%b", "i64")])
+    op = generic(
+        "%mv, %k",
+        [("%x", t)],
+        [("%z0", v), ("%z1", i)],
+        ["d0, d1", "d0", "d0"],
+        "pr",
+        body,
+        [("%a", "f32"), ("%b", "i64")],
+    )
     starts = fill("z0", "0xFF800000", (6,)) + "\n" + fill("z1", "0", (6,), "i64")
     check(function([("x", (6, 11), "f32")], [], starts + "\n" + op, [("%mv", v), ("%k", i)]))
 
@@ -111,8 +129,18 @@ def softmax(shape: tuple[int | str, ...]) -> str:
             "%d = arith.subf %i0, %i1 : f32\n%v = math.exp %d : f32",
             [("%v", "f32")],
         ),
-        generic("%s", [("%p", t)], [("%z", r)], [all_, outer], kinds, "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], [all_, outer, all_], flat, "%v = arith.divf %i0, %i1 : f32", [("%v", "f32")]),
+        generic(
+            "%s", [("%p", t)], [("%z", r)], [all_, outer], kinds, "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic(
+            "%y",
+            [("%p", t), ("%s", r)],
+            [("%e", t)],
+            [all_, outer, all_],
+            flat,
+            "%v = arith.divf %i0, %i1 : f32",
+            [("%v", "f32")],
+        ),
     ]
     names = sorted({s for s in shape if isinstance(s, str)})
     return function([("x", shape, "f32")], names, "\n".join(lines), [("%y", t)])
@@ -137,11 +165,27 @@ def layernorm(rows: int, width: int) -> str:
         empty("er", (rows,)),
         f"%n = arith.constant {float(width)} : f32",
         "%eps = arith.constant 1.0e-5 : f32",
-        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%mu", [("%s", r)], [("%er", r)], ["d0", "d0"], "p", "%q = arith.divf %i0, %n : f32", [("%q", "f32")]),
-        generic("%c", [("%x", x), ("%mu", r)], [("%e", x)], ["d0, d1", "d0", "d0, d1"], "pp", "%q = arith.subf %i0, %i1 : f32", [("%q", "f32")]),
         generic(
-            "%v", [("%c", x)], [("%z", r)], ["d0, d1", "d0"], "pr", "%k = arith.mulf %i0, %i0 : f32\n%q = arith.addf %k, %o0 : f32", [("%q", "f32")]
+            "%s", [("%x", x)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic("%mu", [("%s", r)], [("%er", r)], ["d0", "d0"], "p", "%q = arith.divf %i0, %n : f32", [("%q", "f32")]),
+        generic(
+            "%c",
+            [("%x", x), ("%mu", r)],
+            [("%e", x)],
+            ["d0, d1", "d0", "d0, d1"],
+            "pp",
+            "%q = arith.subf %i0, %i1 : f32",
+            [("%q", "f32")],
+        ),
+        generic(
+            "%v",
+            [("%c", x)],
+            [("%z", r)],
+            ["d0, d1", "d0"],
+            "pr",
+            "%k = arith.mulf %i0, %i0 : f32\n%q = arith.addf %k, %o0 : f32",
+            [("%q", "f32")],
         ),
         generic(
             "%y",
@@ -158,7 +202,9 @@ def layernorm(rows: int, width: int) -> str:
             [("%q", "f32")],
         ),
     ]
-    return function([("x", (rows, width), "f32"), ("g", (width,), "f32"), ("b", (width,), "f32")], [], "\n".join(lines), [("%y", x)])
+    return function(
+        [("x", (rows, width), "f32"), ("g", (width,), "f32"), ("b", (width,), "f32")], [], "\n".join(lines), [("%y", x)]
+    )
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 5), (7, 96), (2, 1000)])
@@ -172,8 +218,18 @@ def test_norm_over_columns() -> None:
     lines = [
         empty("e", (9, 21)),
         fill("z", "0.0", (21,)),
-        generic("%s", [("%x", x)], [("%z", r)], ["d1, d0", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%x", x), ("%s", r)], [("%e", x)], ["d0, d1", "d1", "d0, d1"], "pp", "%q = arith.divf %i0, %i1 : f32", [("%q", "f32")]),
+        generic(
+            "%s", [("%x", x)], [("%z", r)], ["d1, d0", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic(
+            "%y",
+            [("%x", x), ("%s", r)],
+            [("%e", x)],
+            ["d0, d1", "d1", "d0, d1"],
+            "pp",
+            "%q = arith.divf %i0, %i1 : f32",
+            [("%q", "f32")],
+        ),
     ]
     check(function([("x", (9, 21), "f32")], [], "\n".join(lines), [("%y", x)]), bits=12)
 
@@ -184,8 +240,18 @@ def test_everything_is_normalised() -> None:
     lines = [
         empty("e", (6, 21)),
         fill("z", "0.0", ()),
-        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", ""], "rr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%x", x), ("%s", r)], [("%e", x)], ["d0, d1", "", "d0, d1"], "pp", "%q = arith.subf %i0, %i1 : f32", [("%q", "f32")]),
+        generic(
+            "%s", [("%x", x)], [("%z", r)], ["d0, d1", ""], "rr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic(
+            "%y",
+            [("%x", x), ("%s", r)],
+            [("%e", x)],
+            ["d0, d1", "", "d0, d1"],
+            "pp",
+            "%q = arith.subf %i0, %i1 : f32",
+            [("%q", "f32")],
+        ),
     ]
     check(function([("x", (6, 21), "f32")], [], "\n".join(lines), [("%y", x), ("%s", r)]))
 
@@ -207,7 +273,15 @@ def test_pooling_with_epilogue(channels: int) -> None:
             "%s = arith.maximumf %o0, %i0 : f32",
             [("%s", "f32")],
         ),
-        generic("%y", [("%m", out)], [("%e", out)], ["d0, d1, d2, d3"] * 2, "pppp", "%s = arith.negf %i0 : f32", [("%s", "f32")]),
+        generic(
+            "%y",
+            [("%m", out)],
+            [("%e", out)],
+            ["d0, d1, d2, d3"] * 2,
+            "pppp",
+            "%s = arith.negf %i0 : f32",
+            [("%s", "f32")],
+        ),
     ]
     check(function([("x", (2, 9, 9, channels), "f32")], [], "\n".join(lines), [("%y", out)]), family="loop-nest")
 
@@ -241,8 +315,18 @@ def test_window_over_a_reduction() -> None:
         empty("w", (3,)),
         fill("z", "0.0", (10,)),
         fill("z2", "0.0", (8,)),
-        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%s", r), ("%w", w)], [("%z2", out)], ["d0 + d1", "d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
+        generic(
+            "%s", [("%x", x)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic(
+            "%y",
+            [("%s", r), ("%w", w)],
+            [("%z2", out)],
+            ["d0 + d1", "d1", "d0"],
+            "pr",
+            "%q = arith.addf %i0, %o0 : f32",
+            [("%q", "f32")],
+        ),
     ]
     check(function([("x", (10, 6), "f32")], [], "\n".join(lines), [("%y", out)]))
 
@@ -258,7 +342,15 @@ def test_gram_like_reads_of_one_value() -> None:
     lines = [
         empty("e", (9, 9)),
         generic("%p", [("%x", x)], [("%e", x)], ["d0, d1"] * 2, "pp", "%s = math.exp %i0 : f32", [("%s", "f32")]),
-        generic("%y", [("%p", x), ("%p", x)], [("%e", x)], ["d0, d1", "d1, d0", "d0, d1"], "pp", "%s = arith.addf %i0, %i1 : f32", [("%s", "f32")]),
+        generic(
+            "%y",
+            [("%p", x), ("%p", x)],
+            [("%e", x)],
+            ["d0, d1", "d1, d0", "d0, d1"],
+            "pp",
+            "%s = arith.addf %i0, %i1 : f32",
+            [("%s", "f32")],
+        ),
     ]
     check(function([("x", (9, 9), "f32")], [], "\n".join(lines), [("%y", x), ("%p", x)]))
 
@@ -267,10 +359,17 @@ def test_gram_like_reads_of_one_value() -> None:
 @pytest.mark.parametrize("kept", [[0], [1]])
 def test_halves_are_summed_in_f32(element: str, kept: list[int]) -> None:
     """4096 ones: a sum rounded after every step stops at 2048 in f16 and at 256 in bf16."""
-    text = reduce((3, 4096) if kept == [0] else (4096, 9), kept, f"%s = arith.addf %o0, %i0 : {element}", "0.0", element)
+    text = reduce(
+        (3, 4096) if kept == [0] else (4096, 9), kept, f"%s = arith.addf %o0, %i0 : {element}", "0.0", element
+    )
     view = parse(text)
     (found,) = run(
-        view, [np.ones((3, 4096) if kept == [0] else (4096, 9), numpy_dtype(element_of(view.tensors[0])))], {}, machine(), parts=1, at_end=True
+        view,
+        [np.ones((3, 4096) if kept == [0] else (4096, 9), numpy_dtype(element_of(view.tensors[0])))],
+        {},
+        machine(),
+        parts=1,
+        at_end=True,
     )
     np.testing.assert_array_equal(found.astype(np.float32), 4096)
 

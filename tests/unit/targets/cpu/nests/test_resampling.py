@@ -27,20 +27,24 @@ def place(name: str, table: str, last: int) -> str:
 
 
 def resampled(result: str, source: str, dims: tuple[Size, ...], axis: int, sizes: tuple[int, int], written: str) -> str:
-    """A linear resampling of `source[d0, d1, d2]` along `axis` from `sizes[0]` to `sizes[1]`, written in the order `written`."""
+    """A linear resampling of `source[d0, d1, d2]` along `axis` from `sizes[0]` to `sizes[1]`, written in the order
+    `written`."""
     before = tuple(sizes[0] if i == axis else size for i, size in enumerate(dims))
     out_loops = tuple(sizes[1] if i == axis else size for i, size in enumerate(dims))
     out = tuple(out_loops[int(d.strip()[1])] for d in written.split(","))
     loops = "\n".join(f"%l{i} = linalg.index {i} : index" for i in range(3) if i != axis)
     reads = "\n".join(
-        f"%{name} = tensor.extract {source}[{', '.join(f'%at{name}' if i == axis else f'%l{i}' for i in range(3))}] : {tensor(before)}"
+        f"%{name} = tensor.extract {source}[{', '.join(f'%at{name}' if i == axis else f'%l{i}' for i in range(3))}] : "
+        f"{tensor(before)}"
         for name in ("a", "b")
     )
     body = "\n".join([place("ata", "%i0", sizes[0] - 1), place("atb", "%i1", sizes[0] - 1), loops, reads, BETWEEN])
     tables = [(f"%{t}{axis}", tensor((sizes[1],), "f32" if t == "w" else "i64")) for t in ("p", "q", "w")]
     lines = [
         empty(f"e{axis}", out),
-        generic(result, tables, [(f"%e{axis}", tensor(out))], [f"d{axis}"] * 3 + [written], "ppp", body, [("%s", "f32")]),
+        generic(
+            result, tables, [(f"%e{axis}", tensor(out))], [f"d{axis}"] * 3 + [written], "ppp", body, [("%s", "f32")]
+        ),
     ]
     return "\n".join(lines)
 
@@ -57,7 +61,9 @@ def both(channels: Size, written: str, old: tuple[int, int] = (5, 4), new: tuple
     loops = (new[0], new[1], channels)
     out = tuple(loops[int(d.strip()[1])] for d in written.split(","))
     arguments = [*tables(0, new[0]), *tables(1, new[1]), ("x", (*old, channels), "f32")]
-    return function(arguments, [channels] if isinstance(channels, str) else [], first + "\n" + second, [("%y", tensor(out))])
+    return function(
+        arguments, [channels] if isinstance(channels, str) else [], first + "\n" + second, [("%y", tensor(out))]
+    )
 
 
 def schedule(text: str) -> Schedule:
@@ -104,7 +110,15 @@ def test_an_image_with_channels_outside_is_gathered() -> None:
 def test_another_input_along_the_lanes_decides_for_them() -> None:
     lines = resampled("%h", "%x", (6, "w", 20), 1, (9, 30), "d2, d0, d1")
     t = tensor((20, 6, 30))
-    add = generic("%y", [("%h", t), ("%r", t)], [("%e", t)], ["d0, d1, d2"] * 3, "ppp", "%s = arith.addf %i0, %i1 : f32", [("%s", "f32")])
+    add = generic(
+        "%y",
+        [("%h", t), ("%r", t)],
+        [("%e", t)],
+        ["d0, d1, d2"] * 3,
+        "ppp",
+        "%s = arith.addf %i0, %i1 : f32",
+        [("%s", "f32")],
+    )
     arguments = [*tables(1, 30), ("x", (6, 9, 20), "f32"), ("r", (20, 6, 30), "f32")]
     text = function(arguments, [], "\n".join([lines, empty("e", (20, 6, 30)), add]), [("%y", t)])
     assert not schedule(text).crossed

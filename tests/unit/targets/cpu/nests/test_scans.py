@@ -15,10 +15,12 @@ SUM, PRODUCT, MAXIMUM = ("addf", "0.0"), ("mulf", "1.0"), ("maximumf", "0xFF8000
 
 
 def scan(
-    shape: tuple[int | str, ...], axis: int, predicate: str = "sge", combine: tuple[str, str] = SUM, *, element: str = "f32", swapped: bool = False,
+    shape: tuple[int | str, ...], axis: int, predicate: str = "sge", combine: tuple[str, str] = SUM, *,
+    element: str = "f32", swapped: bool = False,
     value: str = "%i0", before: str = "", start: str = "",
 ) -> str:  # fmt: skip
-    """The root alone: `value` (made by `before`) of every element whose index compares with the result's as `predicate` says."""
+    """The root alone: `value` (made by `before`) of every element whose index compares with the result's as `predicate`
+    says."""
     rank = len(shape)
     t = tensor(shape, element)
     loops = ", ".join(f"d{i}" for i in range(rank))
@@ -33,11 +35,15 @@ def scan(
 %t = arith.{combine[0]} %o0, %v : {element}"""
     op = generic("%y", [("%x", t)], [("%f", t)], [read, loops], "p" * rank + "r", body, [("%t", element)])
     names = sorted({s for s in shape if isinstance(s, str)})
-    return function([("x", shape, element)], names, fill("f", start or combine[1], shape, element) + "\n" + op, [("%y", t)])
+    return function(
+        [("x", shape, element)], names, fill("f", start or combine[1], shape, element) + "\n" + op, [("%y", t)]
+    )
 
 
 @pytest.mark.parametrize("predicate", ["sge", "sgt", "sle", "slt"])
-@pytest.mark.parametrize(("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((33,), 0), ((3, 1, 70), 0), ((6, 40), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((33,), 0), ((3, 1, 70), 0), ((6, 40), 0)]
+)
 def test_both_ways(shape: tuple[int, ...], axis: int, predicate: str) -> None:
     check(scan(shape, axis, predicate), family="scan")
 
@@ -81,7 +87,9 @@ REFUSED = {
     "another neutral number": (scan((4, 9), 0, combine=("addf", "1.0")), "not-a-scan"),
     "another comparison": (scan((4, 9), 0, "ne"), "not-a-scan"),
     "elements that know their place": (
-        scan((4, 9), 0, before="%p = arith.index_cast %w : index to i64\n%q = arith.sitofp %p : i64 to f32", value="%q"),
+        scan(
+            (4, 9), 0, before="%p = arith.index_cast %w : index to i64\n%q = arith.sitofp %p : i64 to f32", value="%q"
+        ),
         "not-a-scan",
     ),
     "halves": (scan((4, 9), 0, element="f16"), "element-type"),
@@ -104,9 +112,19 @@ def test_what_follows_and_what_comes_before() -> None:
 %neutral = arith.constant 0.0 : f32
 %v = arith.select %c, %i0, %neutral : f32
 %t = arith.addf %o0, %v : f32"""
-    before = generic("%a", [("%x", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", "%z = math.absf %i0 : f32", [("%z", "f32")])
+    before = generic(
+        "%a", [("%x", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", "%z = math.absf %i0 : f32", [("%z", "f32")]
+    )
     root = generic("%s", [("%a", t)], [("%f", t)], ["d2, d1", "d0, d1"], "ppr", body, [("%t", "f32")])
-    after = generic("%y", [("%s", t), ("%x", t)], [("%e", t)], ["d0, d1"] * 3, "pp", "%m = arith.mulf %i0, %i1 : f32", [("%m", "f32")])
+    after = generic(
+        "%y",
+        [("%s", t), ("%x", t)],
+        [("%e", t)],
+        ["d0, d1"] * 3,
+        "pp",
+        "%m = arith.mulf %i0, %i1 : f32",
+        [("%m", "f32")],
+    )
     text = "\n".join([empty("e", (5, 21)), fill("f", "0.0", (5, 21)), before, root, after])
     found = parse(function([("x", (5, 21), "f32")], [], text, [("%y", t)]))
     assert build(found, machine())[0].name == "scan"

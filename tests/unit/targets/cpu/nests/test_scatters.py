@@ -11,16 +11,24 @@ from fuseline.targets.target import Refusal
 from .generics import empty, fill, function, generic, tensor
 from .texts import build, check, parse
 
-SUM, PRODUCT, MAXIMUM, MINIMUM = ("addf", "0.0"), ("mulf", "1.0"), ("maximumf", "0xFF800000"), ("minimumf", "0x7F800000")
+SUM, PRODUCT, MAXIMUM, MINIMUM = (
+    ("addf", "0.0"),
+    ("mulf", "1.0"),
+    ("maximumf", "0xFF800000"),
+    ("minimumf", "0x7F800000"),
+)
 LAST = ("last", "0.0")
 """The last update replaces what is there."""
 
 
 def scatter(
-    shape: tuple[int | str, ...], axis: int, updates: int | str, combine: tuple[str, str] = SUM, *, element: str = "f32", shared: bool = False,
-    swapped: bool = False, index: str = "i64", value: str = "%i1", before: str = "", start: str = "", predicate: str = "eq", after: str = "",
+    shape: tuple[int | str, ...], axis: int, updates: int | str, combine: tuple[str, str] = SUM, *,
+    element: str = "f32", shared: bool = False,
+    swapped: bool = False, index: str = "i64", value: str = "%i1", before: str = "", start: str = "",
+    predicate: str = "eq", after: str = "",
 ) -> str:  # fmt: skip
-    """The root alone: `value` (made by `before`) of every update goes to the place that the first input names; `shared` by a whole slice."""
+    """The root alone: `value` (made by `before`) of every update goes to the place that the first input names; `shared`
+    by a whole slice."""
     rank = len(shape)
     given = tuple(updates if i == axis else size for i, size in enumerate(shape))
     places = (updates,) if shared else given
@@ -41,11 +49,15 @@ def scatter(
     op = generic("%y", [("%p", p), ("%u", u)], [("%f", t)], maps, "p" * rank + "r", body, [("%t", element)])
     names = sorted({s for s in (*shape, updates) if isinstance(s, str)})
     text = [empty("e", shape), fill("f", start or combine[1], shape, element), op, after]
-    return function([("p", places, index), ("u", given, element)], names, "\n".join(text), [("%z" if after else "%y", t)])
+    return function(
+        [("p", places, index), ("u", given, element)], names, "\n".join(text), [("%z" if after else "%y", t)]
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((33,), 0), ((3, 1, 70), 0), ((6, 40), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((33,), 0), ((3, 1, 70), 0), ((6, 40), 0)]
+)
 def test_along_any_axis(shape: tuple[int, ...], axis: int, shared: bool) -> None:
     """Of places from -9 to 9 some are outside."""
     check(scatter(shape, axis, 11, shared=shared), family="scatter")
@@ -72,7 +84,16 @@ def test_what_combines(combine: tuple[str, str]) -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_integers(element: str, shared: bool) -> None:
     check(scatter((6, 21), 0, 15, ("addi", "0"), element=element, shared=shared), family="scatter")
-    check(scatter((6, 21), 0, 15, ("maxsi", {"i64": str(-(2**63)), "i32": str(-(2**31)), "i8": "-128"}[element]), element=element), family="scatter")
+    check(
+        scatter(
+            (6, 21),
+            0,
+            15,
+            ("maxsi", {"i64": str(-(2**63)), "i32": str(-(2**31)), "i8": "-128"}[element]),
+            element=element,
+        ),
+        family="scatter",
+    )
 
 
 def test_the_other_operand_order_and_narrow_places() -> None:
@@ -101,14 +122,22 @@ def test_every_isa(isa: str) -> None:
 
 def _doubled(shape: tuple[int, ...]) -> str:
     t = tensor(shape)
-    return generic("%z", [("%y", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", "%d = arith.addf %i0, %i0 : f32", [("%d", "f32")])
+    return generic(
+        "%z", [("%y", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", "%d = arith.addf %i0, %i0 : f32", [("%d", "f32")]
+    )
 
 
 REFUSED = {
     "another neutral number": (scatter((4, 9), 0, 6, ("addf", "1.0")), "not-a-scatter"),
     "another comparison": (scatter((4, 9), 0, 6, predicate="ne"), "not-a-scatter"),
     "updates that know their place": (
-        scatter((4, 9), 0, 6, before="%s = arith.index_cast %w : index to i64\n%q = arith.sitofp %s : i64 to f32", value="%q"),
+        scatter(
+            (4, 9),
+            0,
+            6,
+            before="%s = arith.index_cast %w : index to i64\n%q = arith.sitofp %s : i64 to f32",
+            value="%q",
+        ),
         "not-a-scatter",
     ),
     "halves": (scatter((4, 9), 0, 6, element="f16"), "element-type"),

@@ -38,7 +38,11 @@ def test_a_bias_keeps_its_axis() -> None:
     """Rows form the grid, walked as one; the axis of the bias is the lanes'."""
     t, b = tensor((40, 50, 64)), tensor((64,))
     op = generic("%y", [("%a", t), ("%b", b)], [("%e", t)], ["d0, d1, d2", "d2", "d0, d1, d2"], "ppp", *ADD)
-    found = schedule(function([("a", (40, 50, 64), "f32"), ("b", (64,), "f32")], [], empty("e", (40, 50, 64)) + "\n" + op, [("%y", t)]))
+    found = schedule(
+        function(
+            [("a", (40, 50, 64), "f32"), ("b", (64,), "f32")], [], empty("e", (40, 50, 64)) + "\n" + op, [("%y", t)]
+        )
+    )
     assert [len(run) for run in found.runs] == [2]
     assert found.workgroups == 2000
 
@@ -56,7 +60,11 @@ def test_runtime_sizes_give_runtime_grids() -> None:
     ("body", "row", "stages"),
     [
         ("%v = math.log %i0 : f32", "d0", 3),  # one logarithm per row
-        ("%s = math.sqrt %i0 : f32\n%v = arith.divf %i0, %s : f32", "d0", 2),  # plain arithmetic leaves the loop by itself
+        (
+            "%s = math.sqrt %i0 : f32\n%v = arith.divf %i0, %s : f32",
+            "d0",
+            2,
+        ),  # plain arithmetic leaves the loop by itself
         ("%v = math.log %i0 : f32", "d0, d1", 2),  # nothing is read again
     ],
 )
@@ -70,7 +78,8 @@ def test_elementary_functions_of_a_row_are_computed_once(body: str, row: str, st
         empty("e", shape),
         empty("f", size),
         fill("z", "0.0", (6,)),
-        generic("%t", [("%x", t)], [("%z", tensor((6,)))], ["d0, d1", "d0"], "pr", "%s = arith.addf %i0, %o0 : f32", [("%s", "f32")]),
+        generic("%t", [("%x", t)], [("%z", tensor((6,)))], ["d0, d1", "d0"], "pr", "%s = arith.addf %i0, %o0 : f32",
+            [("%s", "f32")]),
         generic("%l", [(source, r)], [("%f", r)], [loops, loops], kinds, body, [("%v", "f32")]),
         generic(
             "%y", [("%x", t), ("%l", r), ("%t", tensor((6,)))], [("%e", t)], ["d0, d1", row, "d0", "d0, d1"], "pp",
@@ -131,13 +140,16 @@ def test_named_transposes_are_tiled() -> None:
 
 
 @pytest.mark.parametrize(("shape", "source", "channels"), [
-    ((6, 9, 3), "d2, d0, d1", 3), ((6, 9, 4), "d2, d0, d1", 4), ((6, 9, 5), "d2, d0, d1", 0), ((1, 7, 3), "d2, d0, d1", 0),
+    ((6, 9, 3), "d2, d0, d1", 3), ((6, 9, 4), "d2, d0, d1", 4), ((6, 9, 5), "d2, d0, d1", 0),
+    ((1, 7, 3), "d2, d0, d1", 0),
     ((6, 9, 3), "d1, d0, d2", 0),
 ])  # fmt: skip
 def test_few_channels_are_interleaved(shape: tuple[int, int, int], source: str, channels: int) -> None:
     """Up to four of them, of pixels for a vector, that are read along a line."""
     read = tuple(shape[int(d.strip()[1])] for d in source.split(","))
-    op = generic("%y", [("%x", tensor(read))], [("%e", tensor(shape))], [source, "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
+    op = generic(
+        "%y", [("%x", tensor(read))], [("%e", tensor(shape))], [source, "d0, d1, d2"], "ppp", "", [("%i0", "f32")]
+    )
     found = schedule(function([("x", read, "f32")], [], empty("e", shape) + "\n" + op, [("%y", tensor(shape))]))
     assert found.interleaved == channels
 
@@ -155,8 +167,18 @@ def test_one_number_for_all_means_one_workgroup() -> None:
     lines = [
         empty("e", (6, 21)),
         fill("z", "0.0", ()),
-        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", ""], "rr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%x", x), ("%s", r)], [("%e", x)], ["d0, d1", "", "d0, d1"], "pp", "%q = arith.subf %i0, %i1 : f32", [("%q", "f32")]),
+        generic(
+            "%s", [("%x", x)], [("%z", r)], ["d0, d1", ""], "rr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]
+        ),
+        generic(
+            "%y",
+            [("%x", x), ("%s", r)],
+            [("%e", x)],
+            ["d0, d1", "", "d0, d1"],
+            "pp",
+            "%q = arith.subf %i0, %i1 : f32",
+            [("%q", "f32")],
+        ),
     ]
     assert schedule(function([("x", (6, 21), "f32")], [], "\n".join(lines), [("%y", x)])).workgroups == 1
 
@@ -173,7 +195,10 @@ def test_results_of_a_concat_are_stages_of_their_own() -> None:
     [
         (unary((4, 8), GELU, "%r"), "no-reduction"),
         (reduce((64, 64), [1], SUM[0], "0.0"), "not-contiguous"),
-        (reduce((5, 13), [0], "%q = arith.mulf %o0, %o0 : f32\n%s = arith.addf %q, %i0 : f32", "0.1"), "not-a-row-reduction"),
+        (
+            reduce((5, 13), [0], "%q = arith.mulf %o0, %o0 : f32\n%s = arith.addf %q, %i0 : f32", "0.1"),
+            "not-a-row-reduction",
+        ),
     ],
 )
 def test_rows_refuse(text: str, code: str) -> None:

@@ -24,7 +24,14 @@ FIRST_NAN = """%g = arith.cmpf ogt, %i0, %o0 : f32
 %c = arith.andi %e, %m : i1"""
 
 
-def selection(shape: tuple[int | str, ...], condition: str = FIRST_LARGEST, *, axis: int = -1, element: str = "f32", after: str = "") -> str:
+def selection(
+    shape: tuple[int | str, ...],
+    condition: str = FIRST_LARGEST,
+    *,
+    axis: int = -1,
+    element: str = "f32",
+    after: str = "",
+) -> str:
     """The kept element and its place along `axis` of a tensor; `after` may change what is yielded."""
     rank, axis = len(shape), axis % len(shape)
     kept = tuple(size for i, size in enumerate(shape) if i != axis)
@@ -38,8 +45,12 @@ def selection(shape: tuple[int | str, ...], condition: str = FIRST_LARGEST, *, a
 %q = arith.select %c, %p, %o1 : i64
 {after}"""
     values, places = tensor(kept, element), tensor(kept, "i64")
-    op = generic("%y, %at", [("%x", tensor(shape, element))], [("%f", values), ("%z", places)], [", ".join(loops), outer, outer], kinds, body,
-                 [("%v", element), ("%q", "i64")])  # fmt: skip
+    inputs, outputs, maps = (
+        [("%x", tensor(shape, element))],
+        [("%f", values), ("%z", places)],
+        [", ".join(loops), outer],
+    )
+    op = generic("%y, %at", inputs, outputs, [*maps, outer], kinds, body, [("%v", element), ("%q", "i64")])
     start = "-1.0e+4" if element.startswith("f") else "-2147483648"
     names = sorted({s for s in shape if isinstance(s, str)})
     inits = fill("f", start, kept, element) + "\n" + fill("z", "0", kept, "i64")
@@ -71,7 +82,8 @@ REFUSED = {
     "across memory": (selection((5, 9), axis=0), "across-memory"),
     "halves": (selection((5, 9), element="f16"), "element-type"),
     "a condition that knows its place": (
-        selection((5, 9), "%k = arith.constant 3 : index\n%h = linalg.index 1 : index\n%c = arith.cmpi slt, %h, %k : index"), "not-a-selection"),
+        selection((5, 9), "%k = arith.constant 3 : index\n%h = linalg.index 1 : index\n%c = arith.cmpi slt, %h, %k : "
+                          "index"), "not-a-selection"),
     "a condition on the kept place": (selection((5, 9), "%c = arith.cmpi slt, %p, %o1 : i64"), "not-a-selection"),
     "nothing to go over": (selection((5, 0)), "empty"),
 }  # fmt: skip
@@ -87,8 +99,15 @@ def test_what_is_left_to_others(name: str):
 def model(op: str, shape: tuple[int, ...], last: int, keep: int, kind: int) -> ModelProto:
     """ArgMax or ArgMin along the last axis."""
     node = helper.make_node(op, ["x"], ["y"], axis=-1, keepdims=keep, select_last_index=last)
-    values = [helper.make_tensor_value_info("x", kind, shape), helper.make_tensor_value_info("y", TensorProto.INT64, None)]
-    return helper.make_model(helper.make_graph([node], "g", values[:1], values[1:]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    values = [
+        helper.make_tensor_value_info("x", kind, shape),
+        helper.make_tensor_value_info("y", TensorProto.INT64, None),
+    ]
+    return helper.make_model(
+        helper.make_graph([node], "g", values[:1], values[1:]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=9,
+    )
 
 
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
@@ -100,7 +119,9 @@ def test_ties_and_infinities_as_onnxruntime(op: str, last: int, columns: int):
     x = rng.choice(np.array([-np.inf, -1.0, -0.0, 0.0, 2.0, np.inf], np.float32), (40, columns))
     x[0], x[1] = -np.inf, np.inf
     proto = model(op, (40, columns), last, 0, TensorProto.FLOAT)
-    expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
+        0
+    ]
     program = fuseline.compile(proto, threads=1)
     assert "selection" in program.stats["families"]
     np.testing.assert_array_equal(program.run({"x": x})["y"], expected)

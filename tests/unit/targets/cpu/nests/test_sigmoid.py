@@ -21,22 +21,37 @@ KEPT = "%a = math.absf %i0 : f32\n%v = math.exp %a : f32"
 @pytest.mark.parametrize(("body", "count"), [(MAGNITUDE, 1), (NEGATED, 0), (KEPT, 0)])
 def test_only_exponentials_of_negated_magnitudes(body: str, count: int) -> None:
     t = tensor((7, 5))
-    lines = [empty("e", (7, 5)), generic("%y", [("%x", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", body, [("%v", "f32")])]
+    lines = [
+        empty("e", (7, 5)),
+        generic("%y", [("%x", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", body, [("%v", "f32")]),
+    ]
     view = parse(function([("x", (7, 5), "f32")], [], "\n".join(lines), [("%y", t)]))
     assert len(exponents_of_magnitudes(view.members)) == count
 
 
 def unary(op: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)
-    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", [info], [helper.make_empty_tensor_value_info("y")])
-    return np.asarray(fuseline.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1)(x))
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["y"])], "g", [info], [helper.make_empty_tensor_value_info("y")]
+    )
+    return np.asarray(
+        fuseline.compile(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1
+        )(x)
+    )
 
 
 def everywhere() -> NDArray[np.float32]:
     """Both signs, all magnitudes, and what is no ordinary number."""
     bits = np.random.default_rng(4).integers(0, 1 << 32, 20_003, dtype=np.uint64).astype(np.uint32)
     ordinary = (20 * np.random.default_rng(5).standard_normal(20_000)).astype(np.float32)
-    return np.concatenate([bits.view(np.float32), ordinary, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 88.5, -88.5, -104.0], np.float32)])
+    return np.concatenate(
+        [
+            bits.view(np.float32),
+            ordinary,
+            np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 88.5, -88.5, -104.0], np.float32),
+        ]
+    )
 
 
 def test_sigmoid_everywhere() -> None:

@@ -42,7 +42,8 @@ def reference(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("width", [9, 64, 101])
 def test_unusual_elements(width: int) -> None:
-    """A NaN anywhere makes its row NaN, as does an infinity that is the largest; minus infinity has a share of exactly 0."""
+    """A NaN anywhere makes its row NaN, as does an infinity that is the largest; minus infinity has a share of exactly
+    0."""
     x = rows_of((12, width))
     (found,) = run(parse(softmax((12, width))), [x], {}, machine(), parts=2, at_end=True)
     want = reference(x)
@@ -80,10 +81,14 @@ def logits(quotient: str) -> str:
         empty("e", (4, 40000)),
         fill("lo", "0xFF800000", (4,)),
         fill("z", "0.0", (4,)),
-        generic("%m", [("%x", t)], [("%lo", r)], ["d0, d1", "d0"], "pr", "%s = arith.maximumf %i0, %o0 : f32", [("%s", "f32")]),
+        generic("%m", [("%x", t)], [("%lo", r)], ["d0, d1", "d0"], "pr", "%s = arith.maximumf %i0, %o0 : f32",
+            [("%s", "f32")]),
         generic("%p", [("%x", t), ("%m", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", EXP, [("%v", "f32")]),
-        generic("%s", [("%p", t)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32", [("%q", "f32")]),
-        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", "%v = arith.divf %i0, %i1 : f32", [("%v", "f32")]),
+        generic("%s", [("%p", t)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32",
+            [("%q", "f32")]),
+        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", "%v = arith.divf %i0, "
+                                                                                             "%i1 : f32",
+                                                                                             [("%v", "f32")]),
         generic("%w", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", quotient, [("%v", "f32")]),
     ]  # fmt: skip
     return function([("x", (4, 40000), "f32")], [], "\n".join(lines), [("%y", t), ("%w", t)])

@@ -78,8 +78,11 @@ def shape_at(view: DispatchView, value: Any, sizes: Mapping[str, int]) -> list[i
     return [d.evaluate(size, sizes) for size in view.shapes.dims(value)]
 
 
-def run(view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, int], isa: Machine, *, parts: int, at_end: bool) -> list[Array]:
-    """The results, the grid cut into `parts` ranges, all buffers beside unreadable pages, scratch and results full of rubbish."""
+def run(
+    view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, int], isa: Machine, *, parts: int, at_end: bool
+) -> list[Array]:
+    """The results, the grid cut into `parts` ranges, all buffers beside unreadable pages, scratch and results full of
+    rubbish."""
     _, plan, kernel = build(view, isa)
     function = native(kernel, isa)
     guards = [Guarded(a.shape, a.dtype, at_end=at_end) for a in arrays]
@@ -102,7 +105,9 @@ def evaluated(view: DispatchView, arrays: Sequence[Array], sizes: Mapping[str, i
     """The results of the kernel on the NumPy evaluator, which checks every access."""
     _, plan, kernel = build(view, isa)
     results = [np.zeros(shape_at(view, r, sizes), numpy_dtype(element_of(r))) for r in view.results]
-    evaluate(kernel, [*arrays, *results], [sizes[name] for name in view.size_names], 0, d.evaluate(plan.workgroups, sizes))
+    evaluate(
+        kernel, [*arrays, *results], [sizes[name] for name in view.size_names], 0, d.evaluate(plan.workgroups, sizes)
+    )
     return results
 
 
@@ -138,7 +143,8 @@ def check(
 
 
 def compare(found: Array, expected: Array, bits: int) -> None:
-    """Integers equal; floats equal up to `2**-bits` of the largest magnitude, NaN and infinities where they should be."""
+    """Integers equal; floats equal up to `2**-bits` of the largest magnitude, NaN and infinities where they should
+    be."""
     assert found.shape == expected.shape
     if found.dtype.kind not in "fV":
         np.testing.assert_array_equal(found, expected)

@@ -41,7 +41,8 @@ class Case:
     """A convolution with padding; optionally bias, residual and relu."""
 
     def __init__(
-        self, image: Sequence[int], channels: tuple[int, int], *, taps: int = 3, pad: tuple[int, int] = (1, 1), batch: int = 1, epilogue: bool = True,
+        self, image: Sequence[int], channels: tuple[int, int], *, taps: int = 3, pad: tuple[int, int] = (1, 1),
+        batch: int = 1, epilogue: bool = True,
     ) -> None:  # fmt: skip
         self.rank, self.pad, self.epilogue = len(image), pad, epilogue
         self.image, self.filter = (batch, *image, channels[0]), (*[taps] * self.rank, *channels)

@@ -56,7 +56,8 @@ def test_blocks_of_tiles_and_columns_in_any_ranges_of_workgroups(tiles: int, pas
 
 @settings(max_examples=20, deadline=None)
 @given(
-    st.integers(2, 19), st.integers(2, 19), st.integers(2, 20), st.integers(1, 40), st.integers(0, 2), st.integers(0, 3), st.sampled_from([2, 3, 4]),
+    st.integers(2, 19), st.integers(2, 19), st.integers(2, 20), st.integers(1, 40), st.integers(0, 2),
+    st.integers(0, 3), st.sampled_from([2, 3, 4]),
     st.integers(1, 9),
 )  # fmt: skip
 def test_any_shape(h: int, w: int, ic: int, oc: int, low: int, high: int, outputs: int, tiles: int):
@@ -82,7 +83,9 @@ def test_an_image_whose_size_is_known_at_run_time(h: int, w: int):
     y = p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 8), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     run = Runner(Forced(), p.done(p.add(y, p.x[2], 1, "h", "w", 8)))
     a, f, residual = random((1, h, w, 8), 1), random((3, 3, 8, 8), 2), random((1, h, w, 8), 3)
-    assert_close(run(a, f, residual, sizes={"h": h, "w": w})[0], convolve(padded(a, 1, 1), f, (1, 1), (1, 1)) + residual, bits=16)
+    assert_close(
+        run(a, f, residual, sizes={"h": h, "w": w})[0], convolve(padded(a, 1, 1), f, (1, 1), (1, 1)) + residual, bits=16
+    )
 
 
 def test_two_results_in_two_orders():
@@ -114,7 +117,13 @@ def test_a_window_along_one_of_two_axes():
     dim = AffineExpr.dimension
     p = Dispatch((6, 20, 8), (3, 8, 16), constants=[1])
     x = p.pad(p.x[0], [0, 1, 0], [0, 1, 0])
-    maps = [AffineMap(5, 0, (dim(0), dim(1) + dim(3), dim(4))), AffineMap(5, 0, (dim(3), dim(4), dim(2))), AffineMap(5, 0, (dim(0), dim(1), dim(2)))]
+    maps = [
+        AffineMap(5, 0, (dim(0), dim(1) + dim(3), dim(4))),
+        AffineMap(5, 0, (dim(3), dim(4), dim(2))),
+        AffineMap(5, 0, (dim(0), dim(1), dim(2))),
+    ]
     y = p.multiply_add(x, p.x[1], p.zeros(6, 20, 16), maps, "ppprr")
     a, f = random((6, 20, 8), 1), random((3, 8, 16), 2)
-    assert_close(Runner(Forced(), p.done(y))(a, f)[0], convolve(np.pad(a, [(0, 0), (1, 1), (0, 0)]), f, (1,), (1,)), bits=16)
+    assert_close(
+        Runner(Forced(), p.done(y))(a, f)[0], convolve(np.pad(a, [(0, 0), (1, 1), (0, 0)]), f, (1,), (1,)), bits=16
+    )

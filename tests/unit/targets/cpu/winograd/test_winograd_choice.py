@@ -36,8 +36,13 @@ def plan(view: DispatchView, numerics: str = "default", threads: int = 1, isa: s
 def groups() -> DispatchView:
     p = Dispatch((1, 8, 8, 3, 16), (3, 3, 3, 16, 16), constants=[1])
     dim = AffineExpr.dimension
-    maps = [AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7))), AffineMap(8, 0, tuple(dim(i) for i in (3, 5, 6, 7, 4)))]
-    y = p.multiply_add(p.x[0], p.x[1], p.zeros(1, 6, 6, 3, 16), [*maps, AffineMap(8, 0, tuple(dim(i) for i in range(5)))], "ppppprrr")
+    maps = [
+        AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7))),
+        AffineMap(8, 0, tuple(dim(i) for i in (3, 5, 6, 7, 4))),
+    ]
+    y = p.multiply_add(
+        p.x[0], p.x[1], p.zeros(1, 6, 6, 3, 16), [*maps, AffineMap(8, 0, tuple(dim(i) for i in range(5)))], "ppppprrr"
+    )
     return p.done(y)
 
 
@@ -68,7 +73,10 @@ REFUSED: dict[str, tuple[Callable[[], DispatchView], str]] = {
     "a stride": (lambda: direct.Case((15, 15), (3, 3), (16, 16), pad=(1, 1), stride=2).view, "stride"),
     "a dilation": (lambda: direct.Case((15, 15), (3, 3), (16, 16), pad=(1, 1), dilation=2).view, "stride"),
     "three dimensions": (lambda: direct.Case((9, 9, 9), (3, 3, 3), (16, 16), pad=(1, 1)).view, "window-rank"),
-    "a filter known at run time": (lambda: direct.Case((15, 15), (3, 3), (16, 16), pad=(1, 1), constant=False).view, "filter-not-constant"),
+    "a filter known at run time": (
+        lambda: direct.Case((15, 15), (3, 3), (16, 16), pad=(1, 1), constant=False).view,
+        "filter-not-constant",
+    ),
     "groups": (groups, "groups"),
     "f64": (doubles, "element-type"),
     "a second reduction": (pooled, "second-reduction"),

@@ -44,7 +44,10 @@ def test_a_concat_of_broken_vectors_is_evaluated():
     p = Dispatch((1, *SIZE, 5), (1, *SIZE, 14), (3, 3, 19, 16), constants=[2])
     result = convolution(p, p.concat(3, p.x[0], p.x[1]), p.x[2], 16)
     a, b = random((1, *SIZE, 5), 1), random((1, *SIZE, 14), 2)
-    assert check(p, result, np.concatenate([a, b], 3), [a, b, random((3, 3, 19, 16), 3)]).plan.notes["image"] == "evaluated"
+    assert (
+        check(p, result, np.concatenate([a, b], 3), [a, b, random((3, 3, 19, 16), 3)]).plan.notes["image"]
+        == "evaluated"
+    )
 
 
 def test_an_image_computed_in_a_prologue():
@@ -57,7 +60,12 @@ def test_an_image_computed_in_a_prologue():
 def test_an_upsampled_image():
     p = Dispatch((1, 9, 5, 16), (3, 3, 16, 16), constants=[1])
     a = random((1, 9, 5, 16), 1)
-    check(p, convolution(p, p.repeated(p.x[0], [1, 1, 2, 1]), p.x[1], 16), a.repeat(2, axis=2), [a, random((3, 3, 16, 16), 2)])
+    check(
+        p,
+        convolution(p, p.repeated(p.x[0], [1, 1, 2, 1]), p.x[1], 16),
+        a.repeat(2, axis=2),
+        [a, random((3, 3, 16, 16), 2)],
+    )
 
 
 def test_an_image_with_its_channels_first():

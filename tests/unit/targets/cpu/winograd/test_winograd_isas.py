@@ -37,11 +37,15 @@ def test_evaluator_and_machine_agree(name: str):
     assert_close(run.interpreted(*arrays)[0], run(*arrays)[0])
 
 
-@pytest.mark.parametrize("isa", [name for name in ("avx512", "baseline", "neon") if not cpu_flags().issuperset(machine(name).needs)])
+@pytest.mark.parametrize(
+    "isa", [name for name in ("avx512", "baseline", "neon") if not cpu_flags().issuperset(machine(name).needs)]
+)
 def test_kernels_of_machines_that_are_not_here(isa: str):
     family, case = CASES["tails"]
     arrays = case.arrays()
-    assert_close(Runner(family, case.view, machine(isa), load=False).interpreted(*arrays)[0], case.expected(*arrays), bits=16)
+    assert_close(
+        Runner(family, case.view, machine(isa), load=False).interpreted(*arrays)[0], case.expected(*arrays), bits=16
+    )
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

@@ -54,7 +54,10 @@ def errors(f: Filtering, channels: int, *, positive: bool) -> float:
             exact += part.astype(np.float64) @ w[i, j]
             for c in range(channels):
                 direct = fma(part[..., c : c + 1], w[i, j, c], direct)
-    pixels, weights = along(b, along(b, x, 1), 2), np.einsum("ai,bj,ijco->abco", g, g, w.astype(np.float64)).astype(np.float32)
+    pixels, weights = (
+        along(b, along(b, x, 1), 2),
+        np.einsum("ai,bj,ijco->abco", g, g, w.astype(np.float64)).astype(np.float32),
+    )
     products = np.zeros((60, f.size, f.size, 12), np.float32)
     for c in range(channels):
         products = fma(pixels[..., c : c + 1], weights[:, :, c], products)

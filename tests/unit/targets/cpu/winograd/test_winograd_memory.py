@@ -52,7 +52,9 @@ def test_other_constants_count_as_what_a_program_takes_anyway():
     other = p.done(p.matmul(p.x[0], p.x[1], 8, 8192))
     launches = EXTRA_BYTES // (6 * FILTER)
     several = [(CASE.view, 2 * launches)]
-    alone, among = (filter_growth_limits(dispatches, ISA, Policy())[0] for dispatches in (several, [*several, (other, 8)]))
+    alone, among = (
+        filter_growth_limits(dispatches, ISA, Policy())[0] for dispatches in (several, [*several, (other, 8)])
+    )
     assert outputs(alone) < outputs(among)
 
 
@@ -75,7 +77,9 @@ def test_no_room_at_all():
     """One step of a filter that is launched very often does not fit; another one, launched once, does."""
     launches = 8 * EXTRA_BYTES // FILTER
     other = Case((12, 12), (256, 256)).view
-    found = filter_growth_limits([(CASE.view, launches), (other, 60 * EXTRA_BYTES // (9 * 256 * 256 * 4))], ISA, Policy())
+    found = filter_growth_limits(
+        [(CASE.view, launches), (other, 60 * EXTRA_BYTES // (9 * 256 * 256 * 4))], ISA, Policy()
+    )
     assert 1.0 in found and max(found) > 1
 
 

@@ -1,4 +1,5 @@
-"""What is not finite reaches the outputs whose window covers it and no others; what only the transforms would make infinite stays finite."""
+"""What is not finite reaches the outputs whose window covers it and no others; what only the transforms would make
+infinite stays finite."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """How large the blocks of a blocked dispatch are: a pure function of shapes, machine and threads.
 
-A large block reads weights, and packs what it multiplies with, for many points at once; a small one keeps what lies between the units in the
-second-level cache and leaves enough blocks to share out. Every combination of a few sizes per loop is priced, the cheapest is taken.
+A large block reads weights, and packs what it multiplies with, for many points at once; a small one keeps what lies
+between the units in the second-level cache and leaves enough blocks to share out. Every combination of a few sizes per
+loop is priced, the cheapest is taken.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
 SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
-"""What the values between units should take of a thread's scratch at a time; and at most, where no block is small enough for that: to store
-them beyond the second-level cache is still far better than to compute them anew."""
+"""What the values between units should take of a thread's scratch at a time; and at most, where no block is small
+enough for that: to store them beyond the second-level cache is still far better than to compute them anew."""
 
 STREAMED_SIZES = (64, 128, 256, 512)
 """Points per block along a streamed loop."""
@@ -76,7 +77,8 @@ class _Volume:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The tiles of the grid, outermost first, then that of the streamed loop; loops that a block takes in full have none.
+    """The tiles of the grid, outermost first, then that of the streamed loop; loops that a block takes in full have
+    none.
 
     `price` orders choices: bytes too many in scratch, then cycles.
     """
@@ -85,14 +87,19 @@ class Choice:
     price: tuple[float, float]
 
 
-def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None) -> Choice | Refusal:
+def choose_tiles(
+    structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None
+) -> Choice | Refusal:
     """The best tiles. `kept` are the values between units, `streamed` is a loop that runs inside, block by block."""
     axes = (*structure.grid, streamed) if streamed is not None else structure.grid
     extents = {axis: structure.axes.extents[axis] for axis in axes}
     if any(extent == 0 for extent in extents.values()):
         return Refusal("empty", "a loop never runs")
     model = _Model(structure, axes, kept, machine, policy, streamed)
-    choices = [_candidates(extents[axis], axis in model.contiguous, machine) if axis != streamed else _streamed(extents[axis]) for axis in axes]
+    choices = [
+        _candidates(extents[axis], axis in model.contiguous, machine) if axis != streamed else _streamed(extents[axis])
+        for axis in axes
+    ]
     if not all(choices):
         return Refusal("short", "the streamed loop is no longer than a block of it")
 
@@ -100,7 +107,10 @@ def choose_tiles(structure: Structure, kept: Sequence[Kept], machine: Machine, p
         return model.price(dict(zip(axes, sizes, strict=True)))
 
     starts = [[*choices[:-1], [size]] for size in choices[-1]] if streamed is not None else [choices]
-    best = min((_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts), key=lambda sizes: (*price(sizes), sizes))
+    best = min(
+        (_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts),
+        key=lambda sizes: (*price(sizes), sizes),
+    )
     return Choice(_tiles(axes, extents, best), price(best))
 
 
@@ -152,7 +162,13 @@ class _Model:
     """Prices a block."""
 
     def __init__(
-        self, structure: Structure, grid: Sequence[Node], kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None
+        self,
+        structure: Structure,
+        grid: Sequence[Node],
+        kept: Sequence[Kept],
+        machine: Machine,
+        policy: Policy,
+        streamed: Node | None = None,
     ) -> None:
         self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
         self.streamed = streamed
@@ -170,7 +186,10 @@ class _Model:
             self._add(StructuredOp(op))
 
     def _of_value(self, value: SSAValue) -> _Volume:
-        return self._volume([axis for axis in self.structure.axes.of_value(value) if axis is not None], self.structure.view.shapes.dims(value))
+        return self._volume(
+            [axis for axis in self.structure.axes.of_value(value) if axis is not None],
+            self.structure.view.shapes.dims(value),
+        )
 
     def _volume(self, axes: Sequence[Node], dims: Sequence[Dim]) -> _Volume:
         return _Volume(float(prod(estimated(size) for size in dims)), tuple(axis for axis in self.grid if axis in axes))
@@ -179,7 +198,9 @@ class _Model:
         structure, loops = self.structure, self.structure.axes.of_op(op.op)
         heavy = kind(op.op) in HEAVY
         if heavy:
-            self.contiguous.update([axis for axis in structure.axes.of_value(op.op.results[0]) if axis is not None][-1:])
+            self.contiguous.update(
+                [axis for axis in structure.axes.of_value(op.op.results[0]) if axis is not None][-1:]
+            )
         cost = 1.0 if heavy else 4.0
         work = self._volume([axis for axis in loops if axis is not None], op.loops(structure.view.shapes))
         self.work.append(_Volume(work.full * cost, work.axes))
@@ -189,11 +210,17 @@ class _Model:
                 self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
 
     def price(self, sizes: Mapping[Node, int]) -> tuple[float, float]:
-        """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly (cycles)."""
+        """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly
+        (cycles)."""
         full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
-        held = [0 if one.stored else volume.at(full) * size for one, (volume, size) in zip(self.kept, self.kept_volumes, strict=True)]
+        held = [
+            0 if one.stored else volume.at(full) * size
+            for one, (volume, size) in zip(self.kept, self.kept_volumes, strict=True)
+        ]
         over = max(0.0, most_kept(self.kept, held) - SCRATCH_BYTES)
-        return over, self._cycles(sizes, self.extents) + (self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0)
+        return over, self._cycles(sizes, self.extents) + (
+            self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0
+        )
 
     def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
         """The cost where the loops of the grid have these extents."""
@@ -202,16 +229,23 @@ class _Model:
         steps = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis == self.streamed)
         moved = [volume.at(share) * size for volume, size in self.kept_volumes]
         peak = most_kept(self.kept, moved)
-        far = sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0  # least recently used goes first: what does not fit is gone as a whole
+        far = (
+            sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0
+        )  # least recently used goes first: what does not fit is gone as a whole
         block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
         block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
-        block += 2 * sum(moved) / (L2_VECTORS_PER_CYCLE * self.machine.vector_bytes) + 2 * far / SPILLED_BYTES_PER_CYCLE + BLOCK_CYCLES
+        block += (
+            2 * sum(moved) / (L2_VECTORS_PER_CYCLE * self.machine.vector_bytes)
+            + 2 * far / SPILLED_BYTES_PER_CYCLE
+            + BLOCK_CYCLES
+        )
         block *= prod(RAGGED for axis, size in sizes.items() if self._is_ragged(axis, size))
         rounds = -(-blocks // self.threads)
         return rounds * steps * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
 
     def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
-        """What it takes to read an operand of a block: from memory where all of it does not stay in the shared cache."""
+        """What it takes to read an operand of a block: from memory where all of it does not stay in the shared
+        cache."""
         near = volume.full * size <= SHARED_CACHE_BYTES
         return volume.at(share) * size / (SHARED_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
 

@@ -1,4 +1,5 @@
-"""The scratch of a blocked kernel: buffers for what lies between units, and for what goes from one block of a streamed loop to the next."""
+"""The scratch of a blocked kernel: buffers for what lies between units, and for what goes from one block of a streamed
+loop to the next."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ class Buffers:
     def take(self, value: SSAValue, elements: int) -> MemRef:
         """A buffer for `value`."""
         dtype = dtype_of(value.type)
-        fitting = [memory for memory in self.free if memory.dtype == dtype and isinstance(memory.extent, int) and memory.extent >= elements]
+        fitting = [
+            memory
+            for memory in self.free
+            if memory.dtype == dtype and isinstance(memory.extent, int) and memory.extent >= elements
+        ]
         memory = min(fitting, key=_extent, default=None)
         if memory is None:
             memory = self.kernel.scratch(dtype, elements)
@@ -70,7 +75,9 @@ class States:
         states: list[_State] = []
         for carried, elements in part.carried:
             memory = buffers.take(carried.state, elements)
-            states.append(_State(carried, memory, memory if carried.in_place else buffers.take(carried.following, elements)))
+            states.append(
+                _State(carried, memory, memory if carried.in_place else buffers.take(carried.following, elements))
+            )
         return cls(part, frame, tuple(states))
 
     def place_of(self, value: SSAValue) -> MemRef | None:

@@ -1,8 +1,8 @@
 """One unit of a blocked dispatch as an entry function of its own over block-sized tensors, for any family to lower.
 
-Arguments are the dispatch's own (read through `tensor.extract_slice` where the block is a part of them) and what earlier units left in scratch;
-sizes are the dispatch's, then for each tile the block's number and, where blocks differ, its extent. What leaves the dispatch is returned as
-`tensor.insert_slice` into the whole result, what stays as it is.
+Arguments are the dispatch's own (read through `tensor.extract_slice` where the block is a part of them) and what
+earlier units left in scratch; sizes are the dispatch's, then for each tile the block's number and, where blocks differ,
+its extent. What leaves the dispatch is returned as `tensor.insert_slice` into the whole result, what stays as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from fuseline.targets.cpu.families.blocked.tiles import Box, Tile, Tiling
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where a unit writes a value: result `position` of the dispatch, from `offsets` on in a tensor of `dims`; None: a buffer in scratch."""
+    """Where a unit writes a value: result `position` of the dispatch, from `offsets` on in a tensor of `dims`; None: a
+    buffer in scratch."""
 
     value: SSAValue
     position: int | None = None
@@ -57,7 +58,9 @@ class UnitWriter:
         packable: constant arguments that no other unit reads.
     """
 
-    def __init__(self, tiling: Tiling, members: Iterable[Operation], stored: set[SSAValue], packable: set[SSAValue]) -> None:
+    def __init__(
+        self, tiling: Tiling, members: Iterable[Operation], stored: set[SSAValue], packable: set[SSAValue]
+    ) -> None:
         self.tiling, self.structure = tiling, tiling.structure
         self.view, self.members = self.structure.view, set(members)
         self.stored, self.packable = stored, packable
@@ -80,7 +83,7 @@ class UnitWriter:
         entry.location = self.view.entry.location
         return UnitEntry(entry, tuple(self.arguments), tuple(sinks))
 
-    # computed values -----------------------------------------------------------------------------------------------------------------
+    # computed values --------------------------------------------------------------------------------------------------
 
     def _placed(self, op: linalg.ops.GenericOp) -> None:
         """A structured op over the block."""
@@ -92,7 +95,14 @@ class UnitWriter:
             operands.append(self._operand(value, box))
         inputs, outputs = operands[: len(structured.inputs)], operands[len(structured.inputs) :]
         tiles = [self.tiling.tiles.get(axis) if axis is not None else None for axis in loops]
-        new = linalg.ops.GenericOp(inputs, outputs, self._body(op, tiles), op.indexing_maps, op.iterator_types, [value.type for value in outputs])
+        new = linalg.ops.GenericOp(
+            inputs,
+            outputs,
+            self._body(op, tiles),
+            op.indexing_maps,
+            op.iterator_types,
+            [value.type for value in outputs],
+        )
         self._add(op, new)
         self.inside.update(zip(op.results, new.results, strict=True))
 
@@ -133,7 +143,7 @@ class UnitWriter:
     def _captured(self, value: SSAValue) -> SSAValue:
         return self._inside(value) if self.structure.is_inside(value) else self._outside(value)
 
-    # values of earlier units, and rearrangements -------------------------------------------------------------------------------------
+    # values of earlier units, and rearrangements ----------------------------------------------------------------------
 
     def _inside(self, value: SSAValue) -> SSAValue:
         """The block's part of a value that the dispatch makes."""
@@ -176,7 +186,9 @@ class UnitWriter:
             return tensor.ExtractSliceOp(parts[op.source], at, cut, steps, type_)
         operands = [parts[operand] for operand in op.operands]
         regions = [self._copied(region, parts) for region in op.regions]
-        return type(op).create(operands=operands, result_types=[type_], properties=op.properties, attributes=op.attributes, regions=regions)
+        return type(op).create(
+            operands=operands, result_types=[type_], properties=op.properties, attributes=op.attributes, regions=regions
+        )
 
     def _copied(self, region: Region, mapper: Mapping[SSAValue, SSAValue]) -> Region:
         out = Region()
@@ -200,7 +212,7 @@ class UnitWriter:
             sizes.append(box.sizes[made[axis]] if cut else size)
         return self._operand(source, Box(tuple(offsets), tuple(sizes)))
 
-    # values from outside of the dispatch, and what is made of them alone ---------------------------------------------------------------
+    # values from outside of the dispatch, and what is made of them alone ----------------------------------------------
 
     def _outside(self, value: SSAValue) -> SSAValue:
         """A value that no block makes, whole: it is read in place."""
@@ -232,7 +244,7 @@ class UnitWriter:
         self._add(value.op, new)
         return new.results[value.index]
 
-    # results -------------------------------------------------------------------------------------------------------------------------
+    # results ----------------------------------------------------------------------------------------------------------
 
     def _returned(self, sink: Sink) -> SSAValue:
         value = self._inside(sink.value)
@@ -246,7 +258,7 @@ class UnitWriter:
         ones = [1] * len(static)
         return emit.add(tensor.InsertSliceOp.get(value, whole, static, at, ones, offsets=moving, sizes=dynamic)).result
 
-    # arguments and sizes -------------------------------------------------------------------------------------------------------------
+    # arguments and sizes ----------------------------------------------------------------------------------------------
 
     def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
         self.arguments.append(value)
@@ -254,7 +266,11 @@ class UnitWriter:
 
     def _size_names(self) -> list[str]:
         tiles = self.tiling.tiles.values()
-        return [*self.view.size_names, *(tile.number for tile in tiles), *(tile.rest for tile in tiles if tile.rest is not None)]
+        return [
+            *self.view.size_names,
+            *(tile.number for tile in tiles),
+            *(tile.rest for tile in tiles if tile.rest is not None),
+        ]
 
     def _size(self, dim: Dim) -> SSAValue:
         return self._emitter().size(dim, self._symbol)
@@ -266,7 +282,12 @@ class UnitWriter:
         return self.sizes[symbol.name]
 
     def _attributes(self) -> ArrayAttr[DictionaryAttr]:
-        return ArrayAttr([*(self._tensor_attributes(value) for value in self.arguments), *(self._size_attributes(name) for name in self.sizes)])
+        return ArrayAttr(
+            [
+                *(self._tensor_attributes(value) for value in self.arguments),
+                *(self._size_attributes(name) for name in self.sizes),
+            ]
+        )
 
     def _tensor_attributes(self, value: SSAValue) -> DictionaryAttr:
         found: dict[str, Attribute] = {}
@@ -290,7 +311,7 @@ class UnitWriter:
         bounds = "0.." if name == tile.number else f"1..{tile.size}"
         return DictionaryAttr({**found, BOUNDS_ATTRIBUTE: StringAttr(bounds)})
 
-    # ops -----------------------------------------------------------------------------------------------------------------------------
+    # ops --------------------------------------------------------------------------------------------------------------
 
     def _add(self, old: Operation, new: Operation) -> None:
         new.location = old.location

@@ -1,17 +1,21 @@
-"""Several heavy ops and reductions over one grid of loops: a workgroup is a block of its points, evaluated member after member.
+"""Several heavy ops and reductions over one grid of loops: a workgroup is a block of its points, evaluated member after
+member.
 
     matmul(m, n) -> mean(m) -> normalise(m, n)            for blocks of m:       the rows of the product lie in scratch
     QK^T(h, q, k) -> softmax(h, q, k) -> PV(h, q, d)      for blocks of (h, q):  the scores lie in scratch
     gate(m, n) -> silu -> multiply <- up(m, n)            for blocks of (m, n)
 
-The dispatch is cut into units (`units.py`), each unit becomes an entry function over block-sized tensors (`entry.py`), which any other
-family plans and emits in its own way, inlined into the one kernel: what it takes for bindings are the dispatch's, or buffers in scratch.
+The dispatch is cut into units (`units.py`), each unit becomes an entry function over block-sized tensors (`entry.py`),
+which any other family plans and emits in its own way, inlined into the one kernel: what it takes for bindings are the
+dispatch's, or buffers in scratch.
 
-What it takes: any number of reductions and elementwise ops, a contraction, convolution or pooling among them, whose results leave as they are,
-reshaped, or as parts of one concat. Loops are blocked that every reduction and everything behind one has, once, as a parallel loop, and along
-which each value made inside is read in step (no window, gather, regrouping or transposition onto another shared loop); arguments, and what is
-made of arguments alone, may be read in any way. Other loops run in full inside a block; what lies between units must fit `MOST_SCRATCH_BYTES`.
-The loop of a softmax whose weights are summed up by a contraction may also be met block by block (`streaming.py`): then it may have any length.
+What it takes: any number of reductions and elementwise ops, a contraction, convolution or pooling among them, whose
+results leave as they are, reshaped, or as parts of one concat. Loops are blocked that every reduction and everything
+behind one has, once, as a parallel loop, and along which each value made inside is read in step (no window, gather,
+regrouping or transposition onto another shared loop); arguments, and what is made of arguments alone, may be read in
+any way. Other loops run in full inside a block; what lies between units must fit `MOST_SCRATCH_BYTES`. The loop of a
+softmax whose weights are summed up by a contraction may also be met block by block (`streaming.py`): then it may have
+any length.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class BlockedFamily(Family):
-    """Takes dispatches of two units or more with a heavy op among them, whose values between units fit the scratch block by block."""
+    """Takes dispatches of two units or more with a heavy op among them, whose values between units fit the scratch
+    block by block."""
 
     name = "blocked"
 
@@ -67,7 +72,9 @@ class BlockedFamily(Family):
             return choice
         size = scratch_bytes(Tiling(structure, choice.tiles), kept)
         if size is None or size > MOST_SCRATCH_BYTES:
-            return Refusal("scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units")
+            return Refusal(
+                "scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units"
+            )
         return Form(structure, tuple(units), tuple(kept), choice)
 
     def _streamed(self, rewritten: Streamed, machine: Machine) -> Form | Refusal:
@@ -91,7 +98,12 @@ class BlockedFamily(Family):
             return sinks
         entries = write_units(form, sinks)
         planned, layouts, extras = plan_units(view, entries, lambda unit: self._choose(unit, machine))
-        buffers = {sink.value: scratch_elements(tiling, sink.value) or 0 for unit in planned for sink in unit.sinks if sink.position is None}
+        buffers = {
+            sink.value: scratch_elements(tiling, sink.value) or 0
+            for unit in planned
+            for sink in unit.sinks
+            if sink.position is None
+        }
         notes = {
             "units": "+".join(unit.family.name for unit in planned),
             "block": "x".join(str(tile.size) for tile in tiles) or "all",
@@ -100,8 +112,10 @@ class BlockedFamily(Family):
         if form.streamed is not None:
             notes["streamed"] = str(form.streamed.tile.size)
         return BlockedPlan(
-            view=view, workgroups=d.product(tile.count for tile in tiles), constant_layouts=layouts, extra_constants=tuple(extras), notes=notes,
-            units=tuple(planned), tiles=tiles, buffers=buffers, last_reader=form.last_readers(planned), streamed=form.streamed,
+            view=view, workgroups=d.product(tile.count for tile in tiles), constant_layouts=layouts,
+            extra_constants=tuple(extras), notes=notes,
+            units=tuple(planned), tiles=tiles, buffers=buffers, last_reader=form.last_readers(planned),
+            streamed=form.streamed,
         )  # fmt: skip
 
     def _choose(self, view: DispatchView, machine: Machine) -> tuple[Family, Plan]:

@@ -1,4 +1,5 @@
-"""The kernel of a blocked dispatch: a loop over blocks, one unit after the other inside, some of them in a loop of their own."""
+"""The kernel of a blocked dispatch: a loop over blocks, one unit after the other inside, some of them in a loop of
+their own."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class BlockedKernel:
         for number, unit in enumerate(self.plan.units):
             if self.streamed is not None and number == self.streamed.first:
                 self.states = States.taken(self.streamed, buffers, self.frame)
-            found: dict[int, int | MemRef] = {i: self._argument(value, buffers) for i, value in enumerate(unit.arguments)}
+            found: dict[int, int | MemRef] = {
+                i: self._argument(value, buffers) for i, value in enumerate(unit.arguments)
+            }
             for i, sink in enumerate(unit.sinks):
                 found[len(unit.arguments) + i] = self._sink(sink, buffers)
             first = len(unit.arguments) + len(unit.sinks)
@@ -54,7 +57,9 @@ class BlockedKernel:
 
     def _stored(self, value: SSAValue) -> int:
         """The result that holds a value."""
-        sink = next(sink for unit in self.plan.units for sink in unit.sinks if sink.value is value and sink.position is not None)
+        sink = next(
+            sink for unit in self.plan.units for sink in unit.sinks if sink.value is value and sink.position is not None
+        )
         assert sink.position is not None
         return len(self.plan.view.tensors) + sink.position
 
@@ -65,7 +70,9 @@ class BlockedKernel:
     def _block(self, number: Operand) -> None:
         tiles = self.plan.tiles
         at = self.frame.coordinates(number, [tile.count for tile in tiles]) if tiles else []
-        sizes: list[Operand] = [self.frame.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names]
+        sizes: list[Operand] = [
+            self.frame.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names
+        ]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
         part, count = self.streamed, len(self.plan.units)
         if part is None:

@@ -1,7 +1,7 @@
 """When the ops of a streamed dispatch run: before the blocks of the streamed axis, in each of them, or after the last.
 
-What has the streamed axis runs in each block, and so does what is made of such values there; what is made of the states alone has to wait for the
-last block; the rest does not change from block to block and is computed once, before.
+What has the streamed axis runs in each block, and so does what is made of such values there; what is made of the states
+alone has to wait for the last block; the rest does not change from block to block and is computed once, before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class Stream:
     def kept(self) -> list[Kept]:
         """The values between units: what is read in the blocks lives until the last of them has run."""
         last = self.end - 1
-        found = [Kept(one.value, one.first, max(one.last, last) if one.last >= self.first else one.last, one.stored) for one in self._between()]
+        found = [
+            Kept(one.value, one.first, max(one.last, last) if one.last >= self.first else one.last, one.stored)
+            for one in self._between()
+        ]
         for one in self.carried:
             found.append(Kept(one.state, self.first, self.last_reader(one), False))
             if not one.in_place and all(kept.value is not one.following for kept in found):

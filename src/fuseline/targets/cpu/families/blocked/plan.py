@@ -29,7 +29,8 @@ from fuseline.targets.target import PackedLayout, Refusal
 
 @dataclass(frozen=True)
 class PlannedUnit:
-    """A unit with the family that lowers it. `arguments` and `sinks` are what its bindings are in the dispatch, `extra` the first of its own."""
+    """A unit with the family that lowers it. `arguments` and `sinks` are what its bindings are in the dispatch, `extra`
+    the first of its own."""
 
     family: Family
     plan: Plan
@@ -40,7 +41,8 @@ class PlannedUnit:
 
 @dataclass(frozen=True, slots=True)
 class StreamedUnits:
-    """Units `first` to `end` run for every tile of a streamed loop; `carried` go from one to the next, each with its elements in a block at most."""
+    """Units `first` to `end` run for every tile of a streamed loop; `carried` go from one to the next, each with its
+    elements in a block at most."""
 
     tile: Tile
     first: int
@@ -50,7 +52,8 @@ class StreamedUnits:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockedPlan(Plan):
-    """Units in order, the tiles of the grid in order, and the values that lie in scratch with the last unit that reads each."""
+    """Units in order, the tiles of the grid in order, and the values that lie in scratch with the last unit that reads
+    each."""
 
     units: tuple[PlannedUnit, ...]
     tiles: tuple[Tile, ...]
@@ -61,7 +64,8 @@ class BlockedPlan(Plan):
 
 @dataclass(frozen=True)
 class Form:
-    """One way to evaluate a dispatch block by block: its units, what lies between them, and the tiles with their price."""
+    """One way to evaluate a dispatch block by block: its units, what lies between them, and the tiles with their
+    price."""
 
     structure: Structure
     units: tuple[Unit, ...]
@@ -77,7 +81,9 @@ class Form:
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """The tiles of the grid, outermost first."""
-        return tuple(tile for axis, tile in self.choice.tiles.items() if self.stream is None or axis != self.stream.axis)
+        return tuple(
+            tile for axis, tile in self.choice.tiles.items() if self.stream is None or axis != self.stream.axis
+        )
 
     @property
     def streamed(self) -> StreamedUnits | None:
@@ -89,7 +95,8 @@ class Form:
         return StreamedUnits(tiling.tiles[stream.axis], stream.first, stream.end, carried)
 
     def last_readers(self, planned: Sequence[PlannedUnit]) -> dict[SSAValue, int]:
-        """The last unit that needs each argument of a unit: what is read in the blocks of a streamed loop lives until the last unit there."""
+        """The last unit that needs each argument of a unit: what is read in the blocks of a streamed loop lives until
+        the last unit there."""
         found = {value: i for i, unit in enumerate(planned) for value in unit.arguments}
         if self.stream is None:
             return found
@@ -143,11 +150,20 @@ def write_units(form: Form, sinks: Mapping[SSAValue, Sequence[Sink]]) -> list[Un
     """The entry functions of the units."""
     tiling, units, structure = form.tiling, form.units, form.structure
     handed_on = {one.following for one in form.stream.carried} if form.stream is not None else set[SSAValue]()
-    read_back = {value for value, places in sinks.items() if readers(structure, units, value) and _whole(structure, value, places)}
+    read_back = {
+        value
+        for value, places in sinks.items()
+        if readers(structure, units, value) and _whole(structure, value, places)
+    }
     packable = _packable(structure, units)
     out: list[UnitEntry] = []
     for number, unit in enumerate(units):
-        mine = [sink for op in unit.members for value in op.results for sink in _outputs(structure, units, value, sinks, read_back, handed_on)]
+        mine = [
+            sink
+            for op in unit.members
+            for value in op.results
+            for sink in _outputs(structure, units, value, sinks, read_back, handed_on)
+        ]
         writer = UnitWriter(tiling, unit.members, read_back, packable)
         out.append(writer.write(f"{structure.view.entry.sym_name.data}_unit_{number}", unit.members, mine))
     return out
@@ -159,7 +175,8 @@ def _whole(structure: Structure, value: SSAValue, places: Sequence[Sink]) -> boo
 
 
 def _outputs(
-    structure: Structure, units: Sequence[Unit], value: SSAValue, sinks: Mapping[SSAValue, Sequence[Sink]], read_back: set[SSAValue],
+    structure: Structure, units: Sequence[Unit], value: SSAValue, sinks: Mapping[SSAValue, Sequence[Sink]],
+    read_back: set[SSAValue],
     handed_on: set[SSAValue],
 ) -> list[Sink]:  # fmt: skip
     out = list(sinks.get(value, ()))
@@ -208,7 +225,9 @@ def scratch_bytes(tiling: Tiling, kept: Sequence[Kept]) -> int | None:
     return int(most_kept(held, sizes))
 
 
-def plan_units(view: DispatchView, entries: Sequence[UnitEntry], choose: Choose) -> tuple[list[PlannedUnit], dict[int, PackedLayout], list[bytes]]:
+def plan_units(
+    view: DispatchView, entries: Sequence[UnitEntry], choose: Choose
+) -> tuple[list[PlannedUnit], dict[int, PackedLayout], list[bytes]]:
     """A family and a plan for each unit, and what they ask of the dispatch's constants."""
     planned: list[PlannedUnit] = []
     layouts: dict[int, PackedLayout] = {}

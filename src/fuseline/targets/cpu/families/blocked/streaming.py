@@ -1,13 +1,17 @@
-"""A dispatch with a softmax and the product behind it, rewritten to meet the streamed loop block by block (`analysis/online_softmax.py`).
+"""A dispatch with a softmax and the product behind it, rewritten to meet the streamed loop block by block
+(`analysis/online_softmax.py`).
 
-    m = max(x)   e = exp(x - m)   l = sum(e)   o = sum(e / l * v)        becomes, for states M, L, O that go from block to block,
+    m = max(x)   e = exp(x - m)   l = sum(e)   o = sum(e / l * v)
+            becomes, for states M, L, O that go from block to block,
 
-    m = max(M, max(x))    r = exp(M - m)    e = exp(x - m)    l = L r + sum(e)    o = O r + sum(e * v)          and at the end  O / L
+    m = max(M, max(x))    r = exp(M - m)    e = exp(x - m)    l = L r + sum(e)    o = O r + sum(e * v)
+            and at the end  O / L
 
-The states are uninitialised tensors of the rewritten entry function: what they hold, a block finds in scratch. M starts from the lowest finite
-number rather than minus infinity, so that no state is ever the difference of two infinities. A row of which all elements are minus infinity ends
-with L = 0 and O = 0, any other one with L of at least 1 or NaN; 0 / 0 then gives the NaN that the weights of such a row are. Where the
-loop never runs L is `NO_ELEMENTS`, and 0 over it is the empty sum. What reads the total or the product otherwise gets what they stand for.
+The states are uninitialised tensors of the rewritten entry function: what they hold, a block finds in scratch. M starts
+from the lowest finite number rather than minus infinity, so that no state is ever the difference of two infinities. A
+row of which all elements are minus infinity ends with L = 0 and O = 0, any other one with L of at least 1 or NaN; 0 / 0
+then gives the NaN that the weights of such a row are. Where the loop never runs L is `NO_ELEMENTS`, and 0 over it is
+the empty sum. What reads the total or the product otherwise gets what they stand for.
 """
 
 from __future__ import annotations
@@ -34,9 +38,11 @@ NO_ELEMENTS = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A value that goes from one block of the streamed loop to the next: `state` before a block is `following` after it.
+    """A value that goes from one block of the streamed loop to the next: `state` before a block is `following` after
+    it.
 
-    `start` is every element before the first block, `unmoved` what it is where there is none. `in_place`: made point by point in the state's place.
+    `start` is every element before the first block, `unmoved` what it is where there is none. `in_place`: made point by
+    point in the state's place.
     """
 
     state: SSAValue
@@ -57,7 +63,8 @@ class Streamed:
 
 
 def streamed(view: DispatchView) -> Iterator[Streamed]:
-    """A dispatch with one of its softmaxes evaluated as it streams, for each that there is. The dispatch itself stays as it is."""
+    """A dispatch with one of its softmaxes evaluated as it streams, for each that there is. The dispatch itself stays
+    as it is."""
     for number in range(len(online_softmaxes(view.entry.body.block.ops))):
         entry = view.entry.clone()
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
@@ -104,7 +111,11 @@ class _Rewriting:
         reduction = self.chain.maximum
         state = _state_of(reduction.op)
         emit = Emitter.after(reduction.op)
-        rescale = emit.elementwise([state, reduction.result], emit.empty_like(state), lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])))
+        rescale = emit.elementwise(
+            [state, reduction.result],
+            emit.empty_like(state),
+            lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])),
+        )
         lowest = _lowest(element_of(state))
         return Carried(state, reduction.result, lowest, lowest), rescale
 
@@ -116,7 +127,9 @@ class _Rewriting:
         rank = len(shape_of(state))
         rows = [self.rows_of_total.index(axis) for axis in self.rows_of_maximum]
         maps = [AffineMap.identity(rank), dims_map(rank, rows)]
-        scaled = emit.elementwise([state, rescale], emit.empty_like(state), lambda b: b.op(arith.MulfOp, *b.args[:2]), maps)
+        scaled = emit.elementwise(
+            [state, rescale], emit.empty_like(state), lambda b: b.op(arith.MulfOp, *b.args[:2]), maps
+        )
         reduction.op.operands[len(reduction.op.inputs)] = scaled
         return Carried(state, reduction.result, 0.0, NO_ELEMENTS)
 
@@ -131,7 +144,10 @@ class _Rewriting:
             return b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.args[2]))
 
         following = emit.elementwise(
-            [op.results[0], state, rescale], emit.empty_like(state), update, [whole, whole, self._rows_of_product(self.rows_of_maximum)]
+            [op.results[0], state, rescale],
+            emit.empty_like(state),
+            update,
+            [whole, whole, self._rows_of_product(self.rows_of_maximum)],
         )
         return Carried(state, following, 0.0, 0.0, in_place=True)
 
@@ -167,13 +183,20 @@ class _Rewriting:
             return b.op(arith.SelectOp, _is(b, "oeq", b.args[1], 0.0), b.constant(nan, b.args[1].type), b.args[0])
 
         return emit.elementwise(
-            [value, total], emit.empty_like(value), body, [AffineMap.identity(len(shape_of(value))), self._rows_of_product(self.rows_of_total)]
+            [value, total],
+            emit.empty_like(value),
+            body,
+            [AffineMap.identity(len(shape_of(value))), self._rows_of_product(self.rows_of_total)],
         )
 
     def _deferred(self, emit: Emitter, weighing: Weighing, value: SSAValue, total: SSAValue) -> SSAValue:
-        """What was done to the weights, done to the product, with values per row beside it: the total, what is made of it, or whether it is NaN."""
+        """What was done to the weights, done to the product, with values per row beside it: the total, what is made of
+        it, or whether it is NaN."""
         rank, view = len(shape_of(value)), StructuredOp(weighing.op)
-        inputs, maps = list(view.inputs), [self._map_of_product(map_, view.maps[weighing.operand]) for map_ in view.input_maps]
+        inputs, maps = (
+            list(view.inputs),
+            [self._map_of_product(map_, view.maps[weighing.operand]) for map_ in view.input_maps],
+        )
         inputs[weighing.operand], maps[weighing.operand] = value, AffineMap.identity(rank)
         inputs = [total if one is self.chain.total.result else one for one in inputs]
         if weighing.guard is not None:
@@ -181,12 +204,15 @@ class _Rewriting:
             inputs[flag] = _of_rows(emit, weighing.guard, _true_total(emit, total))
             maps[flag] = self._rows_of_product(self.rows_of_total)
         whole = AffineMap.identity(rank)
-        new = create_generic(inputs, [emit.empty_like(value)], weighing.op.body.clone(), [*maps, whole], ["parallel"] * rank)
+        new = create_generic(
+            inputs, [emit.empty_like(value)], weighing.op.body.clone(), [*maps, whole], ["parallel"] * rank
+        )
         made = emit.add(new).results[0]
         return self._or_zero(emit, made, total) if weighing.rows else made
 
     def _map_of_product(self, map_: AffineMap, weights: AffineMap) -> AffineMap:
-        """How the product's space reads what an op over the weights reads by `map_`; the weights themselves in any way."""
+        """How the product's space reads what an op over the weights reads by `map_`; the weights themselves in any
+        way."""
         axes = [weights.results.index(expr) for expr in map_.results]
         return AffineMap.identity(1) if len(axes) == len(weights.results) else self._rows_of_product(axes)
 

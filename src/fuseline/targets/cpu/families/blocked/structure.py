@@ -1,10 +1,13 @@
-"""What a blocked dispatch is made of: the ops that are computed, those read in place, and the loops that all computed ones share.
+"""What a blocked dispatch is made of: the ops that are computed, those read in place, and the loops that all computed
+ones share.
 
-*Placed* ops are computed block by block: every reduction, and everything elementwise that depends on one. *Moved* values are rearrangements of
-placed ones (reshapes, transposes, slices): whoever reads them reads through them. The rest depends on arguments only and is read in place.
+*Placed* ops are computed block by block: every reduction, and everything elementwise that depends on one. *Moved*
+values are rearrangements of placed ones (reshapes, transposes, slices): whoever reads them reads through them. The rest
+depends on arguments only and is read in place.
 
-An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in step. A **streamed** axis
-is met block by block inside the block: some ops reduce along it, over values that go from one of its blocks to the next (`streaming.py`).
+An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in
+step. A **streamed** axis is met block by block inside the block: some ops reduce along it, over values that go from one
+of its blocks to the next (`streaming.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,16 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.moves import plain_pairs
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, dims_of, is_generic, kind, splat_value, tensor_operands
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    captured_tensors,
+    dims_of,
+    is_generic,
+    kind,
+    splat_value,
+    tensor_operands,
+)
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.iteration import Axes, Node
@@ -51,7 +63,9 @@ class Structure:
             mine = self.parallel(op)
             common = mine if common is None else common & mine
         shared = (common or set[Node]()) - self._forbidden()
-        order = [axis for axis in self.axes.of_value(self.placed[-1].results[0]) if axis is not None] if self.placed else []
+        order = (
+            [axis for axis in self.axes.of_value(self.placed[-1].results[0]) if axis is not None] if self.placed else []
+        )
         return tuple(axis for axis in order if axis in shared)
 
     @cached_property
@@ -66,7 +80,9 @@ class Structure:
 
     def is_inside(self, value: SSAValue) -> bool:
         """Whether a value is computed block by block, or is a rearrangement of such values."""
-        return isinstance(value, OpResult) and (value in self.carried or value.op in self.moved or value.op in self.placed)
+        return isinstance(value, OpResult) and (
+            value in self.carried or value.op in self.moved or value.op in self.placed
+        )
 
     def heavy(self, op: Operation) -> bool:
         """Whether a placed op is one that a dispatch is built around."""
@@ -76,11 +92,14 @@ class Structure:
         """Whether a placed op has a loop along `axis`."""
         return axis in self.axes.of_op(op)
 
-    # what keeps an axis out of the grid ----------------------------------------------------------------------------------------------
+    # what keeps an axis out of the grid -------------------------------------------------------------------------------
 
     def _forbidden(self) -> set[Node]:
         return self.unordered() | {
-            axis for op in self.placed for loop in StructuredOp(op).reduction if (axis := self.axes.of_op(op)[loop]) is not None
+            axis
+            for op in self.placed
+            for loop in StructuredOp(op).reduction
+            if (axis := self.axes.of_op(op)[loop]) is not None
         }
 
     def unordered(self) -> set[Node]:
@@ -126,8 +145,12 @@ def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset())
     placed: list[linalg.ops.GenericOp] = []
     moved: set[Operation] = set()
     for op in view.members:
-        depends = any(isinstance(v, OpResult) and (v in carried or v.op in moved or v.op in placed) for v in tensor_operands(op))
-        if is_generic(op) and (StructuredOp(op).reduction or (_computes(op, results) and (depends or results & set(op.results)))):
+        depends = any(
+            isinstance(v, OpResult) and (v in carried or v.op in moved or v.op in placed) for v in tensor_operands(op)
+        )
+        if is_generic(op) and (
+            StructuredOp(op).reduction or (_computes(op, results) and (depends or results & set(op.results)))
+        ):
             placed.append(op)
         elif depends:
             moved.add(op)
@@ -155,7 +178,13 @@ def _read_by(placed: Sequence[Operation], moved: set[Operation]) -> set[Operatio
 
 def _non_linear(structured: StructuredOp) -> Iterable[int]:
     """The loops in a coordinate that is not a sum of multiples of loops."""
-    return {loop for map_ in structured.maps for expr in map_.results if linear_terms(expr) is None for loop in dims_of(expr)}
+    return {
+        loop
+        for map_ in structured.maps
+        for expr in map_.results
+        if linear_terms(expr) is None
+        for loop in dims_of(expr)
+    }
 
 
 def starts_empty(value: SSAValue) -> bool:

@@ -1,4 +1,5 @@
-"""The block of a blocked dispatch: how far it reaches along each loop of the grid, and where a tensor's part of it lies."""
+"""The block of a blocked dispatch: how far it reaches along each loop of the grid, and where a tensor's part of it
+lies."""
 
 from __future__ import annotations
 
@@ -67,17 +68,28 @@ class Tiling:
         dims = self.structure.view.shapes.dims(value)
         found = [self.tiles.get(axis) if axis is not None else None for axis in self.structure.axes.of_value(value)]
         offsets = tuple(tile.offset if tile is not None else 0 for tile in found)
-        return Box(offsets, tuple(tile.extent if tile is not None else size for tile, size in zip(found, dims, strict=True)))
+        return Box(
+            offsets, tuple(tile.extent if tile is not None else size for tile, size in zip(found, dims, strict=True))
+        )
 
-    def box_read(self, loops: Sequence[Node | None], extents: Sequence[Dim], exprs: Sequence[AffineExpr], dims: Sequence[Dim]) -> Box:
-        """The part of a tensor of sizes `dims` that an op over `loops` of `extents` reads at `exprs` while it makes a block."""
+    def box_read(
+        self, loops: Sequence[Node | None], extents: Sequence[Dim], exprs: Sequence[AffineExpr], dims: Sequence[Dim]
+    ) -> Box:
+        """The part of a tensor of sizes `dims` that an op over `loops` of `extents` reads at `exprs` while it makes a
+        block."""
         pairs = [self._read(loops, extents, expr, size) for expr, size in zip(exprs, dims, strict=True)]
         return Box(tuple(offset for offset, _ in pairs), tuple(size for _, size in pairs))
 
-    def _read(self, loops: Sequence[Node | None], extents: Sequence[Dim], expr: AffineExpr, size: Dim) -> tuple[Dim, Dim]:
+    def _read(
+        self, loops: Sequence[Node | None], extents: Sequence[Dim], expr: AffineExpr, size: Dim
+    ) -> tuple[Dim, Dim]:
         found = linear_terms(expr)
         terms = found[0] if found is not None else {}
-        tiles = {loop: tile for loop in terms if (axis := loops[loop]) is not None and (tile := self.tiles.get(axis)) is not None}
+        tiles = {
+            loop: tile
+            for loop in terms
+            if (axis := loops[loop]) is not None and (tile := self.tiles.get(axis)) is not None
+        }
         if found is None or not tiles:
             return 0, size
         offset: Dim = 0

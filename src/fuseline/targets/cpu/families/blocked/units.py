@@ -1,7 +1,7 @@
 """The units of a blocked dispatch: what each small kernel inside computes.
 
-A heavy op starts a unit, and takes in the elementwise ops that follow it point by point. Everything else, reductions and elementwise alike, runs
-in nests, as few as the order of the values allows.
+A heavy op starts a unit, and takes in the elementwise ops that follow it point by point. Everything else, reductions
+and elementwise alike, runs in nests, as few as the order of the values allows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def units_of(structure: Structure, placed: Sequence[linalg.ops.GenericOp] | None
         if structure.heavy(op):
             units.append(Unit(op, [op]))
             continue
-        last = max((i for i, unit in enumerate(units) if any(unit.makes(v) for v in sources(structure, op))), default=-1)
+        last = max(
+            (i for i, unit in enumerate(units) if any(unit.makes(v) for v in sources(structure, op))), default=-1
+        )
         home = units[last] if last >= 0 and _joins(structure, units[last], op) else _nest_from(units, last)
         if home is None:
             home = Unit(None)
@@ -49,7 +51,8 @@ def units_of(structure: Structure, placed: Sequence[linalg.ops.GenericOp] | None
 
 
 def _give_away(structure: Structure, units: Sequence[Unit], unit: Unit) -> None:
-    """Move what follows a root, but is only read by one nest, there: unless that needs a value that nobody else reads back."""
+    """Move what follows a root, but is only read by one nest, there: unless that needs a value that nobody else reads
+    back."""
     order = {op: i for i, op in enumerate(structure.placed)}
     for op in reversed(unit.members[1:]):
         homes = {id(other): other for value in op.results for other in readers(structure, units, value)}
@@ -85,12 +88,17 @@ def sources(structure: Structure, op: Operation) -> Iterator[SSAValue]:
 
 def readers(structure: Structure, units: Iterable[Unit], value: SSAValue) -> list[Unit]:
     """The units that read a placed value, its own aside."""
-    return [unit for unit in units if not unit.makes(value) and any(value in set(sources(structure, op)) for op in unit.members)]
+    return [
+        unit
+        for unit in units
+        if not unit.makes(value) and any(value in set(sources(structure, op)) for op in unit.members)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A value that is needed from unit number `first`, which makes it, to the last one that reads it: in scratch, or in a result (`stored`)."""
+    """A value that is needed from unit number `first`, which makes it, to the last one that reads it: in scratch, or in
+    a result (`stored`)."""
 
     value: SSAValue
     first: int
@@ -105,14 +113,18 @@ def kept_values(structure: Structure, units: Sequence[Unit]) -> list[Kept]:
         for value in (value for op in unit.members for value in op.results):
             reading = readers(structure, units, value)
             if reading:
-                out.append(Kept(value, first, max(units.index(other) for other in reading), value in structure.returned))
+                out.append(
+                    Kept(value, first, max(units.index(other) for other in reading), value in structure.returned)
+                )
     return out
 
 
 def most_kept(kept: Sequence[Kept], sizes: Sequence[float]) -> float:
     """The most that is needed at a time, where `sizes` are those of the kept values."""
     units = range(1 + max((one.last for one in kept), default=0))
-    return max(sum(size for one, size in zip(kept, sizes, strict=True) if one.first <= unit <= one.last) for unit in units)
+    return max(
+        sum(size for one, size in zip(kept, sizes, strict=True) if one.first <= unit <= one.last) for unit in units
+    )
 
 
 def _nest_from(units: Sequence[Unit], first: int) -> Unit | None:
@@ -121,7 +133,8 @@ def _nest_from(units: Sequence[Unit], first: int) -> Unit | None:
 
 
 def _joins(structure: Structure, unit: Unit, op: linalg.ops.GenericOp) -> bool:
-    """Whether an op may be computed with the last unit that it reads: in a nest always, behind a root where it follows point by point."""
+    """Whether an op may be computed with the last unit that it reads: in a nest always, behind a root where it follows
+    point by point."""
     if unit.root is None:
         return True
     structured = StructuredOp(op)
@@ -137,7 +150,9 @@ def _from(structure: Structure, unit: Unit, value: SSAValue) -> bool:
     """Whether a value is the unit's, or rearranged from one of its."""
     if not isinstance(value, OpResult) or not structure.is_inside(value):
         return False
-    return unit.makes(value) or (value.op in structure.moved and any(unit.makes(v) for v in sources(structure, value.op)))
+    return unit.makes(value) or (
+        value.op in structure.moved and any(unit.makes(v) for v in sources(structure, value.op))
+    )
 
 
 def _in_step(structure: Structure, follower: StructuredOp, value: SSAValue) -> bool:
@@ -145,6 +160,7 @@ def _in_step(structure: Structure, follower: StructuredOp, value: SSAValue) -> b
     loops, map_ = structure.axes.of_op(follower.op), follower.input_maps[follower.inputs.index(value)]
     axes = structure.axes.of_value(value)
     plain = all(
-        axis is None or (isinstance(expr, AffineDimExpr) and loops[expr.position] == axis) for axis, expr in zip(axes, map_.results, strict=True)
+        axis is None or (isinstance(expr, AffineDimExpr) and loops[expr.position] == axis)
+        for axis, expr in zip(axes, map_.results, strict=True)
     )
     return plain and {axis for axis in axes if axis is not None} == structure.parallel(follower.op)

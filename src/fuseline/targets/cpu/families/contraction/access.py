@@ -13,14 +13,25 @@ from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segme
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 
-__all__ = ["Bound", "LinearAccess", "access_segments", "contiguous_reads", "linear_access", "loop_pieces", "plain_access"]
+__all__ = [
+    "Bound",
+    "LinearAccess",
+    "access_segments",
+    "contiguous_reads",
+    "linear_access",
+    "loop_pieces",
+    "plain_access",
+]
 
 MOST_PIECES = 32
 """Pieces of a loop that are worth code of their own: a dispatch binds no more buffers than that."""
 
 
-def access_segments(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> tuple[Segment, ...]:
-    """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are computed."""
+def access_segments(
+    view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]
+) -> tuple[Segment, ...]:
+    """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are
+    computed."""
     return segments(view.shapes, value, map_, extents, _is_binding) or ()
 
 
@@ -34,8 +45,11 @@ def plain_access(found: Sequence[Segment]) -> LinearAccess | None:
     return found[0].access if len(found) == 1 and not found[0].access.quotients else None
 
 
-def loop_pieces(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], *, step: int = 1) -> tuple[int, ...]:
-    """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not too many."""
+def loop_pieces(
+    view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], *, step: int = 1
+) -> tuple[int, ...]:
+    """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not
+    too many."""
     cuts = cut_points(view.shapes, value, map_, loop, extents, _is_binding)
     return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
 

@@ -22,7 +22,8 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
 
 
 def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
-    """Elements between two steps of each reduction axis in a panel, whose innermost extent is rounded up to `slack` steps."""
+    """Elements between two steps of each reduction axis in a panel, whose innermost extent is rounded up to `slack`
+    steps."""
     strides: list[Dim] = []
     step: Dim = plan.width
     for i, axis in enumerate(reversed(plan.problem.reduction)):
@@ -33,7 +34,8 @@ def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
 
 
 def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1) -> list[tuple[int, ...]]:
-    """Where to cut the axes of the reduction for an operand that is evaluated along them; the innermost at multiples of `step`."""
+    """Where to cut the axes of the reduction for an operand that is evaluated along them; the innermost at multiples of
+    `step`."""
     problem, last = plan.problem, len(plan.problem.reduction) - 1
     return [
         loop_pieces(plan.view, operand.value, operand.map, axis.inner, problem.extents, step=step if i == last else 1)
@@ -42,7 +44,8 @@ def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1
 
 
 class ColumnReader:
-    """The right operand. `enter` a panel, then read its vectors by the column index that the reduction axes add up to."""
+    """The right operand. `enter` a panel, then read its vectors by the column index that the reduction axes add up
+    to."""
 
     def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
         self.plan, self.emitter = plan, emitter
@@ -79,7 +82,11 @@ class ColumnReader:
             assert plan.packed is not None and plan.constant is not None
             first, column = 0, plan.problem.column.inner
             for loop, start in plan.constant.starts.items():
-                at = d.mul(d.floor_div(start, plan.width), plan.packed.panel_stride) if loop == column else d.mul(start, plan.packed.strides[loop])
+                at = (
+                    d.mul(d.floor_div(start, plan.width), plan.packed.panel_stride)
+                    if loop == column
+                    else d.mul(start, plan.packed.strides[loop])
+                )
                 first = kernel.add(first, self.frame.operand(at))
             self.base = kernel.add(kernel.mul(panel, plan.packed.panel_stride), first)
             for axis, value in outer.items():
@@ -107,7 +114,9 @@ class ColumnReader:
             index = kernel.add(kernel.add(self.base, column), v * plan.run)
             if plan.prefetch.distance and v * size % LINE_BYTES == 0:
                 kernel.prefetch(memory, kernel.add(index, plan.prefetch.distance), FIRST_CACHE)
-            found = kernel.load(memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None)
+            found = kernel.load(
+                memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None
+            )
             return found if plan.problem.narrow else kernel.cast(found, plan.problem.dtype)
 
         return read
@@ -120,7 +129,14 @@ class ColumnReader:
         assert plan.packed is not None
         innermost = plan.problem.reduction[-1].extent
         assert isinstance(innermost, int)
-        return asking(kernel, self._memory(), kernel.add(self.base, plan.packed.panel_stride), number, plan.prefetch, innermost * plan.width)
+        return asking(
+            kernel,
+            self._memory(),
+            kernel.add(self.base, plan.packed.panel_stride),
+            number,
+            plan.prefetch,
+            innermost * plan.width,
+        )
 
     def _memory(self) -> MemRef:
         plan = self.plan
@@ -133,7 +149,7 @@ class ColumnReader:
         assert plan.problem.rhs.access is not None
         return self.frame.argument(plan.problem.rhs.access.source)
 
-    # packing -------------------------------------------------------------------------------------------------------------------------
+    # packing ----------------------------------------------------------------------------------------------------------
 
     def _pack(self) -> None:
         plan = self.plan
@@ -143,9 +159,17 @@ class ColumnReader:
         extents = [self.frame.operand(axis.extent) for axis in reduction]
         strides = self.strides(plan, self.emitter)
         if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.problem.column):
-            packer.turn(extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.run))
+            packer.turn(
+                extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.run)
+            )
         else:
-            packer.copy(extents, strides, self.actives, self._across, reduction_cuts(plan, plan.problem.rhs, step=plan.run // plan.lanes))
+            packer.copy(
+                extents,
+                strides,
+                self.actives,
+                self._across,
+                reduction_cuts(plan, plan.problem.rhs, step=plan.run // plan.lanes),
+            )
 
     def _reads(self, axis: Axis) -> int:
         """How many of the tensors behind the operand lie contiguous along an axis."""

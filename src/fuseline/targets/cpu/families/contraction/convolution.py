@@ -1,9 +1,12 @@
-"""Convolutions: direct, over any number of spatial dimensions, with stride, dilation, groups, and padding read in place.
+"""Convolutions: direct, over any number of spatial dimensions, with stride, dilation, groups, and padding read in
+place.
 
-    out[batch, pixel, channel] += image[batch, pixel * stride + window * dilation - low, input channel] * filter[window, input channel, channel]
+    out[batch, pixel, channel] += image[batch, pixel * stride + window * dilation - low, input channel] * filter[window,
+    input channel, channel]
 
-The same register tiles as a contraction: rows are neighbouring output pixels of a line, columns output channels, the reduction runs over the
-window and the input channels. Pixels in the padding are read from a page of pad values; window rows in the padding are left out.
+The same register tiles as a contraction: rows are neighbouring output pixels of a line, columns output channels, the
+reduction runs over the window and the input channels. Pixels in the padding are read from a page of pad values; window
+rows in the padding are left out.
 """
 
 from __future__ import annotations

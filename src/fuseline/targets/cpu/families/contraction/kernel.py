@@ -62,7 +62,7 @@ class ContractionKernel:
         self.rows.fill_page()
         self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
 
-    # workgroups ----------------------------------------------------------------------------------------------------------------------
+    # workgroups -------------------------------------------------------------------------------------------------------
 
     def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
         block = self._block(number)
@@ -78,7 +78,11 @@ class ContractionKernel:
         panel, line, tile = rest if plan.blocks.columns_outer else (rest[2], rest[0], rest[1])
         lines = plan.lines.extent if plan.lines is not None else 1
         ranges: list[tuple[Operand, Operand]] = []
-        counts = ((line, plan.blocks.lines, lines), (tile, plan.blocks.tiles, plan.tile_count), (panel, plan.blocks.panels, plan.panel_count))
+        counts = (
+            (line, plan.blocks.lines, lines),
+            (tile, plan.blocks.tiles, plan.tile_count),
+            (panel, plan.blocks.panels, plan.panel_count),
+        )
         for index, size, count in counts:
             if isinstance(count, int) and size >= count:
                 ranges.append((0, count))
@@ -87,7 +91,7 @@ class ContractionKernel:
             ranges.append((start, kernel.min(kernel.add(start, size), self.frame.operand(count))))
         return Block(outer, ranges[0], ranges[1], ranges[2])
 
-    # panels --------------------------------------------------------------------------------------------------------------------------
+    # panels -----------------------------------------------------------------------------------------------------------
 
     def _panels(self, block: Block) -> None:
         """Whole panels in a loop, then the narrower one at the end."""
@@ -104,11 +108,16 @@ class ContractionKernel:
         if not isinstance(columns, int):
             rest = kernel.sub(self.frame.operand(columns), kernel.mul(whole, plan.width))
             condition = kernel.bitand(kernel.compare("gt", rest, 0), kernel.compare("gt", last, whole))
-            actives = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.tile.vectors)]
+            actives = [
+                kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0)
+                for v in range(plan.tile.vectors)
+            ]
             kernel.when(condition, lambda: self._panel(block, whole, actives))
         elif columns % plan.width:
             rest = columns % plan.width
-            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + (
+                [rest % plan.lanes] if rest % plan.lanes else []
+            )
             kernel.when(kernel.compare("gt", last, whole), lambda: self._panel(block, whole, fixed))
 
     def _panel(self, block: Block, panel: Operand, actives: Sequence[Operand | None]) -> None:
@@ -121,14 +130,21 @@ class ContractionKernel:
         self.kernel.loop(*block.lines, 1, line)
 
     def _tiles(self, block: Block, line: Operand, panel: Operand, actives: Sequence[Operand | None]) -> None:
-        """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last and are not stored."""
+        """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last
+        and are not stored."""
         plan, kernel = self.plan, self.kernel
         first, last = block.tiles
         split = plan.split
 
-        def tile(height: int, start: Start, spread: tuple[int, int] | None, valid: Operand | None = None) -> Callable[..., tuple[Operand, ...]]:
+        def tile(
+            height: int, start: Start, spread: tuple[int, int] | None, valid: Operand | None = None
+        ) -> Callable[..., tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
-                self._tile(Point(block.outer, line, start(t), height, valid, spread, self._number(block, line, t)), panel, actives)
+                self._tile(
+                    Point(block.outer, line, start(t), height, valid, spread, self._number(block, line, t)),
+                    panel,
+                    actives,
+                )
                 return ()
 
             return body
@@ -142,11 +158,14 @@ class ContractionKernel:
         self._runtime_tiles(block, line, lambda point: self._tile(point, panel, actives))
 
     def _runtime_tiles(self, block: Block, line: Operand, make: Callable[[Point], None]) -> None:
-        """The tiles of a line whose length is only known at run time; missing rows repeat the last and are not stored."""
+        """The tiles of a line whose length is only known at run time; missing rows repeat the last and are not
+        stored."""
         kernel, rows, (first, last) = self.kernel, self.rows.runtime, block.tiles
         assert rows is not None
 
-        def tile(t: Operand, height: int, start: Operand, valid: Operand | None = None, **known: Any) -> tuple[Operand, ...]:
+        def tile(
+            t: Operand, height: int, start: Operand, valid: Operand | None = None, **known: Any
+        ) -> tuple[Operand, ...]:
             make(Point(block.outer, line, start, height, valid, number=self._number(block, line, t), **known))
             return ()
 
@@ -173,11 +192,14 @@ class ContractionKernel:
             kernel.loop(kernel.max(first, rows.tall), kernel.min(last, rows.short_end), 1, short)
 
     def _number(self, block: Block, line: Operand, t: Operand) -> Operand:
-        """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one panel, all of them."""
+        """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one
+        panel, all of them."""
         kernel, plan = self.kernel, self.plan
         if plan.blocks.panels == 1 and plan.blocks.columns_outer:
             return kernel.add(kernel.mul(line, self.frame.operand(plan.tile_count)), t)
-        return kernel.add(kernel.mul(kernel.sub(line, block.lines[0]), plan.blocks.tiles), kernel.sub(t, block.tiles[0]))
+        return kernel.add(
+            kernel.mul(kernel.sub(line, block.lines[0]), plan.blocks.tiles), kernel.sub(t, block.tiles[0])
+        )
 
     def _runs(self, split: RowSplit) -> list[tuple[int, Start, int, int]]:
         """The tall and the short tiles: height, first row by number, range of numbers."""
@@ -188,7 +210,8 @@ class ContractionKernel:
         return runs
 
     def _peeled(self, height: int, start: Start, begin: int, end: int) -> list[tuple[int, int]]:
-        """Tiles `begin` to `end` as runs that meet padding at the low side, nowhere, at the high side; one run where that does not pay."""
+        """Tiles `begin` to `end` as runs that meet padding at the low side, nowhere, at the high side; one run where
+        that does not pay."""
         if not self.rows.peels or self.kernel.compact:
             return [(begin, end)]
         low, high = begin, end
@@ -198,7 +221,7 @@ class ContractionKernel:
             high -= 1
         return [(a, b) for a, b in ((begin, low), (low, high), (high, end)) if a < b]
 
-    # one tile ------------------------------------------------------------------------------------------------------------------------
+    # one tile ---------------------------------------------------------------------------------------------------------
 
     def _tile(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> None:
         accumulators = self._starts(point, panel, actives)
@@ -239,8 +262,11 @@ class ContractionKernel:
         loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
         return loops
 
-    def _store_staged(self, stage: MemRef, point: Point, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
-        """Put the accumulators aside, then finish and store them row by row in a loop: the epilogue's code is there once."""
+    def _store_staged(
+        self, stage: MemRef, point: Point, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]
+    ) -> None:
+        """Put the accumulators aside, then finish and store them row by row in a loop: the epilogue's code is there
+        once."""
         kernel, lanes = self.kernel, self.plan.lanes
         width = len(actives) * lanes
         for i, value in enumerate(held):
@@ -258,11 +284,15 @@ class ContractionKernel:
 
         kernel.loop(0, point.height if point.valid is None else point.valid, 1, row)
 
-    def _store(self, point: Point, position: Operand, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]) -> None:
+    def _store(
+        self, point: Point, position: Operand, panel: Operand, actives: Sequence[Operand | None], held: Sequence[Value]
+    ) -> None:
         for v, active in enumerate(actives):
             self._store_vector(point, position, panel, v, active, held[v])
 
-    def _store_vector(self, point: Point, position: Operand, panel: Operand, v: Operand, active: Operand | None, held: Value) -> None:
+    def _store_vector(
+        self, point: Point, position: Operand, panel: Operand, v: Operand, active: Operand | None, held: Value
+    ) -> None:
         loops = self._loops(point, position, panel, v)
         self.accumulator = held
         for path in self.plan.paths:

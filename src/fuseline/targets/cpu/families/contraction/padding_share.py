@@ -1,4 +1,5 @@
-"""How much of the work of a window lies in the image: taps that fall into the padding are left out, and so are the filter's columns for them.
+"""How much of the work of a window lies in the image: taps that fall into the padding are left out, and so are the
+filter's columns for them.
 
 image of 17, taps 36 apart: of three taps only the middle one ever meets the image       =>       a third
 """
@@ -17,7 +18,8 @@ _MOST_POINTS = 4096
 
 
 def share_inside(problem: Problem) -> float:
-    """The share of the steps of all rows that read the image, the mean over the segments of the reduction; 1 without bounds."""
+    """The share of the steps of all rows that read the image, the mean over the segments of the reduction; 1 without
+    bounds."""
     shares = [prod(_share(problem, segment, bound) for bound in segment.access.bounds) for segment in problem.segments]
     return float(np.mean(shares)) if shares else 1.0
 

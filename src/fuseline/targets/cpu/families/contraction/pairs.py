@@ -1,7 +1,8 @@
 """Narrow integers in pairs: which reductions can be walked two steps at a time.
 
-A pair of neighbouring i16 is broadcast as one element of 32 bits, multiplied by pairs of two columns' lanes, and both products are added to
-the sum in i32. A step of one element broadcasts it beside a zero; it takes as long and does half as much.
+A pair of neighbouring i16 is broadcast as one element of 32 bits, multiplied by pairs of two columns' lanes, and both
+products are added to the sum in i32. A step of one element broadcasts it beside a zero; it takes as long and does half
+as much.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from fuseline.targets.cpu.families.contraction.problem import LhsMode, Problem, 
 
 
 def reads_as_stored(problem: Problem) -> bool:
-    """Whether the left operand lies in memory as the kernel reads it: narrow integers of 8 bits are widened on the way to scratch."""
+    """Whether the left operand lies in memory as the kernel reads it: narrow integers of 8 bits are widened on the way
+    to scratch."""
     return all(dtype_of(segment.access.source.type) == problem.elements[0] for segment in problem.segments)
 
 
@@ -23,7 +25,8 @@ def walks_across(problem: Problem) -> bool:
 
 
 def takes_pairs(problem: Problem, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
-    """Whether the innermost axis is walked in pairs: they are neighbours on the left, and the columns are laid out for it."""
+    """Whether the innermost axis is walked in pairs: they are neighbours on the left, and the columns are laid out for
+    it."""
     if not problem.narrow or not problem.reduction or rhs_mode not in ("constant", "packed") or lhs_mode == "pulled":
         return False
     if not isinstance(problem.reduction[-1].extent, int):
@@ -32,9 +35,12 @@ def takes_pairs(problem: Problem, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
 
 
 def _in_pairs(problem: Problem, segment: RowSegment) -> bool:
-    """Whether neighbours along the innermost axis lie side by side, none of them in the padding alone, from an even step on."""
+    """Whether neighbours along the innermost axis lie side by side, none of them in the padding alone, from an even
+    step on."""
     axis = problem.reduction[-1]
-    forms = [bound.coordinate for bound in segment.access.bounds] + [quotient.numerator for quotient in segment.access.quotients]
+    forms = [bound.coordinate for bound in segment.access.bounds] + [
+        quotient.numerator for quotient in segment.access.quotients
+    ]
     if any(loop in form.terms for form in forms for loop in axis.loops):
         return False
     start = segment.first(axis)

@@ -31,22 +31,41 @@ from fuseline.targets.cpu.families.contraction.results import ResultPath, result
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import MAX_ROWS, BlockProblem, Blocks, RowSplit, Tile, cached_rows, choose_blocks, choose_tile, split_rows
+from fuseline.targets.cpu.tiles import (
+    MAX_ROWS,
+    BlockProblem,
+    Blocks,
+    RowSplit,
+    Tile,
+    cached_rows,
+    choose_blocks,
+    choose_tile,
+    split_rows,
+)
 from fuseline.targets.target import Refusal
 
 PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
-"""Bytes of scratch that a panel of columns and a block of rows may take: together within 256 KiB, half a second-level cache."""
+"""Bytes of scratch that a panel of columns and a block of rows may take: together within 256 KiB, half a second-level
+cache."""
 
 PAGE_LIMIT = 16 * 1024
 """Elements of the page of pad values; a reach beyond it is packed instead."""
 
 STAGED_EPILOGUE = 24
-"""Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator) to have its code once."""
+"""Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator)
+to have its code once."""
 
 STAGED_STEPS = 512
-"""Reduction steps from which on the detour is no part of the time worth measuring (0.5 %), and code half the size compiles twice as fast."""
+"""Reduction steps from which on the detour is no part of the time worth measuring (0.5 %), and code half the size
+compiles twice as fast."""
 
-_EPILOGUE_COST: dict[type[Operation], int] = {math.ErfOp: 24, math.ExpOp: 16, math.TanhOp: 20, math.LogOp: 20, arith.DivfOp: 4}
+_EPILOGUE_COST: dict[type[Operation], int] = {
+    math.ErfOp: 24,
+    math.ExpOp: 16,
+    math.TanhOp: 20,
+    math.LogOp: 20,
+    arith.DivfOp: 4,
+}
 
 PACKING_REUSE = 4
 """A runtime operand that could be read in place is packed when this many row tiles of a workgroup read each panel."""
@@ -78,8 +97,14 @@ class ContractionPlan(Plan):
 
     @property
     def stages(self) -> bool:
-        """Whether a tile's accumulators go through scratch to an epilogue written once, rather than once per accumulator."""
-        epilogue = sum(_EPILOGUE_COST.get(type(op), 1) for member in self.view.members if member is not self.problem.root.op for op in member.walk())
+        """Whether a tile's accumulators go through scratch to an epilogue written once, rather than once per
+        accumulator."""
+        epilogue = sum(
+            _EPILOGUE_COST.get(type(op), 1)
+            for member in self.view.members
+            if member is not self.problem.root.op
+            for op in member.walk()
+        )
         return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.problem.steps) >= STAGED_STEPS)
 
     @property
@@ -114,7 +139,8 @@ class ContractionPlan(Plan):
 
     @property
     def grid(self) -> tuple[Dim, ...]:
-        """Extents of the grid of workgroups, slowest first: outer axes, then line, tile and panel blocks (panels first if columns are outer)."""
+        """Extents of the grid of workgroups, slowest first: outer axes, then line, tile and panel blocks (panels first
+        if columns are outer)."""
         lines = d.ceil_div(self.lines.extent, self.blocks.lines) if self.lines is not None else 1
         tiles = d.ceil_div(self.tile_count, self.blocks.tiles)
         panels = d.ceil_div(self.panel_count, self.blocks.panels)
@@ -123,7 +149,8 @@ class ContractionPlan(Plan):
 
 
 def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
-    """The plan for a problem, or why its results cannot be written. `tile` stands in for the chosen one, to measure others."""
+    """The plan for a problem, or why its results cannot be written. `tile` stands in for the chosen one, to measure
+    others."""
     view = problem.view
     if unsupported_members(view, problem.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -163,13 +190,18 @@ def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
     rows, columns = problem.rows[-1].extent if problem.rows else 1, problem.column.extent
     known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
     temporaries = 2 if problem.narrow else 1  # a broadcast; products on their way to the accumulators
-    return choose_tile(known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine), temporaries=temporaries)
+    return choose_tile(
+        known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine), temporaries=temporaries
+    )
 
 
 def _most_rows(problem: Problem, machine: Machine) -> int:
     """How many rows of a tile the first-level cache keeps apart."""
     strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
-    return min((cached_rows(stride * BYTES[problem.elements[0]], machine) for stride in strides if isinstance(stride, int)), default=MAX_ROWS)
+    return min(
+        (cached_rows(stride * BYTES[problem.elements[0]], machine) for stride in strides if isinstance(stride, int)),
+        default=MAX_ROWS,
+    )
 
 
 def _finished(plan: ContractionPlan) -> ContractionPlan:
@@ -191,11 +223,12 @@ def unsupported_members(view: DispatchView, root: Operation) -> bool:
     return any(structured is not None and bool(structured.reduction) for _, structured in members)
 
 
-# operands ------------------------------------------------------------------------------------------------------------------------------
+# operands -------------------------------------------------------------------------------------------------------------
 
 
 def page_elements(problem: Problem) -> int | None:
-    """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen per tile."""
+    """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen
+    per tile."""
     reaches = [_page_of(problem, segment) for segment in problem.segments]
     known = [reach for reach in reaches if reach is not None]
     return max(known) if known and len(known) == len(reaches) and max(known) <= PAGE_LIMIT else None
@@ -219,24 +252,33 @@ def _page_of(problem: Problem, segment: RowSegment) -> int | None:
 
 
 def _clips(problem: Problem, segment: RowSegment, bound: Bound) -> bool:
-    """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds nothing."""
+    """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds
+    nothing."""
     tiled = problem.rows[-1].inner if problem.rows else None
     return segment.access.pad == 0 and tiled not in bound.coordinate.terms
 
 
 def _page_steps(problem: Problem) -> int:
-    """The reduction steps that follow an edge check of a tile's rows: the fewest of a segment, on average over the segments."""
+    """The reduction steps that follow an edge check of a tile's rows: the fewest of a segment, on average over the
+    segments."""
     tiled = problem.rows[-1].inner if problem.rows else None
     steps: list[int] = []
     for segment in problem.segments:
-        levels = [_level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms]
-        found = [estimated(d.product(axis.extent for axis in segment.reduction[level:])) for level in levels if level is not None]
+        levels = [
+            _level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms
+        ]
+        found = [
+            estimated(d.product(axis.extent for axis in segment.reduction[level:]))
+            for level in levels
+            if level is not None
+        ]
         steps += [min(found)] if found else []
     return sum(steps) // len(steps) if steps else PAGE_LIMIT
 
 
 def _level(segment: RowSegment, form: Linear) -> int | None:
-    """The level of the reduction nest at which a coordinate is known (one past its own axis); None where it never is."""
+    """The level of the reduction nest at which a coordinate is known (one past its own axis); None where it never
+    is."""
     mine = [i for i, axis in enumerate(segment.reduction) if any(loop in form.terms for loop in axis.loops)]
     if len(mine) > 1:
         return None
@@ -280,7 +322,8 @@ def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsM
 
 
 def _constant_tile(problem: Problem, tile: Tile, lanes: int) -> Tile | None:
-    """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where they cannot be packed."""
+    """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where
+    they cannot be packed."""
     part = constant_part(problem.view, problem.rhs)
     if part is None or any(axis.inner in part.starts for axis in problem.reduction):
         return None
@@ -313,7 +356,7 @@ def _packed(problem: Problem, width: int, pairs: bool) -> PackedColumns:
     return packed_columns(shape, loops, problem.column.inner, outer, reduction, width, pairs=pairs)
 
 
-# blocks --------------------------------------------------------------------------------------------------------------------------------
+# blocks ---------------------------------------------------------------------------------------------------------------
 
 
 def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine) -> Blocks:
@@ -321,14 +364,18 @@ def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsM
     lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
     row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
     outer = 1
-    for axis in (*problem.outer, *problem.rows[:-2]):  # a batch known at run time may be 1, and must be shared out even then
+    for axis in (
+        *problem.outer,
+        *problem.rows[:-2],
+    ):  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
     steps, columns = estimated(problem.steps), estimated(problem.column.extent)
     tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
     blocks = choose_blocks(
         BlockProblem(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
-            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * lhs_size, rhs_bytes=columns * steps * rhs_size,
+            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * lhs_size,
+            rhs_bytes=columns * steps * rhs_size,
             repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=problem.view.serial,
         ),
         machine,

@@ -1,8 +1,10 @@
-"""When the columns of a multiply-add root are asked for before they are read: a pure function of shape, tile, blocks and machine.
+"""When the columns of a multiply-add root are asked for before they are read: a pure function of shape, tile, blocks
+and machine.
 
-Packed columns that do not stay in the second-level cache come from the last-level cache or from memory, panel by panel. Columns that a single
-tile of a few rows uses are asked for just ahead. Where more row tiles use a panel, the next one comes meanwhile: each tile asks for its share of
-it, a line every so many steps, so that the requests are spread over the time that the panel takes.
+Packed columns that do not stay in the second-level cache come from the last-level cache or from memory, panel by panel.
+Columns that a single tile of a few rows uses are asked for just ahead. Where more row tiles use a panel, the next one
+comes meanwhile: each tile asks for its share of it, a line every so many steps, so that the requests are spread over
+the time that the panel takes.
 """
 
 from __future__ import annotations
@@ -23,25 +25,26 @@ FIRST_CACHE, SECOND_CACHE = 3, 2
 """The cache that a prefetch fills, as the kernel IR numbers them."""
 
 PREFETCH_BYTES = 2048
-"""How far ahead columns that are used once are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072: 385 us without,
-330 with)."""
+"""How far ahead columns that are used once are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072:
+385 us without, 330 with)."""
 
 FEW_TILES = 4
-"""From so many row tiles on it pays to ask for the next panel where it comes from the last-level cache: where columns are read again for every
-block of rows. From memory it pays from 2 on (12x4096x1024: 1450 us without, 1100 with)."""
+"""From so many row tiles on it pays to ask for the next panel where it comes from the last-level cache: where columns
+are read again for every block of rows. From memory it pays from 2 on (12x4096x1024: 1450 us without, 1100 with)."""
 
 LEAST_INSIDE = 0.7
-"""The share of a window's steps that must meet the image. Steps in the padding are left out, with their requests, and what the others ask for the
-next tiles leave out, too. 3x3 windows on 17x17: 36 apart (a ninth meets the image) requests cost 7 %, 6 apart (0.58) 4 %."""
+"""The share of a window's steps that must meet the image. Steps in the padding are left out, with their requests, and
+what the others ask for the next tiles leave out, too. 3x3 windows on 17x17: 36 apart (a ninth meets the image) requests
+cost 7 %, 6 apart (0.58) 4 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
     """What is asked for ahead of time, in elements.
 
-    `distance`: how far ahead of each column vector that is read; 0: not at all. `period`: instead, every so many steps of the innermost reduction
-    axis, the next `lines` cache lines of the tile's share of the next panel; 0: not at all. `requests` are made in a run of that axis, `tiles` share
-    a panel, `share` elements each.
+    `distance`: how far ahead of each column vector that is read; 0: not at all. `period`: instead, every so many steps
+    of the innermost reduction axis, the next `lines` cache lines of the tile's share of the next panel; 0: not at all.
+    `requests` are made in a run of that axis, `tiles` share a panel, `share` elements each.
     """
 
     distance: int = 0
@@ -72,8 +75,8 @@ def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsM
 
 
 def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, whole: int = 1) -> Prefetch:
-    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps; `innermost` of them in a run,
-    of which `whole` are one of the kernel's, not to be torn apart."""
+    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps;
+    `innermost` of them in a run, of which `whole` are one of the kernel's, not to be torn apart."""
     mine = -(-lines // tiles)
     together = -(-mine // steps)
     most = max(1, steps * together // mine)
@@ -84,11 +87,20 @@ def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, who
     if period == 0:
         return NONE
     requests = -(-innermost // period)
-    return Prefetch(period=period, lines=together, requests=requests, tiles=tiles, share=steps // innermost * requests * together * line)
+    return Prefetch(
+        period=period,
+        lines=together,
+        requests=requests,
+        tiles=tiles,
+        share=steps // innermost * requests * together * line,
+    )
 
 
-def asking(kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operand, prefetch: Prefetch, run: int) -> Ahead | None:
-    """How tile `number` asks for its share of the panel that begins at `panel`; `run`: elements of columns in a run of the innermost axis."""
+def asking(
+    kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operand, prefetch: Prefetch, run: int
+) -> Ahead | None:
+    """How tile `number` asks for its share of the panel that begins at `panel`; `run`: elements of columns in a run of
+    the innermost axis."""
     if not prefetch.period:
         return None
     line = LINE_BYTES // BYTES[memory.dtype]
@@ -104,7 +116,8 @@ def asking(kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operan
 
 
 def _period(extent: int, most: int) -> int:
-    """A number of steps of at most `most`, one that divides `extent` into whole pairs if there is one not much smaller."""
+    """A number of steps of at most `most`, one that divides `extent` into whole pairs if there is one not much
+    smaller."""
     whole = [n for n in range(most, most // 2, -1) if extent % n == 0 and n % 2 == 0]
     return whole[0] if whole else most
 
@@ -122,7 +135,8 @@ def row_tiles(problem: Problem, tile: Tile) -> int:
 
 
 def _tiles_per_panel(problem: Problem, tile: Tile, blocks: Blocks) -> int:
-    """Tiles from the first of a panel to the first of the next one: those of a workgroup, or all where every workgroup has one panel."""
+    """Tiles from the first of a panel to the first of the next one: those of a workgroup, or all where every workgroup
+    has one panel."""
     if blocks.panels > 1 or not blocks.columns_outer:
         return blocks.lines * blocks.tiles
     last = estimated(problem.rows[-1].extent) if problem.rows else 1

@@ -2,8 +2,8 @@
 
     out[outer, rows, column] += lhs[outer, rows, reduction] * rhs[outer, column, reduction]
 
-`column` is the loop that runs along vector lanes; `lhs` is broadcast element by element, `rhs` is read in vectors. For a convolution `lhs`
-is the image (its rows are pixels, its reduction window and channels) and `rhs` the filter.
+`column` is the loop that runs along vector lanes; `lhs` is broadcast element by element, `rhs` is read in vectors. For
+a convolution `lhs` is the image (its rows are pixels, its reduction window and channels) and `rhs` the filter.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from fuseline.targets.cpu.families.contraction.access import access_segments, pl
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
-"""How columns are read: packed at compile time, from the binding, packed into scratch per panel, or evaluated in the reduction itself."""
+"""How columns are read: packed at compile time, from the binding, packed into scratch per panel, or evaluated in the
+reduction itself."""
 
 LhsMode = Literal["linear", "packed", "pulled"]
-"""How row elements are read: from the binding, from scratch packed per workgroup, or evaluated in the reduction itself."""
+"""How row elements are read: from the binding, from scratch packed per workgroup, or evaluated in the reduction
+itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One loop of the kernel: a loop of the root, or several neighbours that are one in memory (`loops` and `sizes` outermost first)."""
+    """One loop of the kernel: a loop of the root, or several neighbours that are one in memory (`loops` and `sizes`
+    outermost first)."""
 
     loops: tuple[int, ...]
     sizes: tuple[Dim, ...]
@@ -84,7 +87,8 @@ class Operand:
 class RowSegment:
     """A part of the reduction whose row elements lie in one binding.
 
-    `operand` is how they are read, `reduction` the axes, that of `loop` cut short: it counts from `start`. `loop` None: the whole reduction.
+    `operand` is how they are read, `reduction` the axes, that of `loop` cut short: it counts from `start`. `loop` None:
+    the whole reduction.
     """
 
     operand: Operand
@@ -106,10 +110,12 @@ class RowSegment:
 
 @dataclass(frozen=True)
 class Problem:
-    """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is read; none: it is computed.
+    """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is
+    read; none: it is computed.
 
-    `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or narrow integers, whose
-    products are added up in pairs; or floats and integers of 8 bits, which become floats on the way.
+    `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or
+    narrow integers, whose products are added up in pairs; or floats and integers of 8 bits, which become floats on the
+    way.
     """
 
     view: DispatchView
@@ -149,7 +155,8 @@ WIDE_ROWS = 32
 
 
 def estimated(dim: Dim) -> int:
-    """`dim` with every unknown size taken as `ASSUMED_SIZE`, or as what its bounds allow; at least 1, also where windows need larger inputs."""
+    """`dim` with every unknown size taken as `ASSUMED_SIZE`, or as what its bounds allow; at least 1, also where
+    windows need larger inputs."""
     return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
 
 
@@ -166,7 +173,11 @@ def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Pro
     dtype = dtype_of(root.op.results[0].type)
     mixed = multiplies_narrow(root.op) or widens_weights(root.op)
     if not mixed and (dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs)):
-        return Refusal("element-type", "the register tiles are for f32 and f64 throughout, and for signed integers of up to 16 bits added up in 32")
+        return Refusal(
+            "element-type",
+            "the register tiles are for f32 and f64 throughout, and for signed integers of up to 16 bits added up in "
+            "32",
+        )
     if not all(isinstance(expr, AffineDimExpr) for expr in root.output_maps[0].results if not _is_zero(expr)):
         return Refusal("output-map", "the result is not indexed by plain loops")
     roles = _roles(root, *sides)
@@ -212,7 +223,8 @@ def _is_zero(expr: object) -> bool:
 
 
 def _column(root: StructuredOp, roles: _Roles, extents: Sequence[Dim], image_is_rhs: bool) -> tuple[int | None, bool]:
-    """The loop for the lanes, and whether the sides must be swapped for it to be a column. A convolution keeps its image on the left."""
+    """The loop for the lanes, and whether the sides must be swapped for it to be a column. A convolution keeps its
+    image on the left."""
     windowed = [not is_projected_permutation(map_) for map_ in root.input_maps]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     if any(windowed):
@@ -242,7 +254,12 @@ def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) ->
 
 
 def _problem(
-    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], sides: tuple[int, int], roles: _Roles, column: int
+    view: DispatchView,
+    root: StructuredOp,
+    types: tuple[str, tuple[Dim, ...]],
+    sides: tuple[int, int],
+    roles: _Roles,
+    column: int,
 ) -> Problem:
     dtype, extents = types
     lhs, rhs = (root.inputs[side] for side in sides)
@@ -259,17 +276,22 @@ def _problem(
         reduction.sort(key=lambda axis: (not any(part.rounds(axis) for part in parts), -parts[0].step(axis)))
     return Problem(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
-        Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows), axes[column], tuple(reduction),
-        _row_segments(found, parts, reduction, extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (),
+        Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
+        axes[column], tuple(reduction),
+        _row_segments(found, parts, reduction,
+            extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (),
     )  # fmt: skip
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:
-    """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once. Columns may be narrow."""
+    """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once.
+    Columns may be narrow."""
     return ("i16" if dtype == "i32" else dtype), dtype_of(rhs.type)
 
 
-def _row_segments(found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]) -> tuple[RowSegment, ...]:
+def _row_segments(
+    found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]
+) -> tuple[RowSegment, ...]:
     out: list[RowSegment] = []
     for segment, part in zip(found, parts, strict=True):
         cut = tuple(Axis(axis.loops, (segment.size,)) if axis.inner == segment.loop else axis for axis in reduction)
@@ -279,7 +301,8 @@ def _row_segments(found: Sequence[Segment], parts: Sequence[Operand], reduction:
 
 
 def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
-    """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the inner one."""
+    """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the
+    inner one."""
     out: list[Axis] = []
     for axis in axes:
         if out and operands and all(_joins(out[-1], axis, operand) for operand in operands):
@@ -297,7 +320,11 @@ def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
 
 def _bounded(axis: Axis, operand: Operand) -> bool:
     rounded = [q.numerator for q in operand.access.quotients] if operand.access is not None else []
-    return any(loop in form.terms for form in (*(bound.coordinate for bound in operand.bounds), *rounded) for loop in axis.loops)
+    return any(
+        loop in form.terms
+        for form in (*(bound.coordinate for bound in operand.bounds), *rounded)
+        for loop in axis.loops
+    )
 
 
 def is_packable_constant(view: DispatchView, operand: Operand) -> bool:
@@ -314,14 +341,16 @@ def is_packable_constant(view: DispatchView, operand: Operand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConstantPart:
-    """A constant argument whose bytes may be laid out at compile time; `starts` says where the part of it that is read begins along loops."""
+    """A constant argument whose bytes may be laid out at compile time; `starts` says where the part of it that is read
+    begins along loops."""
 
     argument: BlockArgument
     starts: Mapping[int, Dim]
 
 
 def constant_part(view: DispatchView, operand: Operand) -> ConstantPart | None:
-    """The constant that an operand is, or is cut from with steps of 1; None where its bytes may not be laid out for this operand alone."""
+    """The constant that an operand is, or is cut from with steps of 1; None where its bytes may not be laid out for
+    this operand alone."""
     value, offsets = operand.value, None
     if isinstance(value, OpResult) and isinstance(value.op, tensor.ExtractSliceOp) and len(list(value.uses)) == 1:
         op = value.op

@@ -1,8 +1,8 @@
 """Where a root's values go: for every result of a dispatch, the root's loop behind each of its coordinates.
 
-An epilogue is all-parallel and covers the root's parallel loops, so each of its results is written once, at coordinates that are loops of the
-root in some order. A reshape on the way makes a coordinate of several loops, or several of one; at the end it changes nothing in memory and is
-looked through.
+An epilogue is all-parallel and covers the root's parallel loops, so each of its results is written once, at coordinates
+that are loops of the root in some order. A reshape on the way makes a coordinate of several loops, or several of one;
+at the end it changes nothing in memory and is looked through.
 """
 
 from __future__ import annotations
@@ -111,17 +111,23 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
         if loops is None:
             continue
         for result, map_ in zip(op.results, follower.output_maps, strict=True):
-            found[result] = tuple(loops.get(expr.position) if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
+            found[result] = tuple(
+                loops.get(expr.position) if isinstance(expr, AffineDimExpr) else None for expr in map_.results
+            )
     return found
 
 
-def _reshaped(view: DispatchView, op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, source: Coordinates) -> Coordinates:
+def _reshaped(
+    view: DispatchView, op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, source: Coordinates
+) -> Coordinates:
     groups = groups_of(op)
     expands = isinstance(op, tensor.ExpandShapeOp)
     dims = view.shapes.dims(op.result if expands else op.src)
     if not expands:
         return tuple(_joined([source[a] for a in group], [dims[a] for a in group]) for group in groups)
-    return tuple(c for whole, group in zip(source, groups, strict=True) for c in _digits(whole, tuple(dims[a] for a in group)))
+    return tuple(
+        c for whole, group in zip(source, groups, strict=True) for c in _digits(whole, tuple(dims[a] for a in group))
+    )
 
 
 def _joined(parts: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
@@ -131,11 +137,16 @@ def _joined(parts: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
 
 def _digits(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]:
     moving = [i for i, size in enumerate(sizes) if size != 1]
-    return [None if i not in moving else whole if len(moving) == 1 else Digit(whole, sizes, i) for i in range(len(sizes))]
+    return [
+        None if i not in moving else whole if len(moving) == 1 else Digit(whole, sizes, i) for i in range(len(sizes))
+    ]
 
 
-def _loops(view: DispatchView, follower: StructuredOp, found: dict[SSAValue, Coordinates]) -> dict[int, Coordinate] | None:
-    """The root's loop behind each loop of an op that reads what follows from the root; None where a moving loop has none."""
+def _loops(
+    view: DispatchView, follower: StructuredOp, found: dict[SSAValue, Coordinates]
+) -> dict[int, Coordinate] | None:
+    """The root's loop behind each loop of an op that reads what follows from the root; None where a moving loop has
+    none."""
     if follower.reduction:
         return None
     loops: dict[int, Coordinate] = {}

@@ -19,7 +19,8 @@ from fuseline.targets.cpu.families.contraction.tile import Edges, Point, TileRow
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
 PEELED_STEPS = 24
-"""Edge checks before fewer steps than this are kept out of the tiles inside the image. A check takes about three instructions per row."""
+"""Edge checks before fewer steps than this are kept out of the tiles inside the image. A check takes about three
+instructions per row."""
 
 ROW_SLACK = 16
 """Elements between packed rows beyond their length: rows a multiple of 4 KiB apart would share a cache set."""
@@ -35,12 +36,20 @@ class RowReader:
         padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
         self.pad = padded[0].pad if padded else 0
         pages = plan.lhs_mode == "linear" and bool(padded)
-        self.page = self.kernel.scratch(plan.problem.elements[0], -(-plan.page_elements // plan.lanes) * plan.lanes) if pages else None
+        self.page = (
+            self.kernel.scratch(plan.problem.elements[0], -(-plan.page_elements // plan.lanes) * plan.lanes)
+            if pages
+            else None
+        )
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
         tiled = plan.tiled
-        self.runtime = RuntimeRows(self.frame, tiled.extent, plan.tile.rows, self._interior()) if tiled is not None and plan.split is None else None
+        self.runtime = (
+            RuntimeRows(self.frame, tiled.extent, plan.tile.rows, self._interior())
+            if tiled is not None and plan.split is None
+            else None
+        )
 
     @property
     def row_length(self) -> int:
@@ -56,7 +65,8 @@ class RowReader:
 
     @property
     def peels(self) -> bool:
-        """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would cost as much as they do."""
+        """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would
+        cost as much as they do."""
         return self.page is not None and self.plan.page_steps < PEELED_STEPS
 
     def _interior(self) -> Interior | None:
@@ -66,7 +76,8 @@ class RowReader:
         return common(known) if known and len(known) == len(found) else None
 
     def meets(self, start: int, height: int) -> tuple[bool, bool]:
-        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high
+        side."""
         found = [edges.meets(start, height) for edges in self.edges]
         return any(low for low, _ in found), any(high for _, high in found)
 
@@ -88,9 +99,11 @@ class RowReader:
 
         self.kernel.loop(0, page.extent, plan.lanes, body)
 
-    # workgroup -----------------------------------------------------------------------------------------------------------------------
+    # workgroup --------------------------------------------------------------------------------------------------------
 
-    def enter(self, outer: Mapping[Axis, Operand], lines: tuple[Operand, Operand], tiles: tuple[Operand, Operand]) -> None:
+    def enter(
+        self, outer: Mapping[Axis, Operand], lines: tuple[Operand, Operand], tiles: tuple[Operand, Operand]
+    ) -> None:
         """Pack the workgroup's rows where the mode asks for it."""
         if self.buffer is None:
             return
@@ -114,7 +127,10 @@ class RowReader:
         if split is None:
             assert self.runtime is not None
             return self.runtime.first_row(tile)
-        return kernel.add(kernel.mul(tile, split.height if not split.short else split.height - 1), kernel.min(tile, split.tall) if split.short else 0)
+        return kernel.add(
+            kernel.mul(tile, split.height if not split.short else split.height - 1),
+            kernel.min(tile, split.tall) if split.short else 0,
+        )
 
     def _pack_row(self, point: Point) -> None:
         kernel, plan, buffer = self.kernel, self.plan, self.buffer
@@ -141,7 +157,9 @@ class RowReader:
         def piece(k: Operand, count: int, active: Operand | None) -> None:
             indices = {axis: Index(i) for axis, i in zip(reduction[:-1], at, strict=True)}
             indices[reduction[-1]] = Index(k, 1 if count > 1 else 0)
-            kernel.store(buffer, kernel.add(base, k), self._pull(point, point.start, indices, count, active), active=active)
+            kernel.store(
+                buffer, kernel.add(base, k), self._pull(point, point.start, indices, count, active), active=active
+            )
 
         def body(k: Operand) -> tuple[Operand, ...]:
             piece(k, lanes, None)
@@ -157,7 +175,9 @@ class RowReader:
             else:
                 kernel.when(kernel.compare("gt", rest, 0), lambda at=whole, rest=rest: piece(at, lanes, rest))
 
-    def _pull(self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None) -> Value:
+    def _pull(
+        self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None
+    ) -> Value:
         """Elements of the operand at a row, along the reduction."""
         operand = self.plan.problem.lhs
         loops = TileRows.loops(self.emitter, self.plan, point, position)
@@ -180,7 +200,7 @@ class RowReader:
         row = kernel.add(kernel.mul(line, self.rows_per_line), kernel.sub(position, self.origin[1]))
         return kernel.mul(row, self.row_length)
 
-    # tiles ---------------------------------------------------------------------------------------------------------------------------
+    # tiles ------------------------------------------------------------------------------------------------------------
 
     def at(self, point: Point) -> list[TileRows]:
         """The rows of a tile, a part of the reduction each."""
@@ -193,7 +213,10 @@ class RowReader:
         ]
         if self.buffer is None:
             return [TileRows(None, axes, pulled=self._pulled_rows(point))]
-        addresses = [self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r))) for r in range(point.height)]
+        addresses = [
+            self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r)))
+            for r in range(point.height)
+        ]
         return [TileRows(addresses, axes)]
 
     def _pulled_rows(self, point: Point) -> Rows:
@@ -233,12 +256,16 @@ class RowReader:
         return kernel.address(self.frame.argument(segment.access.source), total)
 
     def _axes(
-        self, segment: RowSegment, checks: Mapping[int | None, list[EdgeCheck]], terms: Mapping[int | None, list[RoundedTerm]]
+        self,
+        segment: RowSegment,
+        checks: Mapping[int | None, list[EdgeCheck]],
+        terms: Mapping[int | None, list[RoundedTerm]],
     ) -> list[ReductionAxis]:
         column, operand = self._column_strides(), self.frame.operand
         return [
             ReductionAxis(
-                operand(axis.extent), operand(segment.operand.stride(axis)), column[i], tuple(checks.get(axis.inner, ())),
+                operand(axis.extent), operand(segment.operand.stride(axis)), column[i],
+                tuple(checks.get(axis.inner, ())),
                 tuple(terms.get(axis.inner, ())), operand(segment.first(axis)),
             )
             for i, axis in enumerate(segment.reduction)

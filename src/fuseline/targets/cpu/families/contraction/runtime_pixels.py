@@ -1,7 +1,8 @@
 """A line of pixels whose length only the run knows, in tiles of one of a few widths.
 
     14 pixels, widths 11, 7 and 4      7 | 7           the width that computes the fewest pixels in vain
-    16                                 7 | 7 | 7       the last tile is laid back over the one before, and stores what that one has not
+    16                                 7 | 7 | 7       the last tile is laid back over the one before, and stores what
+                                                       that one has not
 
 Fewer pixels than the least width are tiles by themselves.
 """
@@ -35,7 +36,8 @@ def widths_of(pixels: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """The tiles of one width: `count`, of which `whole` ones lie side by side and one may be laid back; none where the run takes another width."""
+    """The tiles of one width: `count`, of which `whole` ones lie side by side and one may be laid back; none where the
+    run takes another width."""
 
     width: int
     whole: Operand
@@ -43,7 +45,8 @@ class Tiles:
 
 
 class RuntimePixels:
-    """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels. Made where the kernel begins."""
+    """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels. Made where the
+    kernel begins."""
 
     def __init__(self, frame: DispatchBuffers, extent: Dim, pixels: int) -> None:
         kernel = self.kernel = frame.kernel
@@ -65,7 +68,9 @@ class RuntimePixels:
     def _cost(self, width: int) -> Operand:
         kernel = self.kernel
         missing = kernel.max(kernel.sub(width, self.extent), 0)
-        return kernel.add(kernel.mul(kernel.ceil_div(self.extent, width), width + TILE_OVERHEAD), kernel.mul(missing, _NEVER))
+        return kernel.add(
+            kernel.mul(kernel.ceil_div(self.extent, width), width + TILE_OVERHEAD), kernel.mul(missing, _NEVER)
+        )
 
     def _tiles(self, width: int, chosen: Operand) -> Tiles:
         kernel = self.kernel

@@ -4,8 +4,8 @@
     16 rows                       6 | 6 | 4 of 4     some fill most of a short tile
     17 rows                       6 | 6 | 5 of 6     more take a tall one
 
-Rows that a tile lacks repeat its last and are not stored. Tiles are numbered as if all were tall, so that workgroups can share them out without
-knowing the heights.
+Rows that a tile lacks repeat its last and are not stored. Tiles are numbered as if all were tall, so that workgroups
+can share them out without knowing the heights.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ class Interior:
 
 
 class RuntimeRows:
-    """The tiles of one line of `extent` rows: `tall` ones of `height` rows, then up to two of `short` rows, or one of `height` that is not whole.
+    """The tiles of one line of `extent` rows: `tall` ones of `height` rows, then up to two of `short` rows, or one of
+    `height` that is not whole.
 
-    With an `interior`, whole tiles that meet padding take far longer than others, so that none is given up for two short ones. What depends on the
-    extent is said in minima and products, which the bounds checker follows.
+    With an `interior`, whole tiles that meet padding take far longer than others, so that none is given up for two
+    short ones. What depends on the extent is said in minima and products, which the bounds checker follows.
     """
 
     def __init__(self, frame: DispatchBuffers, extent: Dim, height: int, interior: Interior | None) -> None:
@@ -83,7 +84,9 @@ class RuntimeRows:
         """Whether a tile is whole and meets no padding."""
         assert self.interior is not None
         kernel = self.kernel
-        return kernel.bitand(kernel.compare("ge", tile, self.interior.first), kernel.compare("lt", tile, self.interior_end))
+        return kernel.bitand(
+            kernel.compare("ge", tile, self.interior.first), kernel.compare("lt", tile, self.interior_end)
+        )
 
     @property
     def last_low(self) -> int:
@@ -107,7 +110,8 @@ NO_END = 1 << 40
 
 
 def interior_of(bounds: Sequence[Bound], tiled: int, extents: Mapping[int, Dim], height: int) -> Interior | None:
-    """The tiles of `height` rows along loop `tiled` that stay inside `bounds` wherever the loops of `extents` are; None where that is not known."""
+    """The tiles of `height` rows along loop `tiled` that stay inside `bounds` wherever the loops of `extents` are; None
+    where that is not known."""
     found = [_within(bound, tiled, extents, height) for bound in bounds if tiled in bound.coordinate.terms]
     known = [one for one in found if one is not None]
     if len(known) != len(found):

@@ -1,4 +1,5 @@
-"""Results of a tile that wait in scratch, so that the code behind them is there once and runs in a loop: what compact kernels do."""
+"""Results of a tile that wait in scratch, so that the code behind them is there once and runs in a loop: what compact
+kernels do."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ def put_aside(kernel: KernelBuilder, stage: MemRef, values: Sequence[Value]) -> 
         kernel.store(stage, number * value.type.lanes, value, align=kernel.machine.vector_bytes)
 
 
-def in_turn(kernel: KernelBuilder, stage: MemRef, first: Operand, lanes: int, actives: Sequence[Operand | None], store: Store) -> None:
-    """Call `store` in a loop for each of the vectors of `lanes` that lie in `stage` from element `first` on; `actives` are their live lanes (None:
-    all), of which only the last ones may be fewer."""
+def in_turn(
+    kernel: KernelBuilder, stage: MemRef, first: Operand, lanes: int, actives: Sequence[Operand | None], store: Store
+) -> None:
+    """Call `store` in a loop for each of the vectors of `lanes` that lie in `stage` from element `first` on; `actives`
+    are their live lanes (None: all), of which only the last ones may be fewer."""
     whole = all(active is None for active in actives)
     live: Operand = 0
     for active in actives:

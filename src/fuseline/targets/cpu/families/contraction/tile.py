@@ -20,10 +20,12 @@ from fuseline.targets.cpu.kernel_ir.types import Address, Operand
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row repeats the last.
+    """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row
+    repeats the last.
 
-    `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the tiles that share a panel.
-    `meets`: whether rows may meet padding along the tiled axis, at the low and at the high side.
+    `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the
+    tiles that share a panel. `meets`: whether rows may meet padding along the tiled axis, at the low and at the high
+    side.
     """
 
     outer: Mapping[Axis, Operand]
@@ -44,7 +46,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class TileRows:
-    """The rows of a tile for the microkernel: addresses (or a source of elements), reduction axes, checks that no reduction loop changes."""
+    """The rows of a tile for the microkernel: addresses (or a source of elements), reduction axes, checks that no
+    reduction loop changes."""
 
     addresses: Sequence[Address] | None
     axes: Sequence[ReductionAxis]
@@ -80,7 +83,8 @@ class Edges:
         self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None
 
     def meets(self, start: int, height: int) -> tuple[bool, bool]:
-        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high side."""
+        """Whether a tile that starts at row `start` can meet padding along the tiled axis: at the low side, at the high
+        side."""
         low = high = False
         for bound in self.segment.access.bounds:
             if self.inner_tiled in bound.coordinate.terms:
@@ -89,7 +93,8 @@ class Edges:
         return low, high
 
     def interior(self) -> Interior | None:
-        """The whole tiles, by number, whose rows stay within all bounds along the tiled axis; None where that is not known of each."""
+        """The whole tiles, by number, whose rows stay within all bounds along the tiled axis; None where that is not
+        known of each."""
         if self.inner_tiled is None:
             return None
         extents = {axis: self.segment.extents[axis] for axis in self.reduction}
@@ -118,7 +123,9 @@ class Edges:
     def rounded(self, quotient: Quotient, point: Point) -> RoundedTerm:
         """A quotient in the addresses of the rows of a tile."""
         bases = self._bases(quotient.numerator, point)
-        return RoundedTerm(bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride))
+        return RoundedTerm(
+            bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride)
+        )
 
     def loop(self, form: Linear) -> int | None:
         """The reduction loop in a coordinate; there is at most one."""

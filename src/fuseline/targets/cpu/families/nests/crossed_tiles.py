@@ -1,8 +1,11 @@
-"""Tiles whose values are made with lanes along one axis and written with lanes along another: squares transposed in registers.
+"""Tiles whose values are made with lanes along one axis and written with lanes along another: transposed in registers.
 
-made    c ->                 written    w ->            What is read lies along `c` and what is written along `w`. A square of
-    w   . . . .                     c   . . . .         `lanes x lanes` values costs `lanes` evaluations, `lanes * log2(lanes)`
-    |   . . . .                     |   . . . .         shuffles and `lanes` stores; nothing is gathered.
+    made    c ->                 written    w ->
+        w   . . . .                     c   . . . .
+        |   . . . .                     |   . . . .
+
+What is read lies along `c` and what is written along `w`. A square of `lanes x lanes` values costs `lanes` evaluations,
+`lanes * log2(lanes)` shuffles and `lanes` stores; nothing is gathered.
 """
 
 from __future__ import annotations
@@ -29,14 +32,17 @@ class CrossedTiles:
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
     def emit(self, axis: Node, at: Coordinates, lo: Operand, hi: Operand) -> None:
-        """Squares of whole vectors along the tiled run, then one of what remains; each walks all of `lo` to `hi` along `axis`."""
+        """Squares of whole vectors along the tiled run, then one of what remains; each walks all of `lo` to `hi` along
+        `axis`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
         first, last = self.workgroup.tile_span
         whole = kernel.add(first, kernel.mul(kernel.div(kernel.sub(last, first), lanes), lanes))
         rest = kernel.sub(last, whole)
 
         def band(start: Operand, rows: Operand | None) -> None:
-            self.lane_loop.run(lo, hi, lambda starts, n, active, _: self._square(axis, at, (start, rows), (starts[0], n, active)))
+            self.lane_loop.run(
+                lo, hi, lambda starts, n, active, _: self._square(axis, at, (start, rows), (starts[0], n, active))
+            )
 
         kernel.loop(first, whole, lanes, lambda start: band(start, None))
         if isinstance(rest, int):
@@ -46,9 +52,14 @@ class CrossedTiles:
             kernel.when(kernel.compare("gt", rest, 0), lambda: band(whole, rest))
 
     def _square(
-        self, axis: Node, at: Coordinates, rows: tuple[Operand, Operand | None], columns: tuple[Operand, int, Operand | None]
+        self,
+        axis: Node,
+        at: Coordinates,
+        rows: tuple[Operand, Operand | None],
+        columns: tuple[Operand, int, Operand | None],
     ) -> Sequence[Value]:
-        """`rows`: the first along the tiled run and how many exist (None: a vector of them); `columns` likewise along the lane axis."""
+        """`rows`: the first along the tiled run and how many exist (None: a vector of them); `columns` likewise along
+        the lane axis."""
         workgroup, (start, live), (column, count, active) = self.workgroup, rows, columns
         lanes = self.lane_loop.lanes
         for value in self.values:
@@ -58,10 +69,19 @@ class CrossedTiles:
                 point = {**at, **workgroup.lane_coordinates(axis, Index(here)), **workgroup.tile_coordinates(start, 1)}
                 made.append(workgroup.e.value_at(value, workgroup.index_of(value, point), lanes, live))
             if count == 1:
-                self._write(value, {**at, **workgroup.lane_coordinates(axis, Index(column)), **workgroup.tile_coordinates(start, 1)}, made[0], live)
+                self._write(
+                    value,
+                    {**at, **workgroup.lane_coordinates(axis, Index(column)), **workgroup.tile_coordinates(start, 1)},
+                    made[0],
+                    live,
+                )
                 continue
             for row, vector in enumerate(transposed(self.kernel, made)):
-                point = {**at, **workgroup.lane_coordinates(axis, Index(column, 1)), **workgroup.tile_coordinates(self.kernel.add(start, row))}
+                point = {
+                    **at,
+                    **workgroup.lane_coordinates(axis, Index(column, 1)),
+                    **workgroup.tile_coordinates(self.kernel.add(start, row)),
+                }
                 self._write_row(value, point, vector, active, row, live)
         return ()
 
@@ -70,11 +90,15 @@ class CrossedTiles:
         kernel = self.kernel
         return kernel.add(column, i if active is None or i == 0 else kernel.min(i, kernel.sub(active, 1)))
 
-    def _write_row(self, value: SSAValue, point: Coordinates, vector: Value, active: Operand | None, row: int, live: Operand | None) -> None:
+    def _write_row(
+        self, value: SSAValue, point: Coordinates, vector: Value, active: Operand | None, row: int, live: Operand | None
+    ) -> None:
         if live is None or (isinstance(live, int) and row < live):
             self._write(value, point, vector, active)
         elif not isinstance(live, int):
             self.kernel.when(self.kernel.compare("lt", row, live), lambda: self._write(value, point, vector, active))
 
     def _write(self, value: SSAValue, point: Coordinates, vector: Value, active: Operand | None) -> None:
-        self.workgroup.keep(value, self.workgroup.index_of(value, point), vector, active, self.destinations.get(value, []))
+        self.workgroup.keep(
+            value, self.workgroup.index_of(value, point), vector, active, self.destinations.get(value, [])
+        )

@@ -13,7 +13,8 @@ from fuseline.analysis.walks import loops_behind
 
 @dataclass(frozen=True)
 class Gather:
-    """Reads of `source`: per dimension the loop whose index is the coordinate (None: it is computed), and the loops that computed ones vary with."""
+    """Reads of `source`: per dimension the loop whose index is the coordinate (None: it is computed), and the loops
+    that computed ones vary with."""
 
     source: SSAValue
     loops: tuple[int | None, ...]

@@ -15,7 +15,8 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
 def grid_of(staging: Staging, stages: Sequence[Stage] | None = None) -> list[Node]:
-    """The axes that every stage has, once each, that nothing reduces and nobody reads out of step; in the order of the largest result."""
+    """The axes that every stage has, once each, that nothing reduces and nobody reads out of step; in the order of the
+    largest result."""
     stages = staging.stages if stages is None else stages
     forbidden = _forbidden(staging, {value for stage in stages for value in stage.values})
     for stage in stages:

@@ -85,7 +85,9 @@ class GroupEmitter:
             Interleaved(self.workgroup, self.group.stages, self.lane_loop).emit(at, lo, hi)
             return carried
 
-        def body(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> Sequence[Value]:
+        def body(
+            starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]
+        ) -> Sequence[Value]:
             stride = 1 if lanes > 1 else 0
             points = [{**at, **self.workgroup.lane_coordinates(axis, Index(start, stride))} for start in starts]
             if self.workgroup.schedule.tile_run:
@@ -114,9 +116,11 @@ class GroupEmitter:
             kernel.loop(lo, whole, lanes, tile)
         kernel.loop(whole, hi, 1, row)
 
-    # stages at a point -----------------------------------------------------------------------------------------------------------------
+    # stages at a point ------------------------------------------------------------------------------------------------
 
-    def _points(self, points: Sequence[Coordinates], lanes: int, active: Operand | None, carried: Sequence[Value]) -> Sequence[Value]:
+    def _points(
+        self, points: Sequence[Coordinates], lanes: int, active: Operand | None, carried: Sequence[Value]
+    ) -> Sequence[Value]:
         state, at = list(carried), 0
         for stage in self.group.stages:
             if stage in self.together:
@@ -137,8 +141,11 @@ class GroupEmitter:
         index = self.workgroup.index_of(value, point)
         self._made(stage, value, index, self.e.value_at(value, index, lanes, active), active)
 
-    def _made(self, stage: Stage, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None) -> None:
-        """Keep a value just made, and let the rest of the group (or, where nothing varies inside, of the workgroup) have it at once."""
+    def _made(
+        self, stage: Stage, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None
+    ) -> None:
+        """Keep a value just made, and let the rest of the group (or, where nothing varies inside, of the workgroup)
+        have it at once."""
         if not self.workgroup.inside(value):
             self.e.known[value] = lambda *_, r=result: r
         self.kernel.remember(point_key(value, index, result.type.lanes, active), result)
@@ -176,7 +183,9 @@ class GroupEmitter:
         base = self._loops(stage, point)
 
         def visit(taps: Any, state: Sequence[Value]) -> Sequence[Value]:
-            def body(starts: list[Operand], lanes: int, active: Operand | None, inner: tuple[Value, ...]) -> Sequence[Value]:
+            def body(
+                starts: list[Operand], lanes: int, active: Operand | None, inner: tuple[Value, ...]
+            ) -> Sequence[Value]:
                 stride = 1 if lanes > 1 else 0
                 here = [[self._tap(i, c, taps, across, start, stride) for i, c in enumerate(base)] for start in starts]
                 return reduction.update(inner, here, lanes, active)
@@ -200,9 +209,11 @@ class GroupEmitter:
             return Index(start, stride)
         return Index(taps[i]) if i in taps else coordinate
 
-    # reductions over the group's own loops -----------------------------------------------------------------------------------------------
+    # reductions over the group's own loops ----------------------------------------------------------------------------
 
-    def _accumulate(self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None, state: Sequence[Value]) -> Sequence[Value]:
+    def _accumulate(
+        self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None, state: Sequence[Value]
+    ) -> Sequence[Value]:
         reduction = self.together[stage]
         return reduction.update(state, [self._loops(stage, point) for point in points], lanes, active)
 

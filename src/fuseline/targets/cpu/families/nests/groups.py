@@ -43,14 +43,21 @@ def groups_of(staging: Staging, grid: set[Node]) -> list[Group]:
 
 
 def _place(staging: Staging, groups: list[Group], stage: Stage, inner: list[Node], first: int) -> tuple[int, bool]:
-    """The first group from `first` on whose loops the stage can share, and whether it reduces over them; else a new group."""
+    """The first group from `first` on whose loops the stage can share, and whether it reduces over them; else a new
+    group."""
     for at in range(first, len(groups)):
         group = groups[at]
         if not _in_step(staging, group, stage):
             continue
         if group.inner == inner:
             return at, False
-        if stage.op is not None and not inner and group.inner and stage.reduction == group.inner and combiners(stage.op) is not None:
+        if (
+            stage.op is not None
+            and not inner
+            and group.inner
+            and stage.reduction == group.inner
+            and combiners(stage.op) is not None
+        ):
             return at, True
     return len(groups), False
 
@@ -64,7 +71,9 @@ def _in_step(staging: Staging, group: Group, stage: Stage) -> bool:
     return True
 
 
-def choose_lanes(staging: Staging, group: Group, weights: dict[Node, float], lane: Node | None, machine: Machine) -> None:
+def choose_lanes(
+    staging: Staging, group: Group, weights: dict[Node, float], lane: Node | None, machine: Machine
+) -> None:
     """Which axis of a group, or of what it reduces, runs across the lanes, and how many of them."""
     best = max(group.inner, key=lambda axis: weights.get(axis, 0.0), default=None)
     axis = lane if lane in group.inner else best

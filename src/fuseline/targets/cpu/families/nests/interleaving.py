@@ -1,8 +1,11 @@
-"""Short innermost axes: values made with lanes along the axis before, then interleaved in registers and written as they lie.
+"""Short innermost axes: made with lanes along the axis before, interleaved in registers and written as they lie.
 
-made    w ->                 written   w, c ->          A channels-last image of three channels from one with its channels first: lanes across
-c   0 1 2 3 . .                  0 0' 0" 1 1' ..        (w, c) would gather every element. Per vector written there are `channels - 1` shuffles.
-    0'1'2'3'. .
+    made    w ->                 written   w, c ->
+    c   0 1 2 3 . .                  0 0' 0" 1 1' ..
+        0'1'2'3'. .
+
+A channels-last image of three channels from one with its channels first: lanes across (w, c) would gather every
+element. Per vector written there are `channels - 1` shuffles.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ class Interleaved:
         kernel, workgroup = self.kernel, self.workgroup
         for value in self.values:
             made = [
-                workgroup.e.value_at(value, workgroup.index_of(value, {**at, **self._channel(start, lanes, c)}), lanes, active)
+                workgroup.e.value_at(
+                    value, workgroup.index_of(value, {**at, **self._channel(start, lanes, c)}), lanes, active
+                )
                 for c in range(self.channels)
             ]
             rows = interleaved(kernel, made)
@@ -47,17 +52,23 @@ class Interleaved:
                 self._write_rest(value, at, start, rows, kernel.mul(active, self.channels))
         return ()
 
-    def _write_rest(self, value: SSAValue, at: Coordinates, start: Operand, rows: Sequence[Value], count: Operand) -> None:
+    def _write_rest(
+        self, value: SSAValue, at: Coordinates, start: Operand, rows: Sequence[Value], count: Operand
+    ) -> None:
         """The first `count` elements of `rows`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
         for j, vector in enumerate(rows):
             left = kernel.sub(count, j * lanes)
             kernel.when(
                 kernel.compare("gt", left, 0),
-                lambda j=j, vector=vector, left=left: self._write(value, at, (start, j, lanes), vector, kernel.min(left, lanes)),
+                lambda j=j, vector=vector, left=left: self._write(
+                    value, at, (start, j, lanes), vector, kernel.min(left, lanes)
+                ),
             )
 
-    def _write(self, value: SSAValue, at: Coordinates, where: tuple[Operand, int, int], vector: Value, live: Operand | None) -> None:
+    def _write(
+        self, value: SSAValue, at: Coordinates, where: tuple[Operand, int, int], vector: Value, live: Operand | None
+    ) -> None:
         """`where`: the first pixel, the number of the vector from there on, its lanes."""
         workgroup, (start, j, lanes) = self.workgroup, where
         place = Index(self.kernel.add(self.kernel.mul(start, self.channels), j * lanes), 1 if lanes > 1 else 0)
@@ -80,8 +91,12 @@ def interleaved(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
     out: list[Value] = []
     for j in range(count):
         places = [divmod(j * lanes + lane, count) for lane in range(lanes)]
-        vector = kernel.shuffle(rows[0], rows[1], [lane if row == 0 else lanes + lane if row == 1 else 0 for lane, row in places])
+        vector = kernel.shuffle(
+            rows[0], rows[1], [lane if row == 0 else lanes + lane if row == 1 else 0 for lane, row in places]
+        )
         for number in range(2, count):
-            vector = kernel.shuffle(vector, rows[number], [lanes + lane if row == number else i for i, (lane, row) in enumerate(places)])
+            vector = kernel.shuffle(
+                vector, rows[number], [lanes + lane if row == number else i for i, (lane, row) in enumerate(places)]
+            )
         out.append(vector)
     return out

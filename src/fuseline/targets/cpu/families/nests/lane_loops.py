@@ -52,7 +52,9 @@ class LaneLoop:
         k = self.kernel
         return k.add(lo, k.mul(k.div(k.sub(hi, lo), step), step))
 
-    def _steps(self, lo: Operand, hi: Operand, count: int, lanes: int, body: Body, carried: tuple[Value, ...]) -> tuple[Any, ...]:
+    def _steps(
+        self, lo: Operand, hi: Operand, count: int, lanes: int, body: Body, carried: tuple[Value, ...]
+    ) -> tuple[Any, ...]:
         def one(i: Operand, *state: Value) -> Sequence[Value]:
             return body([self.kernel.add(i, n * lanes) for n in range(count)], lanes, None, state)
 
@@ -65,4 +67,6 @@ class LaneLoop:
         if not self.masked:
             return self._steps(full, hi, 1, 1, body, carried)
         left = k.sub(hi, full)
-        return k.when(k.compare("lt", full, hi), lambda: tuple(body([full], self.lanes, left, carried)), lambda: carried)
+        return k.when(
+            k.compare("lt", full, hi), lambda: tuple(body([full], self.lanes, left, carried)), lambda: carried
+        )

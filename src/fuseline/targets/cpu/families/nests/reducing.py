@@ -22,7 +22,9 @@ UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
 
 
-def reduce_points(e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[list[Value]]:
+def reduce_points(
+    e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
+) -> list[list[Value]]:
     """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
     extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
@@ -37,7 +39,9 @@ def reduce_points(e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[
         for number, point in enumerate(points):
             loops = [Index(taps[i]) if i in taps else c for i, c in enumerate(point)]
             held = accumulators[number * count : (number + 1) * count]
-            out += [e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held, wide=True).yields()]
+            out += [
+                e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held, wide=True).yields()
+            ]
         return out
 
     totals = walk(e, [(loop, extents[loop]) for loop in view.reduction], {}, inits, at_tap)
@@ -74,10 +78,12 @@ def _is_short(loops: Sequence[tuple[int, Operand]]) -> bool:
 
 
 class LaneReduction:
-    """Accumulators of one reduction whose lanes run along a reduction loop: `unroll` vectors per result, and a scalar where the rest of
-    the loop is scalar."""
+    """Accumulators of one reduction whose lanes run along a reduction loop: `unroll` vectors per result, and a scalar
+    where the rest of the loop is scalar."""
 
-    def __init__(self, e: BodyEmitter, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop) -> None:
+    def __init__(
+        self, e: BodyEmitter, op: linalg.ops.GenericOp, combiners: Sequence[Combiner], lane_loop: LaneLoop
+    ) -> None:
         self.e, self.view, self.lane_loop = e, StructuredOp(op), lane_loop
         self.combiners = [replace(c, rule=keep_total) if c.op in e.shortcuts else c for c in combiners]
         self.scalar = not lane_loop.masked or lane_loop.lanes == 1
@@ -91,7 +97,9 @@ class LaneReduction:
             out += [combiner.identity(kernel, 1)] * self.scalar
         return out
 
-    def update(self, state: Sequence[Value], points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None) -> list[Value]:
+    def update(
+        self, state: Sequence[Value], points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
+    ) -> list[Value]:
         """The accumulators after the elements at `points`, each `lanes` wide."""
         out = list(state)
         width = self.vectors + self.scalar
@@ -119,7 +127,10 @@ class LaneReduction:
             while len(vectors) > 1:
                 half = (len(vectors) + 1) // 2
                 vectors = [
-                    combiner.combine(kernel, *vectors[n : n + half + 1 : half]) if n + half < len(vectors) else vectors[n] for n in range(half)
+                    combiner.combine(kernel, *vectors[n : n + half + 1 : half])
+                    if n + half < len(vectors)
+                    else vectors[n]
+                    for n in range(half)
                 ]
             total = [combiner.across(kernel, v) for v in vectors] + parts[self.vectors :]
             init: SSAValue = self.view.outputs[i]

@@ -1,4 +1,5 @@
-"""Row reductions and what surrounds them: softmax, layer and RMS norms, log-sum-exp. A workgroup holds its rows in scratch and registers."""
+"""Row reductions and what surrounds them: softmax, layer and RMS norms, log-sum-exp. A workgroup holds its rows in
+scratch and registers."""
 
 from __future__ import annotations
 

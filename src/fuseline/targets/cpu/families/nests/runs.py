@@ -17,10 +17,13 @@ from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
 
 
-def fused_runs(staging: Staging, grid: list[Node], chunked: Node | None, lanes: int) -> tuple[list[list[Node]], list[Node]]:
+def fused_runs(
+    staging: Staging, grid: list[Node], chunked: Node | None, lanes: int
+) -> tuple[list[list[Node]], list[Node]]:
     """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends.
 
-    A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are then gathered.
+    A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are
+    then gathered.
     """
     written = list(_written(staging))
     everything = [*written, *_orders(staging)]
@@ -39,7 +42,8 @@ def fused_runs(staging: Staging, grid: list[Node], chunked: Node | None, lanes: 
 
 
 def _orders(staging: Staging) -> list[list[Node | None]]:
-    """For every tensor that is read, the axes of its dimensions longer than 1 in memory order (None: read in another way)."""
+    """For every tensor that is read, the axes of its dimensions longer than 1 in memory order (None: read in another
+    way)."""
     orders: list[list[Node | None]] = []
     for op in staging.live:
         if is_generic(op):
@@ -55,7 +59,9 @@ def _orders(staging: Staging) -> list[list[Node | None]]:
 
 def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> list[Node | None]:
     sizes = staging.view.shapes.dims(gather.source)
-    return [loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1]
+    return [
+        loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1
+    ]
 
 
 def _too_short(staging: Staging, axis: Node, lanes: int) -> bool:
@@ -69,12 +75,18 @@ def _written(staging: Staging) -> list[list[Node | None]]:
     for stage in staging.stages:
         for value in stage.values:
             orders.append([axis for axis in staging.axes.of_value(value) if axis is not None])
-            orders += [[axis, None] for d in stage.destinations.get(value, ()) if d.place.sliced for axis in _cut(staging, value, d.place)]
+            orders += [
+                [axis, None]
+                for d in stage.destinations.get(value, ())
+                if d.place.sliced
+                for axis in _cut(staging, value, d.place)
+            ]
     return orders
 
 
 def _cut(staging: Staging, value: SSAValue, place: Place) -> list[Node]:
-    """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of it."""
+    """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of
+    it."""
     axes, sizes = staging.axes.of_value(value), staging.view.shapes.dims(value)
     cut = [i for i, (size, whole) in enumerate(zip(sizes, place.dims, strict=True)) if size != whole]
     before = [[axis for axis in axes[:i] if axis is not None] for i in cut]

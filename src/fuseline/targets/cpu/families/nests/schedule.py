@@ -1,6 +1,8 @@
-"""The schedule of a dispatch's stages: which axes form the grid, which one runs across the lanes, and which stages share loops.
+"""The schedule of a dispatch's stages: which axes form the grid, which one runs across the lanes, and which stages
+share loops.
 
-grid over axes that every stage has          one workgroup: one point of the grid, times a chunk of the lane axis where that is parallel
+grid over axes that every stage has          one workgroup: one point of the grid, times a chunk of the lane axis where
+                                             that is parallel
     group of stages over equal inner axes    stages of a group are evaluated together, point by point
 """
 
@@ -29,10 +31,11 @@ WORKGROUP_WORK = 32 * 1024
 class Schedule:
     """Everything that emission needs.
 
-    `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the lane axis when it is cut
-    into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is a run walked in blocks of `tile` rows;
-    `crossed`: values are made with lanes along it and transposed before they are written. `interleaved`: the extent of a short last axis of
-    `lane_run` along which vectors made along the axis before are interleaved (0: none).
+    `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the
+    lane axis when it is cut into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is
+    a run walked in blocks of `tile` rows; `crossed`: values are made with lanes along it and transposed before they are
+    written. `interleaved`: the extent of a short last axis of `lane_run` along which vectors made along the axis before
+    are interleaved (0: none).
     """
 
     staging: Staging
@@ -64,7 +67,9 @@ class Schedule:
     @property
     def workgroups(self) -> Dim:
         """The size of the grid."""
-        return mul(product(self.staging.axes.extents[axis] for run in self.runs for axis in run), mul(self.tiles, self.chunks))
+        return mul(
+            product(self.staging.axes.extents[axis] for run in self.runs for axis in run), mul(self.tiles, self.chunks)
+        )
 
 
 def build_schedule(staging: Staging, machine: Machine) -> Schedule:
@@ -86,7 +91,8 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
 
 
 def _settled_grid(staging: Staging) -> list[Node]:
-    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round stores one value less."""
+    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round
+    stores one value less."""
     grid: list[Node] = []
     for _ in rounds("the grid of a schedule", most=len(staging.stored)):
         grid = grid_of(staging)
@@ -98,7 +104,8 @@ def _settled_grid(staging: Staging) -> list[Node]:
 
 
 def _choose_tiles(schedule: Schedule) -> None:
-    """Walk a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is reduced."""
+    """Walk a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is
+    reduced."""
     groups = schedule.groups
     if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):
         return
@@ -115,7 +122,8 @@ def _choose_tiles(schedule: Schedule) -> None:
 
 
 def _chunk(schedule: Schedule, machine: Machine) -> int:
-    """How much of the chunked axis a workgroup takes: all of it where the rest of the grid is large or the work is little."""
+    """How much of the chunked axis a workgroup takes: all of it where the rest of the grid is large or the work is
+    little."""
     if schedule.chunked is None:
         return 1
     extent = upper_bound(schedule.lane_extent)

@@ -1,8 +1,9 @@
 """The stages of a dispatch: which of its values are stored, where, and over which axes each is made.
 
-A *stage* makes one stored value (or the results of one reduction); everything else is pulled where it is read. Stored are the dispatch's
-results, every reduction that something reads, and elementwise values that are dear and read more than once. One of those that is too large for
-scratch may have a *host*: a result made of it point by point, in whose place it lies until then.
+A *stage* makes one stored value (or the results of one reduction); everything else is pulled where it is read. Stored
+are the dispatch's results, every reduction that something reads, and elementwise values that are dear and read more
+than once. One of those that is too large for scratch may have a *host*: a result made of it point by point, in whose
+place it lies until then.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Destination:
 class Stage:
     """What is made together. `op` is the reduction (None: `values` has one value, pulled element by element).
 
-    `parallel` are the axes of the value that are longer than 1, outermost first; `reduction` those of the op's reduction loops.
+    `parallel` are the axes of the value that are longer than 1, outermost first; `reduction` those of the op's
+    reduction loops.
     """
 
     values: tuple[SSAValue, ...]
@@ -70,7 +72,7 @@ class Staging:
         self.stages = self._stages()
         self._find_hosts()
 
-    # what is stored ------------------------------------------------------------------------------------------------------------------
+    # what is stored ---------------------------------------------------------------------------------------------------
 
     def _live(self) -> set[Operation]:
         """The ops that results depend on."""
@@ -93,7 +95,9 @@ class Staging:
                 if needed:
                     stored.update(op.results)
             elif self._worth_storing(op):
-                stored.update(r for r in needed if len(_readers(r, self.live)) > 1 or (_is_elementary(op) and self._repeated(r)))
+                stored.update(
+                    r for r in needed if len(_readers(r, self.live)) > 1 or (_is_elementary(op) and self._repeated(r))
+                )
         return stored
 
     def _repeated(self, value: SSAValue) -> bool:
@@ -108,13 +112,17 @@ class Staging:
         return False
 
     def _fits(self, value: SSAValue) -> bool:
-        """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is walked inside."""
+        """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is
+        walked inside."""
         bounds = [static_upper_bound([size]) for size in self.view.shapes.dims(value)]
         if not bounds:
             return True
-        return all(b is not None for b in bounds) and max(b or 0 for b in bounds) * BYTES[dtype_of(value.type)] <= SCRATCH_LIMIT_BYTES
+        return (
+            all(b is not None for b in bounds)
+            and max(b or 0 for b in bounds) * BYTES[dtype_of(value.type)] <= SCRATCH_LIMIT_BYTES
+        )
 
-    # values in the place of results ----------------------------------------------------------------------------------------------------
+    # values in the place of results -----------------------------------------------------------------------------------
 
     def _find_hosts(self) -> None:
         """Give dear values that do not fit scratch the place of a result, or have them recomputed where there is none.
@@ -141,7 +149,8 @@ class Staging:
         return None
 
     def _host(self, value: SSAValue) -> Destination | None:
-        """The place of the one result that is made of `value` point by point, after every reduction that reads it; None where there is none."""
+        """The place of the one result that is made of `value` point by point, after every reduction that reads it; None
+        where there is none."""
         readers = [stage for stage in self.stages if value in stage.reads]
         pointwise = [stage for stage in readers if stage.op is None]
         if len(pointwise) != 1 or self.loose.get(value) or self._reduced_on_the_way(value):
@@ -149,8 +158,14 @@ class Staging:
         (last,) = pointwise
         (result,) = last.values
         places = last.destinations.get(result, [])
-        alike = self.axes.of_value(result) == self.axes.of_value(value) and dtype_of(result.type) == dtype_of(value.type)
-        if len(places) != 1 or not alike or any(not set(stage.values) & last.reads for stage in readers if stage is not last):
+        alike = self.axes.of_value(result) == self.axes.of_value(value) and dtype_of(result.type) == dtype_of(
+            value.type
+        )
+        if (
+            len(places) != 1
+            or not alike
+            or any(not set(stage.values) & last.reads for stage in readers if stage is not last)
+        ):
             return None
         return places[0]
 
@@ -178,7 +193,7 @@ class Staging:
         self.loose = loose_dimensions(self.axes, self.stored)
         self.stages = self._stages()
 
-    # stages --------------------------------------------------------------------------------------------------------------------------
+    # stages -----------------------------------------------------------------------------------------------------------
 
     def _stages(self) -> list[Stage]:
         stages: list[Stage] = []
@@ -264,7 +279,12 @@ def cost(op: Operation, live: set[Operation], stop: set[SSAValue]) -> int:
         seen.add(current)
         total += body_cost(current)
         for source in tensor_operands(current):
-            if isinstance(source, OpResult) and source.op in live and source not in stop and not is_reduction(source.op):
+            if (
+                isinstance(source, OpResult)
+                and source.op in live
+                and source not in stop
+                and not is_reduction(source.op)
+            ):
                 pending.append(source.op)
     return total
 
@@ -282,7 +302,8 @@ def body_cost(op: Operation) -> int:
 
 
 def _is_elementary(op: Operation) -> bool:
-    """Whether an op computes elementary functions: arithmetic on what does not change leaves a loop by itself, the choices in these do not."""
+    """Whether an op computes elementary functions: arithmetic on what does not change leaves a loop by itself, the
+    choices in these do not."""
     return is_generic(op) and any(_op_cost(inner) == ELEMENTARY_COST for inner in body_ops(op))
 
 
@@ -294,7 +315,7 @@ def _op_cost(op: Operation) -> int:
     return ELEMENTARY_COST if op.name.startswith("math.") else 1
 
 
-# results -------------------------------------------------------------------------------------------------------------------------------
+# results --------------------------------------------------------------------------------------------------------------
 
 
 def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
@@ -315,7 +336,8 @@ def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
 
 
 def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None:
-    """The concat behind a result, where it runs along the innermost dimension (elsewhere a branch per row costs nothing)."""
+    """The concat behind a result, where it runs along the innermost dimension (elsewhere a branch per row costs
+    nothing)."""
     if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ConcatOp):
         return None
     dims = view.shapes.dims(value)

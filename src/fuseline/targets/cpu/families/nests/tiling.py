@@ -1,11 +1,16 @@
 """Square tiles for operands that lie across the lanes: loaded as rows of memory, transposed in registers.
 
-    lanes ->                      An op that writes rows and reads columns would gather one element per lane. Instead `lanes` rows of the
-t   . . . .                       output are made together: the operand is loaded in vectors along its own memory, and `lanes` such
-|   . . . .                       vectors, transposed, are what the rows need.
+        lanes ->
+    t   . . . .
+    |   . . . .
 
-A body that gathers is the other way round. Its places vary across the lanes, but at each place it may read along memory: then the *values* are
-made with lanes along that memory, one place after the other, and squares of them are transposed before they are written (`crossed_run`).
+An op that writes rows and reads columns would gather one element per lane. Instead `lanes` rows of the output are made
+together: the operand is loaded in vectors along its own memory, and `lanes` such vectors, transposed, are what the rows
+need.
+
+A body that gathers is the other way round. Its places vary across the lanes, but at each place it may read along
+memory: then the *values* are made with lanes along that memory, one place after the other, and squares of them are
+transposed before they are written (`crossed_run`).
 """
 
 from __future__ import annotations
@@ -38,7 +43,8 @@ MOST_CHANNELS = 4
 
 
 def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
-    """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none worth tiling."""
+    """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none
+    worth tiling."""
     if lanes not in (4, 8, 16) or not _long_enough(staging, lane_run, lanes):
         return []
     results = set(staging.destinations)
@@ -53,7 +59,8 @@ def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[No
 
 
 def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set[Node | None]]]:
-    """Per tensor in memory that an op reads, the axis along which it is contiguous, and all axes that it varies with."""
+    """Per tensor in memory that an op reads, the axis along which it is contiguous, and all axes that it varies
+    with."""
     if is_generic(op):
         loops = staging.axes.of_op(op)
         for value, map_ in _inputs(op):
@@ -69,7 +76,8 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set
 
 
 def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
-    """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is none worth it."""
+    """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is
+    none worth it."""
     if lanes not in (4, 8, 16):
         return []
     for run in runs:
@@ -79,7 +87,8 @@ def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence
 
 
 def interleaved_channels(staging: Staging, lane_run: Sequence[Node], lanes: int) -> int:
-    """The extent of the last axis of `lane_run`, where it is short and something is read along the axis before; else 0."""
+    """The extent of the last axis of `lane_run`, where it is short and something is read along the axis before; else
+    0."""
     if len(lane_run) < 2:
         return 0
     channels = staging.axes.extents[lane_run[-1]]
@@ -110,10 +119,16 @@ def _gathers_along(staging: Staging, run: Sequence[Node], lane_run: Sequence[Nod
 
 def _inputs(op: linalg.ops.GenericOp) -> list[tuple[SSAValue, AffineMap]]:
     structured = StructuredOp(op)
-    return [(v, m) for v, m in zip(structured.inputs, structured.input_maps, strict=True) if splat_value(v) is None and not is_internal(v)]
+    return [
+        (v, m)
+        for v, m in zip(structured.inputs, structured.input_maps, strict=True)
+        if splat_value(v) is None and not is_internal(v)
+    ]
 
 
-def _lies_across(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None], run: Sequence[Node]) -> bool:
+def _lies_across(
+    staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None], run: Sequence[Node]
+) -> bool:
     """Whether lanes along `run` would meet the elements of an input far apart."""
     used = {loops[d] for d in map_.used_dims()}
     return any(axis in used for axis in run) and contiguous_axis(staging.view, value, map_, loops) != run[-1]
@@ -146,7 +161,9 @@ class TileRow:
         key = ("tile", memory, base, flat.stride)
         rows = self.kernel.recall(key)
         if rows is None:
-            columns = [self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), lanes) for lane in range(lanes)]
+            columns = [
+                self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), lanes) for lane in range(lanes)
+            ]
             rows = transposed(self.kernel, columns)
             self.kernel.remember(key, rows)
         return rows[self.row]

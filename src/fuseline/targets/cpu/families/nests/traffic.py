@@ -47,7 +47,8 @@ def contiguous_traffic(staging: Staging) -> dict[Node, float]:
 
 
 def _computed(staging: Staging) -> Iterator[tuple[Node, float]]:
-    """Reductions along which bodies read at computed places: along no axis is that contiguous, but the extent of these is known to fill the lanes."""
+    """Reductions along which bodies read at computed places: along no axis is that contiguous, but the extent of these
+    is known to fill the lanes."""
     reduced = {axis for stage in staging.stages for axis in stage.reduction}
     full = {axis for axis in reduced if isinstance(extent := staging.axes.extents[axis], int) and extent >= FULL_LANES}
     for op in staging.live if full else ():
@@ -59,7 +60,8 @@ def _computed(staging: Staging) -> Iterator[tuple[Node, float]]:
 
 
 def _in_memory(staging: Staging, value: SSAValue) -> bool:
-    """Whether reading a value is reading memory: an argument, what a stage stores, or a box of either with steps of 1."""
+    """Whether reading a value is reading memory: an argument, what a stage stores, or a box of either with steps of
+    1."""
     while isinstance(value, OpResult) and isinstance(value.op, tensor.ExtractSliceOp) and value not in staging.stored:
         if any(step != 1 for step in value.op.static_strides.get_values()):
             return False

@@ -1,4 +1,5 @@
-"""The workgroup of a schedule under construction: its coordinates, its part of the inner axes, and where it keeps values."""
+"""The workgroup of a schedule under construction: its coordinates, its part of the inner axes, and where it keeps
+values."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Coordinates = dict[Node, AnyIndex]
 
 @dataclass
 class Storage:
-    """Where a stored value lies for later readers: a scratch buffer over the axes that are walked inside a workgroup."""
+    """Where a stored value lies for later readers: a scratch buffer over the axes that are walked inside a
+    workgroup."""
 
     memory: MemRef
     sizes: list[Dim]
@@ -44,7 +46,7 @@ class Workgroup:
         self.scratch: dict[SSAValue, Storage] = {}
         self.read_later = _read_later(schedule.groups)
 
-    # where the workgroup is ------------------------------------------------------------------------------------------------------------
+    # where the workgroup is -------------------------------------------------------------------------------------------
 
     def enter(self, number: Operand) -> None:
         """Begin workgroup `number`, which knows nothing of another."""
@@ -52,7 +54,8 @@ class Workgroup:
         self._place(number)
 
     def _place(self, number: Operand) -> None:
-        """The coordinates of workgroup `number`, and its chunk of the lane axis: in elements, or in groups of those that are interleaved."""
+        """The coordinates of workgroup `number`, and its chunk of the lane axis: in elements, or in groups of those
+        that are interleaved."""
         kernel, schedule = self.kernel, self.schedule
         self.grid = {}
         rest = number
@@ -70,7 +73,10 @@ class Workgroup:
         kernel, schedule = self.kernel, self.schedule
         assert schedule.chunked is not None
         together = max(1, schedule.interleaved)
-        extent, chunks = self.e.frame.operand(floor_div(schedule.lane_extent, together)), self.e.frame.operand(schedule.chunks)
+        extent, chunks = (
+            self.e.frame.operand(floor_div(schedule.lane_extent, together)),
+            self.e.frame.operand(schedule.chunks),
+        )
         chunk = schedule.chunk // together
         if chunks == 1:
             self.bounds[schedule.chunked] = (0, extent)
@@ -116,13 +122,20 @@ class Workgroup:
         """The point `at` as coordinates of `value`."""
         return [Index(0) if axis is None else at[axis] for axis in self.axes.of_value(value)]
 
-    # where values are kept -------------------------------------------------------------------------------------------------------------
+    # where values are kept --------------------------------------------------------------------------------------------
 
     def inside(self, value: SSAValue) -> list[int]:
         """The dimensions of `value` that vary within a workgroup."""
         return [i for i, axis in enumerate(self.axes.of_value(value)) if axis is not None and axis not in self.grid]
 
-    def keep(self, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None, where: Sequence[Destination]) -> None:
+    def keep(
+        self,
+        value: SSAValue,
+        index: Sequence[AnyIndex],
+        result: Value,
+        active: Operand | None,
+        where: Sequence[Destination],
+    ) -> None:
         """Write elements of a stored value to its place in the results, or to scratch if somebody reads it later."""
         for destination in where:
             self._write(destination, index, result, active)
@@ -136,7 +149,9 @@ class Workgroup:
 
     def _write(self, destination: Destination, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         frame = self.e.frame
-        frame.store(frame.result(destination.position), frame.placed(destination.place, index, value.type.lanes), value, active)
+        frame.store(
+            frame.result(destination.position), frame.placed(destination.place, index, value.type.lanes), value, active
+        )
 
     def _storage(self, value: SSAValue) -> Storage:
         found = self.scratch.get(value)
@@ -181,7 +196,8 @@ class Workgroup:
     def publish(self, stage: Stage) -> None:
         """Let later stages read what this one stored.
 
-        An argument that is copied into a result is still read from its own buffer: other workgroups write the rest of the copy.
+        An argument that is copied into a result is still read from its own buffer: other workgroups write the rest of
+        the copy.
         """
         for value in stage.values:
             if not is_internal(value):
@@ -195,7 +211,9 @@ class Workgroup:
 
     def _read(self, destination: Destination, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         frame = self.e.frame
-        return frame.load(frame.result(destination.position), frame.placed(destination.place, index, lanes), lanes, active)
+        return frame.load(
+            frame.result(destination.position), frame.placed(destination.place, index, lanes), lanes, active
+        )
 
     def _read_scratch(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         storage = self.scratch[value]
@@ -206,4 +224,6 @@ class Workgroup:
 def _read_later(groups: Sequence[Group]) -> set[SSAValue]:
     """Values that a stage of another group than their own reads."""
     home = {value: group for group in groups for stage in group.stages for value in stage.values}
-    return {value for group in groups for stage in group.stages for value in stage.reads if home.get(value) is not group}
+    return {
+        value for group in groups for stage in group.stages for value in stage.reads if home.get(value) is not group
+    }

@@ -1,7 +1,7 @@
 """Kernels that walk one axis of the result in order, line by line: running totals, and updates at computed places.
 
-Lanes run along the innermost axis of the result where every lane may take the same step of the walk; a workgroup is a block of that axis at one point
-of the others.
+Lanes run along the innermost axis of the result where every lane may take the same step of the walk; a workgroup is a
+block of that axis at one point of the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ VECTORS_PER_WORKGROUP = 4
 """Vectors of the innermost axis that one workgroup walks."""
 
 Walk = Callable[[list[AnyIndex], int, Operand | None], None]
-"""`(loops, lanes, active)`: one line, from the first step to the last; `loops` are those of the root, the walked ones still 0."""
+"""`(loops, lanes, active)`: one line, from the first step to the last; `loops` are those of the root, the walked ones
+still 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +46,29 @@ class LinesPlan(Plan):
     @property
     def grid(self) -> tuple[Dim, ...]:
         """Extents of the grid, slowest first."""
-        return (*(self.extents[loop] for loop in self.outer), d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1)
+        return (
+            *(self.extents[loop] for loop in self.outer),
+            d.ceil_div(self.extents[self.lane], self.block) if self.lane is not None else 1,
+        )
 
 
-def line_loops(root: StructuredOp, extents: Sequence[Dim], walked: int, moving: Collection[int] = ()) -> tuple[tuple[int, ...], int | None]:
-    """The loops of the grid and the one across the lanes: neither is `walked`, nor are lanes along what the step of a walk depends on (`moving`)."""
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+def line_loops(
+    root: StructuredOp, extents: Sequence[Dim], walked: int, moving: Collection[int] = ()
+) -> tuple[tuple[int, ...], int | None]:
+    """The loops of the grid and the one across the lanes: neither is `walked`, nor are lanes along what the step of a
+    walk depends on (`moving`)."""
+    written = [
+        expr.position
+        for expr in root.output_maps[0].results
+        if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1
+    ]
     lane = written[-1] if written and written[-1] != walked and written[-1] not in moving else None
     return tuple(loop for loop in written if loop not in (walked, lane)), lane
 
 
-def walk_lines(kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk) -> None:
+def walk_lines(
+    kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk
+) -> None:
     """Run the workgroups: `walk` each line of each block, in vectors of elements of `dtype`."""
 
     def workgroup(number: Operand) -> tuple[()]:
@@ -73,7 +86,14 @@ def walk_lines(kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, r
 
 
 def _walk_block(
-    kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, lane: int, loops: Sequence[AnyIndex], block: Operand, dtype: str, walk: Walk
+    kernel: KernelBuilder,
+    frame: DispatchBuffers,
+    plan: LinesPlan,
+    lane: int,
+    loops: Sequence[AnyIndex],
+    block: Operand,
+    dtype: str,
+    walk: Walk,
 ) -> None:
     first = kernel.mul(block, plan.block)
     last = kernel.min(kernel.add(first, plan.block), frame.operand(plan.extents[lane]))

@@ -2,9 +2,10 @@
 
     out[.., i, ..] = sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)        for integers x
 
-A workgroup takes one row. Where only the first few count, it keeps those in order while it walks along the row: most elements are compared with the
-last of them and passed over. Else elements and their positions lie in scratch, runs of 1, 2, 4, .. are merged, as far as they count, until one is
-left. The position at place p then has rank p. Both are stable: of equals the first comes first.
+A workgroup takes one row. Where only the first few count, it keeps those in order while it walks along the row: most
+elements are compared with the last of them and passed over. Else elements and their positions lie in scratch, runs of
+1, 2, 4, .. are merged, as far as they count, until one is left. The position at place p then has rank p. Both are
+stable: of equals the first comes first.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ MOST_ELEMENTS = 1 << 14
 """Elements of a row: what sorting keeps of more would not stay in the cache."""
 
 MOST_KEPT = 64
-"""Elements that are kept in order at the most: on rows in the opposite order each of a row's elements moves all of them."""
+"""Elements that are kept in order at the most: on rows in the opposite order each of a row's elements moves all of
+them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankPlan(Plan):
-    """A rank; the loops beside the ranked one form the grid. `most`: elements of a row at the most. `limit`: how many of them count."""
+    """A rank; the loops beside the ranked one form the grid. `most`: elements of a row at the most. `limit`: how many
+    of them count."""
 
     rank: Rank
     outer: tuple[int, ...]
@@ -46,8 +49,8 @@ class RankPlan(Plan):
 
 
 def keeps_first(limit: int, elements: int) -> bool:
-    """Whether the first `limit` of a row are kept in order: in the mean `limit (1 + log(elements / limit))` elements take a place and move `limit`
-    others, which takes half as long as a step of merging (measured: 2.5 and 5 ns)."""
+    """Whether the first `limit` of a row are kept in order: in the mean `limit (1 + log(elements / limit))` elements
+    take a place and move `limit` others, which takes half as long as a step of merging (measured: 2.5 and 5 ns)."""
     moves = limit * limit * (1 + log(max(elements / limit, 1)))
     return limit <= MOST_KEPT and moves <= 2 * elements * log2(max(elements, 2))
 
@@ -60,7 +63,11 @@ class RankFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is a rank."""
         root = view.root_view
-        rank = rank_of(root) if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1 else None
+        rank = (
+            rank_of(root)
+            if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1
+            else None
+        )
         if root is None or rank is None:
             return Refusal("not-a-rank", "the root does not count what comes before")
         if splat_value(root.outputs[0]) != 0 or dtype_of(root.op.results[0].type) != "i64":
@@ -78,7 +85,9 @@ class RankFamily(Family):
             return Refusal("empty", "a loop never runs")
         outer = tuple(loop for loop in root.parallel if loop != rank.ranked and extents[loop] != 1)
         limit = min(rank.limit or most, most)
-        plan = RankPlan(view=view, workgroups=0, rank=rank, outer=outer, most=most, limit=limit, extents=extents, path=paths[0])
+        plan = RankPlan(
+            view=view, workgroups=0, rank=rank, outer=outer, most=most, limit=limit, extents=extents, path=paths[0]
+        )
         return replace(plan, workgroups=d.product(extents[loop] for loop in outer))
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
@@ -132,7 +141,7 @@ class _RankKernel:
     def _at(self, loops: list[AnyIndex], index: Operand) -> list[AnyIndex]:
         return [Index(index) if loop == self.rank.ranked else at for loop, at in enumerate(loops)]
 
-    # a few ----------------------------------------------------------------------------------------------------------------------------
+    # a few ------------------------------------------------------------------------------------------------------------
 
     def _keep_first(self, loops: list[AnyIndex], count: Operand) -> None:
         """The first elements of a row in order in scratch; places of which none has come yet hold the position -1."""
@@ -166,7 +175,7 @@ class _RankKernel:
         kernel.loop(0, limit, 1, step, [key, kernel.as_value(number)])
         return ()
 
-    # all ------------------------------------------------------------------------------------------------------------------------------
+    # all --------------------------------------------------------------------------------------------------------------
 
     def _sort(self, loops: list[AnyIndex], count: Operand) -> None:
         kernel, (keys, places) = self.kernel, self.sides[0]
@@ -196,7 +205,9 @@ class _RankKernel:
         kernel, (keys, places), (sorted_keys, sorted_places) = self.kernel, *self.sides
 
         def step(p: Operand, left: Value, right: Value) -> tuple[Value, Value]:
-            a, b = (kernel.max(kernel.min(at, last), 0) for at in (left, right))  # an exhausted run is not read, and its end need not be inside
+            a, b = (
+                kernel.max(kernel.min(at, last), 0) for at in (left, right)
+            )  # an exhausted run is not read, and its end need not be inside
             first, second = kernel.load(keys, a), kernel.load(keys, b)
             exhausted, ordered = kernel.compare("ge", right, high), kernel.compare("le", first, second)
             taken = kernel.bitand(kernel.compare("lt", left, middle), kernel.bitor(exhausted, ordered))
@@ -204,7 +215,13 @@ class _RankKernel:
             kernel.store(sorted_places, p, kernel.load(places, kernel.select(taken, a, b)))
             return kernel.select(taken, kernel.add(left, 1), left), kernel.select(taken, right, kernel.add(right, 1))
 
-        kernel.loop(low, kernel.min(high, kernel.add(low, self.plan.limit)), 1, step, [kernel.as_value(low), kernel.as_value(middle)])
+        kernel.loop(
+            low,
+            kernel.min(high, kernel.add(low, self.plan.limit)),
+            1,
+            step,
+            [kernel.as_value(low), kernel.as_value(middle)],
+        )
 
 
 EXPORT = RankFamily

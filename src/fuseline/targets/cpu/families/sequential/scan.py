@@ -1,8 +1,11 @@
-"""Running sums and products: a reduction over the lower (or upper) triangle of two equal loops, made in one walk that keeps the total so far.
+"""Running sums and products: a reduction over the lower (or upper) triangle of two equal loops, made in one walk that
+keeps the total so far.
 
-    out[.., i, ..] = init + sum over j <= i of element[.., j, ..]        (or j < i, j >= i, j > i; any op that combines in any order)
+    out[.., i, ..] = init + sum over j <= i of element[.., j, ..]
+            (or j < i, j >= i, j > i; any op that combines in any order)
 
-Lanes run along the innermost axis of the result where that is not the walked one; a workgroup is a block of it at one point of the other axes.
+Lanes run along the innermost axis of the result where that is not the walked one; a workgroup is a block of it at one
+point of the other axes.
 """
 
 from __future__ import annotations
@@ -88,7 +91,9 @@ class ScanFamily(Family):
             return Refusal("empty", "a loop never runs")
         outer, lane = line_loops(scan.root, extents, scan.form.walked)
         lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
-        plan = ScanPlan(view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths))
+        plan = ScanPlan(
+            view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths)
+        )
         return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
@@ -117,7 +122,9 @@ class _ScanKernel:
         """All elements along the walked loop, in order."""
         kernel, scan = self.kernel, self.scan
         extent = self.frame.operand(self.plan.extents[scan.form.walked])
-        start = self.emitter.value_at(scan.root.outputs[0], self.emitter.through(scan.root.output_maps[0], loops, lanes), lanes, active)
+        start = self.emitter.value_at(
+            scan.root.outputs[0], self.emitter.through(scan.root.output_maps[0], loops, lanes), lanes, active
+        )
 
         def step(i: Operand, total: Value) -> tuple[Value]:
             at = kernel.sub(kernel.sub(extent, 1), i) if scan.form.reverse else i

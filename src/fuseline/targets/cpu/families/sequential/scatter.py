@@ -2,9 +2,9 @@
 
     out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)
 
-or the last element of each place in the stead of the sum. The result itself holds the running totals. Lanes run along its innermost axis where every
-lane has the same place; a workgroup is a block of that axis at one point of the others, so no two workgroups write to the same element. Places
-outside the result are passed over.
+or the last element of each place in the stead of the sum. The result itself holds the running totals. Lanes run along
+its innermost axis where every lane has the same place; a workgroup is a block of that axis at one point of the others,
+so no two workgroups write to the same element. Places outside the result are passed over.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ class ScatterFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is a scatter."""
         root = view.root_view
-        scatter = scatter_of(root) if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1 else None
+        scatter = (
+            scatter_of(root)
+            if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1
+            else None
+        )
         if root is None or scatter is None:
             return Refusal("not-a-scatter", "the root does not combine elements into places")
         (combiner,) = combiners(root.op) or [None]
@@ -66,7 +70,9 @@ class ScatterFamily(Family):
             return Refusal("epilogue", "the totals are not the only result")
         return self._plan(view, machine, scatter, combiner, paths[0])
 
-    def _plan(self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath) -> Plan | Refusal:
+    def _plan(
+        self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath
+    ) -> Plan | Refusal:
         root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
         extents = root.loops(view.shapes)
         if any(extents[loop] == 0 for loop in root.parallel):
@@ -132,7 +138,11 @@ class _ScatterKernel:
             self._store(here, self.emitter.value_at(root.outputs[0], at, lanes, active), active)
 
         def along(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
-            init([Index(starts[0], 1 if lanes > 1 else 0) if i == scattered else at for i, at in enumerate(loops)], lanes, active)
+            init(
+                [Index(starts[0], 1 if lanes > 1 else 0) if i == scattered else at for i, at in enumerate(loops)],
+                lanes,
+                active,
+            )
             return ()
 
         if self.plan.lane is None and self._is_innermost(scattered):
@@ -143,7 +153,9 @@ class _ScatterKernel:
 
     def _is_innermost(self, loop: int) -> bool:
         """Whether neighbours along the loop are neighbours in the result."""
-        return self.plan.path.coordinates[-1] == loop and self.scatter.root.output_maps[0].results[-1] == AffineDimExpr(loop)
+        return self.plan.path.coordinates[-1] == loop and self.scatter.root.output_maps[0].results[-1] == AffineDimExpr(
+            loop
+        )
 
     def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """One update, at the place that `here` names."""

@@ -1,10 +1,12 @@
-"""Argument reductions along memory (ArgMax, ArgMin): every lane keeps an element and its place, the lanes are compared at the end.
+"""Argument reductions along memory (ArgMax, ArgMin): every lane keeps an element and its place, the lanes are compared
+at the end.
 
     lanes     0 1 2 3 0 1 2 3 0 ..       each lane goes over its own elements in order, several vectors side by side
-    at last   halves against halves      whichever replaces the other; of two that are equal to each other, the first (or the last)
+    at last   halves against halves      whichever replaces the other; of two that are equal to each other, the first
+                                         (or the last)
 
-Whether one of two is kept is asked of the body in both directions: where each replaces the other the body prefers the later, where neither does the
-earlier. Reductions across memory are the loop nest's, whose lanes run along the results.
+Whether one of two is kept is asked of the body in both directions: where each replaces the other the body prefers the
+later, where neither does the earlier. Reductions across memory are the loop nest's, whose lanes run along the results.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ Kept: TypeAlias = "tuple[Value, Value]"
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionPlan(Plan):
-    """The loops beside the reduced one form the grid; `dtype` of the elements, `lanes` of them at a time, `vectors` side by side."""
+    """The loops beside the reduced one form the grid; `dtype` of the elements, `lanes` of them at a time, `vectors`
+    side by side."""
 
     selection: Selection
     outer: tuple[int, ...]
@@ -79,8 +82,10 @@ class SelectionFamily(Family):
             return paths
         outer, lanes = tuple(loop for loop in root.parallel if extents[loop] != 1), machine.lanes(dtype)
         plan = SelectionPlan(
-            view=view, workgroups=d.product(extents[loop] for loop in outer), selection=found, outer=outer, extents=extents, paths=tuple(paths),
-            dtype=dtype, lanes=lanes, vectors=max(1, min(VECTORS, assumed_size(extents[root.reduction[0]]) // (2 * lanes))),
+            view=view, workgroups=d.product(extents[loop] for loop in outer), selection=found, outer=outer,
+            extents=extents, paths=tuple(paths),
+            dtype=dtype, lanes=lanes,
+            vectors=max(1, min(VECTORS, assumed_size(extents[root.reduction[0]]) // (2 * lanes))),
         )  # fmt: skip
         return replace(plan, notes={"lanes": lanes, "vectors": plan.vectors})
 
@@ -157,7 +162,7 @@ class _SelectionKernel:
     def _accumulators(self, kept: Kept) -> list[Value]:
         return [kept[0], kept[1]] if self.selection.kept == 0 else [kept[1], kept[0]]
 
-    # two of them ---------------------------------------------------------------------------------------------------------------------
+    # two of them ------------------------------------------------------------------------------------------------------
 
     def _joined(self, kept: Sequence[Kept]) -> Kept:
         """The one of all, lane by lane."""
@@ -170,7 +175,9 @@ class _SelectionKernel:
         """The one of all lanes, halves first."""
         while kept[0].type.lanes > 1:
             half = kept[0].type.lanes // 2
-            low, high = ((self.kernel.lanes(kept[0], at, half), self.kernel.lanes(kept[1], at, half)) for at in (0, half))
+            low, high = (
+                (self.kernel.lanes(kept[0], at, half), self.kernel.lanes(kept[1], at, half)) for at in (0, half)
+            )
             kept = self._better(low, high)
         return kept
 
@@ -185,7 +192,15 @@ class _SelectionKernel:
         """Whether the body would keep `new` where it has kept `old`."""
         lanes = new[0].type.lanes
         loops: list[AnyIndex] = [Index(0)] * self.root.rank
-        body = BodyPoint(self.emitter, self.root, loops, lanes, None, self._accumulators(old), inputs={self.selection.element: new[0]})
+        body = BodyPoint(
+            self.emitter,
+            self.root,
+            loops,
+            lanes,
+            None,
+            self._accumulators(old),
+            inputs={self.selection.element: new[0]},
+        )
         return self.kernel.splat(body.value(self.selection.replaces), lanes)
 
     def _store(self, loops: list[AnyIndex], value: Value, place: Value) -> None:

@@ -1,6 +1,8 @@
-"""Windows whose pixels share sums or maxima of whole columns: every column is combined down the window once, then across for each pixel.
+"""Windows whose pixels share sums or maxima of whole columns: every column is combined down the window once, then
+across for each pixel.
 
-    window 5 x 5      down: 4 steps per column, for `pixels + 4` columns        across: 4 steps per pixel, fewer where neighbours share parts
+    window 5 x 5      down: 4 steps per column, for `pixels + 4` columns
+                      across: 4 steps per pixel, fewer where neighbours share parts
                       instead of 24 steps per pixel
 
 For ops whose order does not matter. What is carried through the rows of the window are the columns, not the pixels.
@@ -52,7 +54,10 @@ class ColumnWindows:
     def totals(self, columns: Sequence[Value], starts: Sequence[Value]) -> list[Value]:
         """The pixels, each with its start, in the order of `starts`: vector by vector for each pixel."""
         vectors = len(self.tile.actives)
-        lines = [Across(self.kernel, self.combiner, dict(zip(self.users, columns[v * len(self.users) :], strict=False))) for v in range(vectors)]
+        lines = [
+            Across(self.kernel, self.combiner, dict(zip(self.users, columns[v * len(self.users) :], strict=False)))
+            for v in range(vectors)
+        ]
         return [
             self.combiner.combine(self.kernel, starts[pixel * vectors + v], lines[v].of(tuple(window)))
             for pixel, window in enumerate(self.windows)
@@ -72,5 +77,7 @@ class Across:
         found = self.known.get(places)
         if found is None:
             half = 1 << ((len(places) - 1).bit_length() - 1)
-            found = self.known[places] = self.combiner.combine(self.kernel, self.of(places[:half]), self.of(places[half:]))
+            found = self.known[places] = self.combiner.combine(
+                self.kernel, self.of(places[:half]), self.of(places[half:])
+            )
         return found

@@ -1,4 +1,5 @@
-"""The kernel of a window over a copy of its image: bunch by bunch of panels, part by part of the lines, then tiles as over the image itself."""
+"""The kernel of a window over a copy of its image: bunch by bunch of panels, part by part of the lines, then tiles as
+over the image itself."""
 
 from __future__ import annotations
 
@@ -37,8 +38,12 @@ class CopiedWindowKernel(WindowKernel):
         plan, walk = self.copied_plan, self.problem.walk
         row = plan.row_columns * plan.pitch
         steps = [(walk.line, plan.rows.along * row), (walk.pixel, plan.columns.along * plan.pitch)]
-        steps += [(axis, plan.rows.window * row) for axis in walk.down] + [(walk.across, plan.columns.window * plan.pitch)]
-        return LinearAccess(self.original.access.source, Linear({axis.inner: step for axis, step in steps if axis is not None}))
+        steps += [(axis, plan.rows.window * row) for axis in walk.down] + [
+            (walk.across, plan.columns.window * plan.pitch)
+        ]
+        return LinearAccess(
+            self.original.access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
+        )
 
     def image_memory(self, image: Image) -> MemRef:
         """The copy."""
@@ -49,11 +54,14 @@ class CopiedWindowKernel(WindowKernel):
         kernel, plan, line = self.kernel, self.copied_plan, self.problem.line
         total = kernel.mul(kernel.sub(tile.panel, self.first_panel), plan.width)
         if line is not None:
-            total = kernel.add(total, kernel.mul(kernel.sub(tile.outer[line], self.first_line), int(self.image.access.stride(line.inner))))  # pyright: ignore[reportArgumentType]
+            total = kernel.add(
+                total,
+                kernel.mul(kernel.sub(tile.outer[line], self.first_line), int(self.image.access.stride(line.inner))),
+            )  # pyright: ignore[reportArgumentType]
         assert self.problem.pixel is not None
         return kernel.add(total, kernel.mul(tile.start, int(self.image.access.stride(self.problem.pixel.inner))))  # pyright: ignore[reportArgumentType]
 
-    # workgroups ----------------------------------------------------------------------------------------------------------------------
+    # workgroups -------------------------------------------------------------------------------------------------------
 
     def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
         plan, kernel = self.copied_plan, self.kernel
@@ -68,7 +76,9 @@ class CopiedWindowKernel(WindowKernel):
             kernel.when(kernel.compare("gt", last, whole), lambda: self._bunch(outer, parts, whole, rest))
         return ()
 
-    def _bunch(self, outer: dict[Axis, Operand], parts: tuple[Operand, Operand], bunch: Operand, channels: int) -> tuple[Operand, ...]:
+    def _bunch(
+        self, outer: dict[Axis, Operand], parts: tuple[Operand, Operand], bunch: Operand, channels: int
+    ) -> tuple[Operand, ...]:
         plan, kernel = self.copied_plan, self.kernel
         panel = kernel.mul(bunch, plan.bunch)
 
@@ -76,13 +86,20 @@ class CopiedWindowKernel(WindowKernel):
             first = kernel.mul(number, plan.part)
             lines = kernel.min(plan.part, kernel.sub(plan.lines, first)) if plan.parts > 1 else plan.part
             self._copy(outer, (first, lines), panel, channels)
-            kernel.loop(first, kernel.add(first, lines), 1, lambda line: self._copied_line(outer, (first, line), panel, channels))
+            kernel.loop(
+                first,
+                kernel.add(first, lines),
+                1,
+                lambda line: self._copied_line(outer, (first, line), panel, channels),
+            )
             return ()
 
         kernel.loop(*parts, 1, part)
         return ()
 
-    def _copied_line(self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int) -> tuple[Operand, ...]:
+    def _copied_line(
+        self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int
+    ) -> tuple[Operand, ...]:
         """Tall tiles and short ones of one line, whole panels of the bunch and then the narrower one."""
         kernel, split = self.kernel, self.plan.split
         assert split is not None
@@ -91,11 +108,18 @@ class CopiedWindowKernel(WindowKernel):
         here = {**outer, self.problem.line: line} if self.problem.line is not None else outer
         h, tall, count = split.height, split.tall, split.count
         kernel.loop(0, tall, 1, self._tiles(here, h, lambda t: kernel.mul(t, h), panel, channels))
-        kernel.loop(tall, count, 1, self._tiles(here, h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), panel, channels))
+        kernel.loop(
+            tall, count, 1, self._tiles(here, h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), panel, channels)
+        )
         return ()
 
     def _tiles(
-        self, outer: dict[Axis, Operand], pixels: int, start: Callable[[Operand], Operand], panel: Operand, channels: int
+        self,
+        outer: dict[Axis, Operand],
+        pixels: int,
+        start: Callable[[Operand], Operand],
+        panel: Operand,
+        channels: int,
     ) -> Callable[[Operand], tuple[Operand, ...]]:
         kernel, (whole, rest) = self.kernel, divmod(channels, self.plan.width)
 
@@ -111,7 +135,7 @@ class CopiedWindowKernel(WindowKernel):
 
         return body
 
-    # the copy of the image -----------------------------------------------------------------------------------------------------------
+    # the copy of the image --------------------------------------------------------------------------------------------
 
     def _copy(self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int) -> None:
         """The image under some lines, row by row; outside of it the pad value."""

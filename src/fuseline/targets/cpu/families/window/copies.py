@@ -1,8 +1,9 @@
 """Images whose neighbouring pixels meet in few sets of the first-level cache: what a window over them does instead.
 
-At 256 channels of 4 bytes a pixel shares its sets with every fourth one. The columns under a tile evict each other, and a depthwise convolution
-takes twice as long as at 240 channels. Two ways out: tiles of few pixels that use whole cache lines at once; or, where elements are loaded often, a
-copy of some lines and channels, pixel beside pixel, with the padding around them.
+At 256 channels of 4 bytes a pixel shares its sets with every fourth one. The columns under a tile evict each other, and
+a depthwise convolution takes twice as long as at 240 channels. Two ways out: tiles of few pixels that use whole cache
+lines at once; or, where elements are loaded often, a copy of some lines and channels, pixel beside pixel, with the
+padding around them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from fuseline.targets.cpu.tiles import BlockProblem, Blocks, choose_blocks
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
-"""Loads of an element from which on it is copied first: where tiles of whole cache lines crowd the sets as well, and where they do not."""
+"""Loads of an element from which on it is copied first: where tiles of whole cache lines crowd the sets as well, and
+where they do not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +77,15 @@ class CopiedWindowPlan(WindowPlan):
 
 
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
-    """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more channels, or a copy."""
+    """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more
+    channels, or a copy."""
     found = _directions(plan.problem)
-    if found is None or plan.vectors != 1 or plan.split is None or not _crowded(plan.problem, found, (plan.pixels, 1), machine):
+    if (
+        found is None
+        or plan.vectors != 1
+        or plan.split is None
+        or not _crowded(plan.problem, found, (plan.pixels, 1), machine)
+    ):
         return plan
     tile = _wide_tile(plan, found, machine)
     loads = _loads(found, plan.pixels)
@@ -90,7 +98,8 @@ def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
 
 
 def _wide_tile(plan: WindowPlan, ways: tuple[Direction, Direction], machine: Machine) -> tuple[int, int]:
-    """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in pairs."""
+    """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in
+    pairs."""
     channels = -(-_int(plan.problem.channel.extent) // plan.lanes)
     lines = 1 if plan.columns_first else 2
     vectors = max(1, min(channels, lines * LINE_BYTES // (plan.lanes * BYTES[plan.problem.dtype])))
@@ -107,7 +116,8 @@ def _loads(ways: tuple[Direction, Direction], pixels: int) -> float:
 
 
 def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
-    """The plan (of one vector per tile) with a copied image; None where the walk is not plain, or one line takes too much scratch."""
+    """The plan (of one vector per tile) with a copied image; None where the walk is not plain, or one line takes too
+    much scratch."""
     problem, ways = plan.problem, _directions(plan.problem)
     if ways is None:
         return None
@@ -121,8 +131,10 @@ def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
         return None
     part = -(-lines // -(-lines // part))
     copied = CopiedWindowPlan(
-        view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, problem=problem, pixels=plan.pixels, vectors=1, lanes=plan.lanes,
-        blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows, columns=columns, part=part,
+        view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, problem=problem, pixels=plan.pixels,
+        vectors=1, lanes=plan.lanes,
+        blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows,
+        columns=columns, part=part,
         bunch=bunch, notes={**plan.notes, "image": "copied"},
     )  # fmt: skip
     copied = replace(copied, blocks=_blocks(copied, machine))
@@ -139,7 +151,13 @@ def _directions(problem: WindowProblem) -> tuple[Direction, Direction] | None:
     known = isinstance(problem.channel.extent, int) and all(
         isinstance(axis.extent, int) for axis in (problem.line, problem.pixel) if axis is not None
     )
-    if len(problem.images) != 1 or problem.pixel is None or problem.across is None or len(problem.down) > 1 or not known:
+    if (
+        len(problem.images) != 1
+        or problem.pixel is None
+        or problem.across is None
+        or len(problem.down) > 1
+        or not known
+    ):
         return None
     access = problem.images[0].access
     moving = [loop for loop, extent in enumerate(problem.extents) if extent != 1]
@@ -155,12 +173,19 @@ def _columns(columns: Direction, pixels: int) -> set[int]:
     return {pixel * columns.along + tap * columns.window for pixel in range(pixels) for tap in range(columns.positions)}
 
 
-def _crowded(problem: WindowProblem, ways: tuple[Direction, Direction], tile: tuple[int, int], machine: Machine) -> bool:
-    """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds beside other streams."""
+def _crowded(
+    problem: WindowProblem, ways: tuple[Direction, Direction], tile: tuple[int, int], machine: Machine
+) -> bool:
+    """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds
+    beside other streams."""
     (rows, columns), (pixels, vectors) = ways, tile
     size, channels = BYTES[problem.dtype], _int(problem.channel.extent)
     width = range(0, vectors * machine.lanes(problem.dtype) * size, LINE_BYTES)
-    places = [row * rows.window * rows.stride + column * columns.stride for row in range(rows.positions) for column in _columns(columns, pixels)]
+    places = [
+        row * rows.window * rows.stride + column * columns.stride
+        for row in range(rows.positions)
+        for column in _columns(columns, pixels)
+    ]
     image = {(place * size + byte) // LINE_BYTES for place in places for byte in width}
     result = {(pixel * channels * size + byte) // LINE_BYTES for pixel in range(pixels) for byte in width}
     sets = Counter(line % L1_SETS for lines in (image, result) for line in lines)
@@ -174,4 +199,6 @@ def _blocks(plan: CopiedWindowPlan, machine: Machine) -> Blocks:
     window = plan.rows.positions * plan.columns.positions
     assert problem.pixel is not None
     work = 8 * window * _int(problem.pixel.extent) * plan.part * plan.pitch  # as `window_blocks` has it
-    return choose_blocks(BlockProblem(outer, plan.parts, 1, plan.bunches, work, 0, 0, serial=problem.view.serial), machine)
+    return choose_blocks(
+        BlockProblem(outer, plan.parts, 1, plan.bunches, work, 0, 0, serial=problem.view.serial), machine
+    )

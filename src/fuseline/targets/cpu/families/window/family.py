@@ -1,4 +1,5 @@
-"""Windows channel by channel: depthwise convolutions, max, min and average pooling, and sums over whole images, channels innermost."""
+"""Windows channel by channel: depthwise convolutions, max, min and average pooling, and sums over whole images,
+channels innermost."""
 
 from __future__ import annotations
 

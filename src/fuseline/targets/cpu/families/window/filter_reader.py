@@ -31,7 +31,11 @@ class FilterReader:
         if self.plan.packed is not None:
             return self.plan.packed.strides.get(axis.inner, 0)
         filter_ = self.plan.problem.filter
-        return self.frame.operand(filter_.access.stride(axis.inner)) if filter_ is not None and filter_.access is not None else 0
+        return (
+            self.frame.operand(filter_.access.stride(axis.inner))
+            if filter_ is not None and filter_.access is not None
+            else 0
+        )
 
     def base(self, tile: Tile) -> Operand:
         """Where the first tap for a tile lies."""
@@ -56,4 +60,6 @@ class FilterReader:
         across = self.plan.problem.across
         step = self.kernel.mul(self.stride(across), tap) if across is not None else 0
         index = self.kernel.add(self.kernel.add(window.filter, step), v * self.plan.lanes)
-        return self.kernel.load(self.memory, index, self.plan.lanes, active=None if self.plan.packed is not None else active)
+        return self.kernel.load(
+            self.memory, index, self.plan.lanes, active=None if self.plan.packed is not None else active
+        )

@@ -1,4 +1,5 @@
-"""Convolutions of few channels per group: several groups side by side in one vector, and image columns shared by the pixels that see them."""
+"""Convolutions of few channels per group: several groups side by side in one vector, and image columns shared by the
+pixels that see them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class GroupedFamily(Family):
-    """Takes grouped convolutions of f32 or f64, channels innermost, whose groups are too narrow for register tiles of their own."""
+    """Takes grouped convolutions of f32 or f64, channels innermost, whose groups are too narrow for register tiles of
+    their own."""
 
     name = "grouped"
 

@@ -1,4 +1,5 @@
-"""The kernel of a convolution in narrow groups: panel by panel, the image under some lines copied, then tiles of pixels, a vector at a time."""
+"""The kernel of a convolution in narrow groups: panel by panel, the image under some lines copied, then tiles of
+pixels, a vector at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ COPIED_PIXELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some lines of a bunch of panels: outer axes, first line, number of lines, the bunch, image channels of it that exist."""
+    """Some lines of a bunch of panels: outer axes, first line, number of lines, the bunch, image channels of it that
+    exist."""
 
     outer: dict[Axis, Operand]
     line: Operand
@@ -35,7 +37,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Pixels `start` to `start + pixels` of line `line` of a part, vector `vector` of panel `panel` of its bunch, of which `active` lanes count."""
+    """Pixels `start` to `start + pixels` of line `line` of a part, vector `vector` of panel `panel` of its bunch, of
+    which `active` lanes count."""
 
     part: Part
     line: Operand
@@ -54,7 +57,9 @@ class GroupedKernel:
         self.emitter = BodyEmitter(kernel, plan.view, {self.problem.root.op.results[0]: self._held})
         self.frame = self.emitter.frame
         self.image = kernel.scratch(self.problem.dtype, plan.copied)
-        self.filters = kernel.binding(plan.view.tensors.index(self.problem.filter.value), self.problem.dtype, plan.packed.elements)  # pyright: ignore[reportArgumentType]
+        self.filters = kernel.binding(
+            plan.view.tensors.index(self.problem.filter.value), self.problem.dtype, plan.packed.elements
+        )  # pyright: ignore[reportArgumentType]
         self.accumulator: Value | None = None
         self.stage = kernel.scratch(self.problem.dtype, plan.pixels * plan.lanes) if kernel.compact else None
 
@@ -67,7 +72,7 @@ class GroupedKernel:
         """Run the workgroups."""
         self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
 
-    # workgroups ----------------------------------------------------------------------------------------------------------------------
+    # workgroups -------------------------------------------------------------------------------------------------------
 
     def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
         plan, kernel = self.plan, self.kernel
@@ -76,7 +81,9 @@ class GroupedKernel:
         blocks = self._range(at[-2], plan.blocks.lines, plan.line_blocks)
         first, last = self._range(at[-1], plan.blocks.panels, plan.bunches)
         whole, rest = divmod(self.problem.outputs, plan.bunch * plan.width)
-        kernel.loop(first, kernel.min(last, whole), 1, lambda bunch: self._bunch(outer, blocks, bunch, plan.bunch * plan.width))
+        kernel.loop(
+            first, kernel.min(last, whole), 1, lambda bunch: self._bunch(outer, blocks, bunch, plan.bunch * plan.width)
+        )
         if rest:
             kernel.when(kernel.compare("gt", last, whole), lambda: self._bunch(outer, blocks, whole, rest))
         return ()
@@ -87,7 +94,9 @@ class GroupedKernel:
         start = self.kernel.mul(index, size)
         return start, self.kernel.min(self.kernel.add(start, size), count)
 
-    def _bunch(self, outer: dict[Axis, Operand], blocks: tuple[Operand, Operand], bunch: Operand, outputs: int) -> tuple[Operand, ...]:
+    def _bunch(
+        self, outer: dict[Axis, Operand], blocks: tuple[Operand, Operand], bunch: Operand, outputs: int
+    ) -> tuple[Operand, ...]:
         plan, kernel = self.plan, self.kernel
         channels = outputs // self.problem.per_group * self.problem.steps
 
@@ -102,10 +111,11 @@ class GroupedKernel:
         kernel.loop(*blocks, 1, block)
         return ()
 
-    # the copy of the image -----------------------------------------------------------------------------------------------------------
+    # the copy of the image --------------------------------------------------------------------------------------------
 
     def _copy(self, part: Part) -> None:
-        """The image under a part, row by row: outside the image zeros. A row may begin with what the last vector before it wrote too far."""
+        """The image under a part, row by row: outside the image zeros. A row may begin with what the last vector before
+        it wrote too far."""
         kernel, rows, columns = self.kernel, self.problem.rows, self.problem.columns
         width = columns.steps(self.problem.pixels)
         begin, end = columns.inside(width)
@@ -167,7 +177,9 @@ class GroupedKernel:
         kernel, memory, lanes = self.kernel, self.frame.argument(self.problem.image.source), self.plan.lanes
         for c in range(0, part.channels, lanes):
             active = None if c + lanes <= part.channels else part.channels - c
-            kernel.store(self.image, kernel.add(to, c), kernel.load(memory, kernel.add(source, c), lanes, active=active))
+            kernel.store(
+                self.image, kernel.add(to, c), kernel.load(memory, kernel.add(source, c), lanes, active=active)
+            )
 
     def _zeros(self, row: Operand, begin: int, end: int) -> None:
         """Columns `begin` to `end` of a row."""
@@ -180,14 +192,16 @@ class GroupedKernel:
 
         kernel.loop(begin * channels, end * channels, lanes, body)
 
-    # tiles ---------------------------------------------------------------------------------------------------------------------------
+    # tiles ------------------------------------------------------------------------------------------------------------
 
     def _line(self, part: Part, line: Operand, outputs: int) -> tuple[()]:
         """Tall tiles, then short ones."""
         kernel, split = self.kernel, self.plan.split
         h, tall, count = split.height, split.tall, split.count
         kernel.loop(0, tall, 1, lambda t: self._panels(part, (line, kernel.mul(t, h), h), outputs))
-        kernel.loop(tall, count, 1, lambda t: self._panels(part, (line, kernel.add(kernel.mul(t, h - 1), tall), h - 1), outputs))
+        kernel.loop(
+            tall, count, 1, lambda t: self._panels(part, (line, kernel.add(kernel.mul(t, h - 1), tall), h - 1), outputs)
+        )
         return ()
 
     def _panels(self, part: Part, pixels: tuple[Operand, Operand, int], outputs: int) -> tuple[()]:
@@ -219,7 +233,14 @@ class GroupedKernel:
             totals = list(self._columns(tile, base, filters, totals))
         if self.stage is not None:
             put_aside(self.kernel, self.stage, totals)
-            in_turn(self.kernel, self.stage, 0, self.plan.lanes, [None] * tile.pixels, lambda pixel, _, total: self._store(tile, pixel, total))
+            in_turn(
+                self.kernel,
+                self.stage,
+                0,
+                self.plan.lanes,
+                [None] * tile.pixels,
+                lambda pixel, _, total: self._store(tile, pixel, total),
+            )
             return
         for pixel, total in enumerate(totals):
             self._store(tile, pixel, total)
@@ -236,7 +257,9 @@ class GroupedKernel:
         return self.kernel.add(self.kernel.mul(tile.part.bunch, self.plan.bunch), tile.panel)
 
     def _filters(self, tile: Tile) -> Operand:
-        return self.kernel.add(self.kernel.mul(self._panel(tile), self.plan.packed.panel_stride), tile.vector * self.plan.lanes)
+        return self.kernel.add(
+            self.kernel.mul(self._panel(tile), self.plan.packed.panel_stride), tile.vector * self.plan.lanes
+        )
 
     def _loops(self, tile: Tile, pixel: Operand) -> list[AnyIndex]:
         """The root's loops at a pixel; reduction loops at 0."""
@@ -268,10 +291,11 @@ class GroupedKernel:
     def _live(self, tile: Tile) -> int | None:
         return tile.active if tile.active < self.plan.lanes else None
 
-    # one window row ------------------------------------------------------------------------------------------------------------------
+    # one window row ---------------------------------------------------------------------------------------------------
 
     def _columns(self, tile: Tile, image: Operand, filters: Operand, totals: Sequence[Value]) -> Sequence[Value]:
-        """For each channel of a group, every image column is spread over the lanes once and given to each pixel that sees it."""
+        """For each channel of a group, every image column is spread over the lanes once and given to each pixel that
+        sees it."""
         kernel, plan, users = self.kernel, self.plan, self._users(tile)
         across = self.problem.walk.across
         assert across is not None
@@ -280,7 +304,10 @@ class GroupedKernel:
 
         def step(c: Operand, values: Sequence[Value]) -> Sequence[Value]:
             first = kernel.add(filters, kernel.mul(c, by_step))
-            taps = [kernel.load(self.filters, kernel.add(first, tap * by_tap), plan.lanes) for tap in range(self.problem.columns.positions)]
+            taps = [
+                kernel.load(self.filters, kernel.add(first, tap * by_tap), plan.lanes)
+                for tap in range(self.problem.columns.positions)
+            ]
             out = list(values)
             for column, seen in users.items():
                 address = kernel.address(self.image, kernel.add(image, column * plan.pitch))
@@ -299,8 +326,11 @@ class GroupedKernel:
                 seen.setdefault(pixel * columns.along + tap * columns.window, []).append((pixel, tap))
         return dict(sorted(seen.items()))
 
-    def _each_step(self, step: Callable[[Operand, Sequence[Value]], Sequence[Value]], totals: Sequence[Value], *, dealt: bool) -> Sequence[Value]:
-        """The channels of a group one by one: written out where they are dealt out in registers, which takes numbers known now."""
+    def _each_step(
+        self, step: Callable[[Operand, Sequence[Value]], Sequence[Value]], totals: Sequence[Value], *, dealt: bool
+    ) -> Sequence[Value]:
+        """The channels of a group one by one: written out where they are dealt out in registers, which takes numbers
+        known now."""
         steps = self.problem.steps
         count = steps if dealt else max(n for n in range(1, STEPS_PER_ITERATION + 1) if steps % n == 0)
 
@@ -311,7 +341,7 @@ class GroupedKernel:
 
         return body(0, *totals) if count == steps else self.kernel.loop(0, steps, count, body, totals)
 
-    # channels ------------------------------------------------------------------------------------------------------------------------
+    # channels ---------------------------------------------------------------------------------------------------------
 
     def _sources(self, tile: Tile) -> tuple[int, ...]:
         """The channel behind each lane at step 0; lanes that do not count repeat the last one that does."""
@@ -328,7 +358,9 @@ class GroupedKernel:
         reach = last - first + self.problem.steps
         if reach > lanes and len(set(sources)) == 2:
             low, high = (self._broadcast(column, c + source) for source in (first, last))
-            return kernel.shuffle(low, high, [lane + (lanes if source == last else 0) for lane, source in enumerate(sources)])
+            return kernel.shuffle(
+                low, high, [lane + (lanes if source == last else 0) for lane, source in enumerate(sources)]
+            )
         low = kernel.load_at(column, first, lanes)
         high = kernel.load_at(column, first + lanes, lanes) if reach > lanes else None
         return kernel.shuffle(low, high, [source - first + c for source in sources])

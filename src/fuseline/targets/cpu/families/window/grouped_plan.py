@@ -1,13 +1,17 @@
-"""What is decided about a convolution in narrow groups: which outputs and which image channels the lanes of a vector are.
+"""What is decided about a convolution in narrow groups: which outputs and which image channels the lanes of a vector
+are.
 
-    out[.., pixel, group, o] += sum over window, c of image[.., pixel * stride + window * dilation - low, group, c] * filter[window, c, group, o]
+    out[.., pixel, group, o] += sum over window, c of image[.., pixel * stride + window * dilation - low, group, c] *
+    filter[window, c, group, o]
 
-Vectors run along (group, o), which is contiguous: a vector holds several groups, or a part of one. A panel is the fewest whole vectors that are
-also whole groups, so that all panels are alike. For a step `c` the lanes of a group need the same image channel: one channel is broadcast where
-a vector lies in one group, else the channels of its groups are loaded once and dealt out in registers.
+Vectors run along (group, o), which is contiguous: a vector holds several groups, or a part of one. A panel is the
+fewest whole vectors that are also whole groups, so that all panels are alike. For a step `c` the lanes of a group need
+the same image channel: one channel is broadcast where a vector lies in one group, else the channels of its groups are
+loaded once and dealt out in registers.
 
-The image under some lines is copied to scratch, panel by panel, with its padding: few channels of many pixels would otherwise meet in few sets of
-the first-level cache (at 256 channels a pixel, direct reads ran at 60 % of this), and no pixel needs an edge check.
+The image under some lines is copied to scratch, panel by panel, with its padding: few channels of many pixels would
+otherwise meet in few sets of the first-level cache (at 256 channels a pixel, direct reads ran at 60 % of this), and no
+pixel needs an edge check.
 """
 
 from __future__ import annotations
@@ -19,7 +23,14 @@ from math import lcm
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.operand_access import LinearAccess
-from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, multiply_add_operands, used_dims
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    is_projected_permutation,
+    kind,
+    multiply_add_operands,
+    used_dims,
+)
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -50,8 +61,9 @@ MOST_COPIED_BYTES = 128 * 1024
 
 @dataclass(frozen=True)
 class GroupedProblem:
-    """The roles of the loops and operands. `channel` is (group, output in group), `inner` the reduction over the channels of a group; `rows` and
-    `columns` are the directions of the image: down the lines and window rows, and along pixels and window columns.
+    """The roles of the loops and operands. `channel` is (group, output in group), `inner` the reduction over the
+    channels of a group; `rows` and `columns` are the directions of the image: down the lines and window rows, and along
+    pixels and window columns.
     """
 
     view: DispatchView
@@ -93,10 +105,11 @@ class GroupedProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedPlan(Plan):
-    """A problem with its tile (`pixels` by one vector of `lanes`), its panels of `groups` groups in `vectors` vectors, and its grid.
+    """A problem with its tile (`pixels` by one vector of `lanes`), its panels of `groups` groups in `vectors` vectors,
+    and its grid.
 
-    The part of the image under `lines` lines and `bunch` panels is copied before it is used. A workgroup has `blocks.lines` times
-    `blocks.panels` such parts.
+    The part of the image under `lines` lines and `bunch` panels is copied before it is used. A workgroup has
+    `blocks.lines` times `blocks.panels` such parts.
     """
 
     problem: GroupedProblem
@@ -199,13 +212,24 @@ def grouped_problem(view: DispatchView) -> GroupedProblem | Refusal:
 
 
 def _loops(root: StructuredOp, sides: tuple[int, int], extents: Sequence[Dim]) -> tuple[int, int, int] | None:
-    """The loops of the group, of the output in it, and of the channel in it: the last two of the result, and one reduced beside the window."""
-    image, filter_, out = (used_dims(map_) for map_ in (*(root.input_maps[side] for side in sides), root.output_maps[0]))
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1]
+    """The loops of the group, of the output in it, and of the channel in it: the last two of the result, and one
+    reduced beside the window."""
+    image, filter_, out = (
+        used_dims(map_) for map_ in (*(root.input_maps[side] for side in sides), root.output_maps[0])
+    )
+    written = [
+        expr.position
+        for expr in root.output_maps[0].results
+        if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1
+    ]
     if len(written) < 2 or set(root.parallel) - {loop for loop in root.parallel if extents[loop] == 1} != set(written):
         return None
     group, output = written[-2:]
-    inner = [e.position for e in root.input_maps[sides[0]].results if isinstance(e, AffineDimExpr) and e.position in root.reduction]
+    inner = [
+        e.position
+        for e in root.input_maps[sides[0]].results
+        if isinstance(e, AffineDimExpr) and e.position in root.reduction
+    ]
     if group not in image & filter_ & out or output in image or output not in filter_ or len(inner) != 1:
         return None
     return group, output, inner[0]
@@ -215,11 +239,17 @@ def _lies_in_groups(access: LinearAccess, loops: tuple[int, int, int], extents: 
     group, output, inner = loops
     padded = {loop for bound in access.bounds for loop in bound.coordinate.terms}
     known = all(isinstance(extents[loop], int) for loop in loops)
-    return known and access.stride(inner) == 1 and access.stride(group) == extents[inner] and padded.isdisjoint((group, output, inner))
+    return (
+        known
+        and access.stride(inner) == 1
+        and access.stride(group) == extents[inner]
+        and padded.isdisjoint((group, output, inner))
+    )
 
 
 def _problem(
-    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[LinearAccess, Operand], loops: tuple[int, int, int],
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[LinearAccess, Operand],
+    loops: tuple[int, int, int],
 ) -> GroupedProblem | Refusal:  # fmt: skip
     (dtype, extents), (access, filter_), (group, output, inner) = types, operands, loops
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
@@ -234,15 +264,21 @@ def _problem(
     if access.bounds and access.pad != 0:
         return Refusal("padding", "the padding is not zero")
     moving = [loop for loop, extent in enumerate(extents) if extent != 1]
-    rows, columns = direction(access, walk.line, walk.down[0] if walk.down else None, moving), direction(access, walk.pixel, walk.across, moving)
+    rows, columns = (
+        direction(access, walk.line, walk.down[0] if walk.down else None, moving),
+        direction(access, walk.pixel, walk.across, moving),
+    )
     if rows is None or columns is None or len(access.bounds) > sum(way.size is not None for way in (rows, columns)):
         return Refusal("window-map", "the window does not step down lines and along pixels by whole numbers known now")
     channels = Axis((group, output), (extents[group], extents[output]))
-    return GroupedProblem(view, root, dtype, access, filter_, channels, Axis((inner,), (extents[inner],)), walk, rows, columns)
+    return GroupedProblem(
+        view, root, dtype, access, filter_, channels, Axis((inner,), (extents[inner],)), walk, rows, columns
+    )
 
 
 def plan_grouped(problem: GroupedProblem, machine: Machine, pixels: int | None = None) -> GroupedPlan | Refusal:
-    """The plan of a problem, or why this is not the way to do it. `pixels` stands in for the chosen ones, to measure others."""
+    """The plan of a problem, or why this is not the way to do it. `pixels` stands in for the chosen ones, to measure
+    others."""
     view, lanes = problem.view, machine.lanes(problem.dtype)
     if unsupported_members(view, problem.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -259,8 +295,10 @@ def plan_grouped(problem: GroupedProblem, machine: Machine, pixels: int | None =
     tile = pixels or _pixels(problem, machine)
     argument = view.tensors.index(problem.filter.value)  # pyright: ignore[reportArgumentType]
     plan = GroupedPlan(
-        view=view, workgroups=0, constant_layouts={argument: packed.layout}, problem=problem, pixels=tile, lanes=lanes, vectors=width // lanes,
-        groups=groups, lines=lines, bunch=bunch, blocks=_blocks(problem, lines, bunch * width, machine), packed=packed, paths=tuple(paths),
+        view=view, workgroups=0, constant_layouts={argument: packed.layout}, problem=problem, pixels=tile, lanes=lanes,
+        vectors=width // lanes,
+        groups=groups, lines=lines, bunch=bunch, blocks=_blocks(problem, lines, bunch * width, machine), packed=packed,
+        paths=tuple(paths),
         notes={"tile": f"{tile}x{lanes}", "panel": f"{groups} groups", "lines": lines},
     )  # fmt: skip
     return replace(plan, workgroups=d.product(plan.grid))
@@ -271,14 +309,19 @@ def _refused(problem: GroupedProblem, lanes: int, width: int, machine: Machine) 
     if problem.per_group >= 2 * lanes and cached_rows(_int(stride) * BYTES[problem.dtype], machine) >= MAX_ROWS:
         return Refusal("wide-groups", f"groups of {problem.per_group} fill register tiles of their own")
     if width // lanes > MOST_VECTORS:
-        return Refusal("uneven-groups", f"groups of {problem.per_group} fit {lanes} lanes only every {width // lanes} vectors")
+        return Refusal(
+            "uneven-groups", f"groups of {problem.per_group} fit {lanes} lanes only every {width // lanes} vectors"
+        )
     dealt = [sources_of(v, lanes, problem.per_group, problem.steps) for v in range(width // lanes)]
     if any(len(set(sources)) > 1 for sources in dealt) and problem.steps > MOST_STEPS:
         return Refusal("long-groups", f"{problem.steps} channels of a group are dealt out over the lanes")
     if any(len(set(sources)) > 2 and sources[-1] - sources[0] + problem.steps > 2 * lanes for sources in dealt):
         return Refusal("spread-groups", "the channels behind a vector do not fit two vectors")
     size = BYTES[problem.dtype]
-    if _copied(problem, 1, max(LINE_BYTES // size, width // problem.per_group * problem.steps)) * size > MOST_COPIED_BYTES:
+    if (
+        _copied(problem, 1, max(LINE_BYTES // size, width // problem.per_group * problem.steps)) * size
+        > MOST_COPIED_BYTES
+    ):
         return Refusal("scratch", "the image under one line does not fit the scratch")
     return None
 
@@ -294,9 +337,12 @@ def _bunch(problem: GroupedProblem, channels: int, panels: int) -> int:
 
 
 def _lines(problem: GroupedProblem, channels: int, machine: Machine) -> int:
-    """Lines whose part of the image stays near the core: what two parts share is copied twice. Parts as equal as can be."""
+    """Lines whose part of the image stays near the core: what two parts share is copied twice. Parts as equal as can
+    be."""
     lines = 1
-    while lines < problem.lines and _copied(problem, lines + 1, channels) * BYTES[problem.dtype] <= 2 * machine.l1_bytes:
+    while (
+        lines < problem.lines and _copied(problem, lines + 1, channels) * BYTES[problem.dtype] <= 2 * machine.l1_bytes
+    ):
         lines += 1
     return -(-problem.lines // -(-problem.lines // lines))
 

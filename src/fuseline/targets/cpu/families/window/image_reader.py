@@ -16,7 +16,8 @@ from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 
 class ImageReader:
-    """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is a page of pad values, where any are read."""
+    """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is a page of pad values, where
+    any are read."""
 
     def __init__(self, plan: WindowPlan, frame: DispatchBuffers, memory: Callable[[Image], MemRef]) -> None:
         self.plan, self.problem, self.frame, self.kernel, self.memory = plan, plan.problem, frame, frame.kernel, memory
@@ -35,7 +36,9 @@ class ImageReader:
         """The whole tiles that meet no padding along the line; None where that is not known."""
         across = self.problem.across
         taps: dict[int, d.Dim] = {across.inner: across.extent} if across is not None else {}
-        found = interior_of([bound for image in self.problem.images for bound in image.access.bounds], pixel.inner, taps, tiles.width)
+        found = interior_of(
+            [bound for image in self.problem.images for bound in image.access.bounds], pixel.inner, taps, tiles.width
+        )
         return (found.first, self.kernel.min(self.frame.operand(found.end), tiles.whole)) if found is not None else None
 
     def clipped(self, tile: Tile, axis: Axis, bounds: Sequence[Bound]) -> tuple[Operand, Operand]:
@@ -50,14 +53,17 @@ class ImageReader:
         return lo, hi
 
     def place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
-        """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only in the latter)."""
+        """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only
+        in the latter)."""
         problem = self.problem
         offset = pixel * int_stride(access, problem.pixel) + tap * int_stride(access, problem.across)
         moves = [(axis, i) for axis, i in ((problem.pixel, pixel), (problem.across, tap)) if axis is not None]
         bounds = [b for b in access.bounds if self.moves(b)]
         return (offset, *(sum(i * b.coordinate.terms.get(axis.inner, 0) for axis, i in moves) for b in bounds))  # pyright: ignore
 
-    def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None) -> Value:
+    def column(
+        self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None
+    ) -> Value:
         """A vector of an image column, or of pad values outside the image."""
         kernel = self.kernel
         address = kernel.address(self.memory(tile.image), kernel.add(window.image, offset))
@@ -93,7 +99,8 @@ class ImageReader:
         return next((axis for axis in self.problem.reduction if axis.inner in bound.coordinate.terms), None)
 
     def rows_inside(self, tile: Tile, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> tuple[Value, ...]:
-        """What tells that the window row at `at` lies inside the image, one check for each of `bounds` that needs any."""
+        """What tells that the window row at `at` lies inside the image, one check for each of `bounds` that needs
+        any."""
         found = [self._inside(self.coordinate(tile, bound, at, 0), bound, True, True) for bound in bounds]
         return tuple(inside for inside in found if inside is not None)
 

@@ -1,4 +1,5 @@
-"""The kernel of a window root: lines, tiles of pixels, panels of channels; columns of the image shared by the pixels of a tile."""
+"""The kernel of a window root: lines, tiles of pixels, panels of channels; columns of the image shared by the pixels of
+a tile."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class WindowKernel:
         self.reader.fill_page()
         self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self._workgroup)
 
-    # workgroups ----------------------------------------------------------------------------------------------------------------------
+    # workgroups -------------------------------------------------------------------------------------------------------
 
     def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
         plan, kernel, problem = self.plan, self.kernel, self.problem
@@ -77,7 +78,9 @@ class WindowKernel:
         """Tall tiles, then short ones."""
         kernel, split = self.kernel, self.plan.split
 
-        def tiles(pixels: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None) -> Callable[[Operand], tuple[Operand, ...]]:
+        def tiles(
+            pixels: int, start: Callable[[Operand], Operand], spread: tuple[int, int] | None
+        ) -> Callable[[Operand], tuple[Operand, ...]]:
             def body(t: Operand) -> tuple[Operand, ...]:
                 self._panels(outer, start(t), pixels, spread, panels)
                 return ()
@@ -94,13 +97,16 @@ class WindowKernel:
         self._runtime_line(outer, panels)
 
     def _runtime_line(self, outer: dict[Axis, Operand], panels: tuple[Operand, Operand]) -> None:
-        """A line of unknown length. Whole tiles inside the image have code of their own, but for the narrowest, for lines that are mostly edges."""
+        """A line of unknown length. Whole tiles inside the image have code of their own, but for the narrowest, for
+        lines that are mostly edges."""
         kernel, pixel = self.kernel, self.problem.pixel
         assert pixel is not None
         line = RuntimePixels(self.frame, pixel.extent, self.plan.pixels)
         for tiles in line.tiles:
             inside = self.reader.interior(pixel, tiles) if tiles is not line.tiles[-1] else None
-            kernel.loop(0, tiles.count, 1, partial(self._runtime_tile, (outer, panels), (line.extent, tiles.width), inside))
+            kernel.loop(
+                0, tiles.count, 1, partial(self._runtime_tile, (outer, panels), (line.extent, tiles.width), inside)
+            )
         kernel.loop(0, line.single, 1, lambda t: self._panels(outer, t, 1, None, panels))
 
     def _runtime_tile(
@@ -110,7 +116,8 @@ class WindowKernel:
         inside: tuple[Operand, Operand] | None,
         t: Operand,
     ) -> tuple[Operand, ...]:
-        """Tile `t` of a line: inside the image, at its edge, or the last one laid back. `size` is the line's and the tile's."""
+        """Tile `t` of a line: inside the image, at its edge, or the last one laid back. `size` is the line's and the
+        tile's."""
         kernel, (outer, panels), (extent, width) = self.kernel, place, size
         first = kernel.mul(t, width)
 
@@ -147,7 +154,12 @@ class WindowKernel:
             self._part(image, (kernel.max(first, 0) if part else first, last), at)
         return ()
 
-    def _part(self, image: Image, panels: tuple[Operand, Operand], at: Callable[[Operand, Sequence[Operand | None]], tuple[Operand, ...]]) -> None:
+    def _part(
+        self,
+        image: Image,
+        panels: tuple[Operand, Operand],
+        at: Callable[[Operand, Sequence[Operand | None]], tuple[Operand, ...]],
+    ) -> None:
         """The panels of one part of the image that lie in the range `panels`, which may begin and end beyond it."""
         plan, kernel, channels = self.plan, self.kernel, image.channels
         whole = self.frame.operand(d.floor_div(channels, plan.width))
@@ -158,19 +170,27 @@ class WindowKernel:
             here = kernel.bitand(here, kernel.compare("le", first, whole))
         if not isinstance(channels, int):
             rest = kernel.sub(self.frame.operand(channels), kernel.mul(whole, plan.width))
-            actives: list[Operand | None] = [kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.vectors)]
+            actives: list[Operand | None] = [
+                kernel.max(kernel.min(kernel.sub(rest, v * plan.lanes), plan.lanes), 0) for v in range(plan.vectors)
+            ]
             kernel.when(kernel.bitand(kernel.compare("gt", rest, 0), here), lambda: at(whole, actives))
         elif channels % plan.width:
             rest = channels % plan.width
-            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + ([rest % plan.lanes] if rest % plan.lanes else [])
+            fixed: Sequence[Operand | None] = [None] * (rest // plan.lanes) + (
+                [rest % plan.lanes] if rest % plan.lanes else []
+            )
             kernel.when(here, lambda: at(whole, fixed))
 
-    # one tile ------------------------------------------------------------------------------------------------------------------------
+    # one tile ---------------------------------------------------------------------------------------------------------
 
     def _tile(self, tile: Tile) -> None:
         kernel = self.kernel
         starts = [self._start(tile, p, v) for p in range(tile.pixels) for v in range(len(tile.actives))]
-        rows = self.reader.rows_inside(tile, [b for b in tile.image.access.bounds if not self.reader.moves(b) and self.reader.axis_of(b) is None], {})
+        rows = self.reader.rows_inside(
+            tile,
+            [b for b in tile.image.access.bounds if not self.reader.moves(b) and self.reader.axis_of(b) is None],
+            {},
+        )
         whole = Window(self.image_base(tile), self.filters.base(tile), {}, rows)
         if self.plan.columns_first:
             columns = ColumnWindows(self.reader, tile)
@@ -209,7 +229,14 @@ class WindowKernel:
         put_aside(kernel, stage, totals)
 
         def pixel(p: Operand) -> tuple[()]:
-            in_turn(kernel, stage, kernel.mul(p, len(tile.actives) * lanes), lanes, tile.actives, partial(self._store, tile, p))
+            in_turn(
+                kernel,
+                stage,
+                kernel.mul(p, len(tile.actives) * lanes),
+                lanes,
+                tile.actives,
+                partial(self._store, tile, p),
+            )
             return ()
 
         kernel.loop(0 if tile.stored is None else tile.stored, tile.pixels, 1, pixel)
@@ -227,7 +254,7 @@ class WindowKernel:
             result = self.emitter.value_at(path.value, index, self.plan.lanes, active)
             path.store(self.frame, index, result, active)
 
-    # reduction -----------------------------------------------------------------------------------------------------------------------
+    # reduction --------------------------------------------------------------------------------------------------------
 
     def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value], row: Row) -> list[Value]:
         if level == len(self.problem.down):
@@ -240,7 +267,9 @@ class WindowKernel:
             at = {**window.at, axis: i}
             rows = () if self.problem.skips_padding else self.reader.rows_inside(tile, bounds, at)
             image = kernel.add(window.image, kernel.mul(i, self.frame.operand(tile.image.access.stride(axis.inner))))
-            inner = Window(image, kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis))), at, (*window.rows, *rows))
+            inner = Window(
+                image, kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis))), at, (*window.rows, *rows)
+            )
             return self._nest(tile, level + 1, inner, carried, row)
 
         return list(kernel.loop(lo, hi, 1, body, totals))
@@ -264,7 +293,9 @@ class WindowKernel:
                     out[at] = self._combined(tile, window, pixel, tap, v, (column, filters[tap], out[at]))
         return out
 
-    def _combined(self, tile: Tile, window: Window, pixel: int, tap: int, v: int, values: tuple[Value, Value | None, Value]) -> Value:
+    def _combined(
+        self, tile: Tile, window: Window, pixel: int, tap: int, v: int, values: tuple[Value, Value | None, Value]
+    ) -> Value:
         column, filter_, total = values
         if self.fused and filter_ is not None:
             return self.kernel.fma(column, filter_, total)
@@ -278,7 +309,7 @@ class WindowKernel:
         point = BodyPoint(self.emitter, problem.root, loops, self.plan.lanes, tile.actives[v], [total], inputs)
         return self.kernel.splat(point.yields()[0], self.plan.lanes)
 
-    # image ---------------------------------------------------------------------------------------------------------------------------
+    # image ------------------------------------------------------------------------------------------------------------
 
     def image_base(self, tile: Tile) -> Operand:
         """Where the window of a tile's first pixel begins, in the memory of its image."""

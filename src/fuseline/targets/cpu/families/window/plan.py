@@ -1,9 +1,11 @@
-"""What is decided about a root that slides a window over an image channel by channel: depthwise convolution and pooling.
+"""What is decided about a root that slides a window over an image channel by channel: depthwise convolution and
+pooling.
 
-    out[outer, line, pixel, channel] = combine over window of image[.., pixel * stride + window * dilation - low, channel] (* filter[window, channel])
+    out[outer, line, pixel, channel] = combine over window of image[.., pixel * stride + window * dilation - low,
+    channel] (* filter[window, channel])
 
-Vectors run along `channel`, which is contiguous in the image. A tile is several pixels of a line: neighbouring pixels share image columns, so
-each column is loaded once for all of them.
+Vectors run along `channel`, which is contiguous in the image. A tile is several pixels of a line: neighbouring pixels
+share image columns, so each column is loaded once for all of them.
 """
 
 from __future__ import annotations
@@ -34,10 +36,12 @@ from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, choose_bl
 from fuseline.targets.target import Refusal
 
 MOST_PIXELS = 12
-"""Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are more code."""
+"""Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are
+more code."""
 
 MOST_VECTORS = 8
-"""Vectors of a tile whose pixels share nothing: as many accumulators hide the latency, and neighbouring channels are neighbours in memory."""
+"""Vectors of a tile whose pixels share nothing: as many accumulators hide the latency, and neighbouring channels are
+neighbours in memory."""
 
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
@@ -58,8 +62,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How a window goes over the image: `pixel` is the tiled axis of the result, `across` the reduction axis that slides along it (None: none
-    does), `line` the axis of the result before it, `outer` those before that; `down` are the other reduction axes, outermost first.
+    """How a window goes over the image: `pixel` is the tiled axis of the result, `across` the reduction axis that
+    slides along it (None: none does), `line` the axis of the result before it, `outer` those before that; `down` are
+    the other reduction axes, outermost first.
     """
 
     outer: tuple[Axis, ...]
@@ -115,7 +120,8 @@ class WindowProblem:
 
     @property
     def any_order(self) -> bool:
-        """Whether the root only combines elements of the image, by an op that may be done in any order from any start."""
+        """Whether the root only combines elements of the image, by an op that may be done in any order from any
+        start."""
         return len(self.root.body.ops) == 2 and self.filter is None and combiners(self.root.op) is not None
 
     @property
@@ -179,7 +185,11 @@ def window_problem(view: DispatchView) -> WindowProblem | Refusal:
         return Refusal("not-a-window", "the root slides no window channel by channel")
     used = [i for i in range(len(root.inputs)) if root.body.args[i].uses]
     sides = multiply_add_operands(root.op)
-    if len(root.outputs) != 1 or len(used) not in (1, 2) or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE)):
+    if (
+        len(root.outputs) != 1
+        or len(used) not in (1, 2)
+        or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE))
+    ):
         return Refusal("window-body", "the window combines something else than one image, with at most one filter")
     dtype = dtype_of(root.op.results[0].type)
     if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used):
@@ -211,9 +221,14 @@ def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Seq
 
 
 def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
-    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if there is a choice."""
+    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if
+    there is a choice."""
     padded = {loop for segment in found for bound in segment.access.bounds for loop in bound.coordinate.terms}
-    lanes = [loop for loop in moving if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)]
+    lanes = [
+        loop
+        for loop in moving
+        if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)
+    ]
     return lanes[-1] if lanes else None
 
 
@@ -239,7 +254,8 @@ def _lies_along(filter_: Operand, channel: int) -> bool:
 
 
 def _with_roles(
-    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]], operands: tuple[tuple[Image, ...], int, Operand | None, int],
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
+    operands: tuple[tuple[Image, ...], int, Operand | None, int],
     loops: tuple[list[int], int],
 ) -> WindowProblem | Refusal:  # fmt: skip
     dtype, extents = types
@@ -250,20 +266,37 @@ def _with_roles(
     if isinstance(walk, Refusal):
         return walk
     channels = Axis((channel,), (extents[channel],))
-    return WindowProblem(view, root, dtype, extents, images, image_position, filter_, filter_position, channels, walk, skips_padding(root, accesses))
+    return WindowProblem(
+        view,
+        root,
+        dtype,
+        extents,
+        images,
+        image_position,
+        filter_,
+        filter_position,
+        channels,
+        walk,
+        skips_padding(root, accesses),
+    )
 
 
-def walk_of(images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]) -> Walk | Refusal:
+def walk_of(
+    images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]
+) -> Walk | Refusal:
     """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image."""
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in (*pixels, *reduction)}
-    moving = sorted((loop for loop in reduction if extents[loop] != 1), key=lambda loop: -abs(estimated(images[0].stride(loop))))
+    moving = sorted(
+        (loop for loop in reduction if extents[loop] != 1), key=lambda loop: -abs(estimated(images[0].stride(loop)))
+    )
     pixel = pixels[-1] if pixels and _slides(images, pixels[-1]) else None
     rest = [loop for loop in pixels if loop != pixel]
     across = _across(images, pixel, moving, extents)
     if any(not _simple(bound, moving) for access in images for bound in access.bounds):
         return Refusal("window-map", "a padded coordinate mixes several window loops")
     return Walk(
-        tuple(axes[loop] for loop in rest[:-1]), axes[rest[-1]] if rest else None, axes[pixel] if pixel is not None else None,
+        tuple(axes[loop] for loop in rest[:-1]), axes[rest[-1]] if rest else None,
+        axes[pixel] if pixel is not None else None,
         tuple(axes[loop] for loop in moving if loop != across), axes[across] if across is not None else None,
     )  # fmt: skip
 
@@ -273,8 +306,11 @@ def _slides(images: Sequence[LinearAccess], loop: int) -> bool:
     return all(isinstance(access.stride(loop), int) for access in images)
 
 
-def _across(images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]) -> int | None:
-    """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of columns per step."""
+def _across(
+    images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]
+) -> int | None:
+    """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of
+    columns per step."""
     if pixel is None:
         return None
     along = [bound for access in images for bound in access.bounds if pixel in bound.coordinate.terms]
@@ -289,7 +325,9 @@ def _across(images: Sequence[LinearAccess], pixel: int | None, reduction: Sequen
 
 def _simple(bound: Bound, reduction: Sequence[int]) -> bool:
     mine = [loop for loop in reduction if loop in bound.coordinate.terms]
-    return len(mine) <= 1 and all(isinstance(bound.coordinate.terms[loop], int) and bound.coordinate.terms[loop] > 0 for loop in mine)  # pyright: ignore[reportOperatorIssue]
+    return len(mine) <= 1 and all(
+        isinstance(bound.coordinate.terms[loop], int) and bound.coordinate.terms[loop] > 0 for loop in mine
+    )  # pyright: ignore[reportOperatorIssue]
 
 
 def skips_padding(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
@@ -300,11 +338,14 @@ def skips_padding(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
     identity = _IDENTITY.get(type(combine))
     direct = any(operand in root.body.args for operand in combine.operands)
     plain = len(root.body.ops) == 2 or multiply_add_operands(root.op) is not None
-    return identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
+    return (
+        identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
+    )
 
 
 def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] | None = None) -> WindowPlan | Refusal:
-    """The plan of a problem, or why its results cannot be written. `tile` stands in for the chosen pixels and vectors, to measure others."""
+    """The plan of a problem, or why its results cannot be written. `tile` stands in for the chosen pixels and vectors,
+    to measure others."""
     view = problem.view
     if unsupported_members(view, problem.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -317,7 +358,11 @@ def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] 
     packed = _packed(problem, vectors * lanes)
     if packed is None and problem.filter is not None and not _lies_along(problem.filter, problem.channel.inner):
         return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
-    layouts = {view.tensors.index(problem.filter.value): packed.layout} if packed is not None and problem.filter is not None else {}  # pyright: ignore[reportArgumentType]
+    layouts = (
+        {view.tensors.index(problem.filter.value): packed.layout}
+        if packed is not None and problem.filter is not None
+        else {}
+    )  # pyright: ignore[reportArgumentType]
     plan = WindowPlan(
         view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
         blocks=window_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
@@ -351,11 +396,15 @@ def _overlaps(problem: WindowProblem) -> bool:
         for access in accesses
         if problem.pixel
     ]
-    return any(isinstance(pixel, int) and isinstance(across, int) and abs(pixel) < taps * abs(across) for pixel, across in steps)
+    return any(
+        isinstance(pixel, int) and isinstance(across, int) and abs(pixel) < taps * abs(across)
+        for pixel, across in steps
+    )
 
 
 def window_pixels(problem: WindowProblem, machine: Machine) -> int:
-    """Pixels of a tile one vector wide: accumulators, one window row of the filter and the column at hand stay in registers."""
+    """Pixels of a tile one vector wide: accumulators, one window row of the filter and the column at hand stay in
+    registers."""
     taps = estimated(problem.across.extent) if problem.across is not None else 1
     if shares_columns(problem, machine):
         return _pixels_by_columns(problem, machine)
@@ -364,7 +413,8 @@ def window_pixels(problem: WindowProblem, machine: Machine) -> int:
 
 
 def shares_columns(problem: WindowProblem, machine: Machine) -> bool:
-    """Whether it takes fewer steps to combine columns before pixels: for ops that may be done in any order, where pixels share columns."""
+    """Whether it takes fewer steps to combine columns before pixels: for ops that may be done in any order, where
+    pixels share columns."""
     across, down = problem.across, 1
     for axis in problem.down:
         down *= estimated(axis.extent)
@@ -385,7 +435,9 @@ def _columns(problem: WindowProblem, pixels: int) -> int:
     assert problem.pixel is not None and problem.across is not None
     access, taps = problem.images[0].access, estimated(problem.across.extent)
     steps = (access.stride(problem.pixel.inner), access.stride(problem.across.inner))
-    return len({pixel * estimated(steps[0]) + tap * estimated(steps[1]) for pixel in range(pixels) for tap in range(taps)})
+    return len(
+        {pixel * estimated(steps[0]) + tap * estimated(steps[1]) for pixel in range(pixels) for tap in range(taps)}
+    )
 
 
 def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
@@ -412,5 +464,7 @@ def window_blocks(problem: WindowProblem, width: int, machine: Machine) -> Block
     pixels = estimated(problem.pixel.extent) if problem.pixel is not None else 1
     lines = estimated(problem.line.extent) if problem.line is not None else 1
     panels = -(-estimated(problem.channel.extent) // width)
-    work = 8 * window * pixels * width  # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
+    work = (
+        8 * window * pixels * width
+    )  # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
     return choose_blocks(BlockProblem(outer, lines, 1, panels, work, 0, 0, serial=problem.view.serial), machine)

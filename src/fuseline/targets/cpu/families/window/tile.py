@@ -13,10 +13,11 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the live lanes of its vectors.
+    """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the
+    live lanes of its vectors.
 
-    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel meets padding along the
-    line. `stored`: pixels at the beginning that other tiles store (None: none).
+    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel
+    meets padding along the line. `stored`: pixels at the beginning that other tiles store (None: none).
     """
 
     outer: dict[Axis, Operand]
@@ -32,7 +33,8 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where the reduction is, outside the columns: what it adds to image and filter indices, its indices, and the checks to be made."""
+    """Where the reduction is, outside the columns: what it adds to image and filter indices, its indices, and the
+    checks to be made."""
 
     image: Operand
     filter: Operand

@@ -1,5 +1,5 @@
-"""Which minimal filtering a convolution gets, in which blocks, or that it had better be computed directly: a pure function of the problem,
-the machine, the threads and the exactness asked for."""
+"""Which minimal filtering a convolution gets, in which blocks, or that it had better be computed directly: a pure
+function of the problem, the machine, the threads and the exactness asked for."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ ERROR_LIMIT = {"default": 16.0, "fast": 256.0}
 """The largest RMS error, in that of a direct convolution, that each exactness allows."""
 
 ERROR_MARGIN = 1.45
-"""How much more than random signed pixels those err that do not cancel in the mean, as after a relu (measured: up to 1.35)."""
+"""How much more than random signed pixels those err that do not cancel in the mean, as after a relu (measured: up to
+1.35)."""
 
 GAIN = 1.08
-"""How much faster than directly it must be expected to be: the model is off by so much, and the direct way errs less."""
+"""How much faster than directly it must be expected to be: the model is off by so much, and the direct way errs
+less."""
 
 TILES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
-"""Tiles per block that are weighed, evened out over the image. Each weight is used so often per load; more than 64 times gains nothing."""
+"""Tiles per block that are weighed, evened out over the image. Each weight is used so often per load; more than 64
+times gains nothing."""
 
 SCRATCH_BYTES = 2 * 1024 * 1024
 """What a workgroup may use: the scratch of all threads stays within a shared last-level cache."""
@@ -69,7 +72,8 @@ class Weighed:
 
 
 def choose(problem: FilteringProblem, machine: Machine, policy: Policy) -> WinogradPlan | Refusal:
-    """The plan of least expected time; a refusal where nothing is exact or small enough, or a direct convolution is expected to be as fast."""
+    """The plan of least expected time; a refusal where nothing is exact or small enough, or a direct convolution is
+    expected to be as fast."""
     found = picked(problem, weighed(problem, machine, policy), machine, policy)
     return found if isinstance(found, Refusal) else winograd_plan(problem, found.blocking, machine)
 
@@ -81,13 +85,16 @@ def weighed(problem: FilteringProblem, machine: Machine, policy: Policy) -> list
     for outputs in OUTPUTS:
         if _applies(problem, outputs) and _error(problem, outputs) <= limit:
             options = [
-                Weighed(winograd_cycles(problem, b, machine, policy.threads), b) for b in _blockings(problem, outputs, machine, policy.threads)
+                Weighed(winograd_cycles(problem, b, machine, policy.threads), b)
+                for b in _blockings(problem, outputs, machine, policy.threads)
             ]
             found.append(min(options, key=lambda one: one.cycles))
     return found
 
 
-def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machine, policy: Policy) -> Weighed | Refusal:
+def picked(
+    problem: FilteringProblem, options: Sequence[Weighed], machine: Machine, policy: Policy
+) -> Weighed | Refusal:
     """The fastest of `options` whose filter is not too large."""
     limit = ERROR_LIMIT.get(policy.numerics)
     if limit is None:
@@ -96,7 +103,9 @@ def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machi
         return Refusal("error-bound", f"every filtering errs more than {limit:g} times a direct convolution")
     small = [one for one in options if growth(problem, one.blocking) <= policy.filter_growth]
     if not small:
-        return Refusal("filter-memory", f"every transformed filter is more than {policy.filter_growth:g} times as large")
+        return Refusal(
+            "filter-memory", f"every transformed filter is more than {policy.filter_growth:g} times as large"
+        )
     best = min(small, key=lambda one: one.cycles)
     direct = direct_cycles(problem, machine, policy.threads)
     if direct < GAIN * best.cycles:
@@ -107,8 +116,8 @@ def picked(problem: FilteringProblem, options: Sequence[Weighed], machine: Machi
 def growth(problem: FilteringProblem, b: Blocking) -> float:
     """The size of the transformed filter over that of the filter.
 
-    The filter itself is kept behind it for tiles that are made directly (`direct.py`) and is not counted: no program reads it while all is
-    finite, so the pages of a mapped artifact that hold it are never loaded.
+    The filter itself is kept behind it for tiles that are made directly (`direct.py`) and is not counted: no program
+    reads it while all is finite, so the pages of a mapped artifact that hold it are never loaded.
     """
     return b.points / problem.taps
 
@@ -129,7 +138,10 @@ def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, thread
             whole = blocking(problem, outputs, tiles, columns, machine)
             if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
                 continue
-            yield from (replace(whole, passes=passes) for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)}))
+            yield from (
+                replace(whole, passes=passes)
+                for passes in sorted({-(-whole.passes // g) for g in (1, threads, 2 * threads)})
+            )
 
 
 def tile_count(problem: FilteringProblem, outputs: int) -> int:
@@ -139,8 +151,11 @@ def tile_count(problem: FilteringProblem, outputs: int) -> int:
     return outer * prod(-(-estimated(axis.outputs) // outputs) for axis in problem.windows)
 
 
-def blocking(problem: FilteringProblem, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None) -> Blocking:
-    """F(outputs, taps) along every window, in blocks of `tiles` and passes of about `columns`, `passes` of them (None: all) in a workgroup."""
+def blocking(
+    problem: FilteringProblem, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None
+) -> Blocking:
+    """F(outputs, taps) along every window, in blocks of `tiles` and passes of about `columns`, `passes` of them (None:
+    all) in a workgroup."""
     lanes = machine.lanes("f32")
     axes = tuple(filtering(outputs, axis.taps) for axis in problem.windows)
     tile = _tile(tiles, problem.columns, lanes, machine)
@@ -154,7 +169,7 @@ def _tile(rows: int, columns: int, lanes: int, machine: Machine) -> Tile:
     return choose_tile(rows, columns, lanes, machine)
 
 
-# the model -----------------------------------------------------------------------------------------------------------------------------
+# the model ------------------------------------------------------------------------------------------------------------
 
 
 def _scratch_bytes(problem: FilteringProblem, b: Blocking, machine: Machine) -> int:
@@ -174,12 +189,16 @@ def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, th
     vectors = b.passes * b.panels * b.tile.vectors
     size = max(axis.size for axis in b.axes)
     tile_count_ = split_rows(b.tiles, b.tile.rows).count
-    products = b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
+    products = (
+        b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
+    )
     results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
     results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(problem, b, machine) - machine.l2_bytes)
     pixels = b.tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
     compute = mine * (products + results) + -(-mine // groups) * pixels
-    return compute + _filter_cycles(b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads)
+    return compute + _filter_cycles(
+        b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads
+    )
 
 
 def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> float:
@@ -199,7 +218,9 @@ def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> 
 def _step_cycles(rows: int, tile: Tile) -> float:
     """One step of the reduction of all rows and one panel."""
     split = split_rows(rows, tile.rows)
-    return split.tall * step_cycles(split.height, tile.vectors) + split.short * step_cycles(split.height - 1, tile.vectors)
+    return split.tall * step_cycles(split.height, tile.vectors) + split.short * step_cycles(
+        split.height - 1, tile.vectors
+    )
 
 
 def _filter_cycles(size: int, times: float, machine: Machine, threads: int) -> float:

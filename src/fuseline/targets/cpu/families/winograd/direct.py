@@ -1,9 +1,10 @@
 """Tiles of a convolution by minimal filtering that are computed directly after all.
 
-A transform mixes all pixels of a tile, so that one infinity or NaN reaches outputs whose window does not cover it, and what is finite may
-overflow on the way. Every product has its part in some output with a factor that is not 0, and nothing makes a number of what is none; so the sum
-of a tile's outputs, a witness, is finite only where all of them are what a direct convolution would have made, up to rounding. Where it is not,
-the outputs are made again from the pixels and the filter as it is.
+A transform mixes all pixels of a tile, so that one infinity or NaN reaches outputs whose window does not cover it, and
+what is finite may overflow on the way. Every product has its part in some output with a factor that is not 0, and
+nothing makes a number of what is none; so the sum of a tile's outputs, a witness, is finite only where all of them are
+what a direct convolution would have made, up to rounding. Where it is not, the outputs are made again from the pixels
+and the filter as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class DirectTile:
         self.align = self.kernel.machine.vector_bytes
 
     def replace(self, tile: Operand, number: Operand, witness: Value) -> None:
-        """Make the pixels of pass `number` of a tile again unless the `witness`, a sum of all of them, is finite in every lane."""
+        """Make the pixels of pass `number` of a tile again unless the `witness`, a sum of all of them, is finite in
+        every lane."""
         kernel = self.kernel
         finite = kernel.compare("eq", kernel.reduce("add", kernel.sub(witness, witness)), kernel.const(0, "f32"))
         kernel.when(finite, lambda: (), lambda: self._compute(tile, number))
@@ -75,8 +77,11 @@ class DirectTile:
             index = kernel.add(index, kernel.mul(i, stride))
         return index
 
-    def _over_taps(self, axis: int, patch: Operand, weights: tuple[Operand, Operand], channels: Operand, total: Value) -> Value:
-        """`total` and all products of a window; `weights` are the row of the filter, of `pass_width` columns, and the column in it."""
+    def _over_taps(
+        self, axis: int, patch: Operand, weights: tuple[Operand, Operand], channels: Operand, total: Value
+    ) -> Value:
+        """`total` and all products of a window; `weights` are the row of the filter, of `pass_width` columns, and the
+        column in it."""
         kernel, plan, windows = self.kernel, self.plan, self.plan.problem.windows
         row, column = weights
         if axis == len(windows):
@@ -89,7 +94,9 @@ class DirectTile:
 
         return kernel.loop(0, windows[axis].taps, 1, tap, [total])[0]
 
-    def _over_channels(self, patch: Operand, weights: tuple[Operand, Operand], channels: Operand, total: Value) -> Value:
+    def _over_channels(
+        self, patch: Operand, weights: tuple[Operand, Operand], channels: Operand, total: Value
+    ) -> Value:
         kernel, plan = self.kernel, self.plan
         row, column = weights
 

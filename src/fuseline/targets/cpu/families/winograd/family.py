@@ -1,8 +1,9 @@
 """Convolutions by minimal filtering (Winograd): fewer multiplications than taps, for small windows with unit steps.
 
-A tile of m outputs along an axis with r taps costs m + r - 1 products per pair of channels instead of m * r; with F(4, 3) along both axes 36
-instead of 144. What that saves is spent in part on transforming tiles and results, and the transformed filter is larger, so a model of both
-decides against a direct convolution. The rounding error is larger as well: see `matrices.error_ratio` and `numerics`.
+A tile of m outputs along an axis with r taps costs m + r - 1 products per pair of channels instead of m * r; with F(4,
+3) along both axes 36 instead of 144. What that saves is spent in part on transforming tiles and results, and the
+transformed filter is larger, so a model of both decides against a direct convolution. The rounding error is larger as
+well: see `matrices.error_ratio` and `numerics`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class WinogradFamily(Family):
-    """Takes f32 convolutions with unit steps, windows of 3 or 5 along one or two axes and a constant filter, where that is faster."""
+    """Takes f32 convolutions with unit steps, windows of 3 or 5 along one or two axes and a constant filter, where that
+    is faster."""
 
     name = "winograd"
 

@@ -1,4 +1,5 @@
-"""The kernel of a convolution by minimal filtering. A workgroup takes a block of tiles and goes through three stages in its scratch:
+"""The kernel of a convolution by minimal filtering. A workgroup takes a block of tiles and goes through three stages in
+its scratch:
 
     transformed[tile][point][channel]   B^T (the tile's pixels) B, along channels
     products[tile][point][column]       one small matrix product per point, in the register tiles of contractions
@@ -55,10 +56,11 @@ class WinogradKernel:
             return self.accumulator
         return self.kernel.add(self.accumulator, self.emitter.value_at(self.root.outputs[0], index, lanes, active))
 
-    # workgroups ----------------------------------------------------------------------------------------------------------------------
+    # workgroups -------------------------------------------------------------------------------------------------------
 
     def emit(self) -> None:
-        """Blocks of tiles in a loop; the workgroups of one block, which divide its columns, transform its pixels once."""
+        """Blocks of tiles in a loop; the workgroups of one block, which divide its columns, transform its pixels
+        once."""
         kernel, groups = self.kernel, self.plan.group_count
 
         def block(number: Operand) -> tuple[Operand, ...]:
@@ -90,7 +92,8 @@ class WinogradKernel:
         return ()
 
     def _each_tile(self, start: Operand, count: Operand, body: Callable[[Operand, Operand], None]) -> None:
-        """`body(slot in the block, number of the tile)`; in place of tiles that do not exist the last one is named again."""
+        """`body(slot in the block, number of the tile)`; in place of tiles that do not exist the last one is named
+        again."""
         kernel = self.kernel
         last = kernel.sub(self.frame.operand(self.plan.tile_count), 1)
 
@@ -100,7 +103,7 @@ class WinogradKernel:
 
         kernel.loop(0, count, 1, one)
 
-    # stages --------------------------------------------------------------------------------------------------------------------------
+    # stages -----------------------------------------------------------------------------------------------------------
 
     def _transform(self, slot: Operand, tile: Operand) -> None:
         """All channels of a tile, a piece at a time."""
@@ -109,7 +112,11 @@ class WinogradKernel:
         row = kernel.mul(slot, plan.image_stride)
 
         def piece(first: Operand) -> tuple[Operand, ...]:
-            count = plan.piece if plan.vectors % plan.piece == 0 else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
+            count = (
+                plan.piece
+                if plan.vectors % plan.piece == 0
+                else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
+            )
             self.reader.fill(place, first, count)
             self._transform_piece(kernel.add(row, kernel.mul(first, plan.lanes)), count)
             return ()
@@ -121,7 +128,9 @@ class WinogradKernel:
         axes = plan.blocking.axes
 
         def vector(v: Operand) -> tuple[Operand, ...]:
-            values = self._along_axes([axis.inputs for axis in axes], [axis.size for axis in axes], lambda at: self.reader.pixel(at, v))
+            values = self._along_axes(
+                [axis.inputs for axis in axes], [axis.size for axis in axes], lambda at: self.reader.pixel(at, v)
+            )
             first = kernel.add(row, kernel.mul(v, plan.lanes))
             for point, value in enumerate(values):
                 kernel.store(self.transformed, kernel.add(first, point * plan.channel_pitch), value, align=self.align)
@@ -152,7 +161,14 @@ class WinogradKernel:
 
         def tiles(height: int, before: int, first: int) -> Callable[[Operand], tuple[Operand, ...]]:
             def tile(t: Operand) -> tuple[Operand, ...]:
-                self._tile(point, base, column, kernel.add(kernel.mul(t, height), first), height, self._ahead(base, kernel.add(t, before)))
+                self._tile(
+                    point,
+                    base,
+                    column,
+                    kernel.add(kernel.mul(t, height), first),
+                    height,
+                    self._ahead(base, kernel.add(t, before)),
+                )
                 return ()
 
             return tile
@@ -166,7 +182,9 @@ class WinogradKernel:
         panel = self.plan.problem.channels * self.plan.width
         return asking(self.kernel, self.filter, self.kernel.add(base, panel), number, self.plan.prefetch, panel)
 
-    def _tile(self, point: Operand, base: Operand, column: Operand, first: Operand, height: int, ahead: Ahead | None) -> None:
+    def _tile(
+        self, point: Operand, base: Operand, column: Operand, first: Operand, height: int, ahead: Ahead | None
+    ) -> None:
         """One register tile: tiles of the image `first` and following, times one panel."""
         kernel, plan = self.kernel, self.plan
         vectors, lanes = plan.blocking.tile.vectors, plan.lanes
@@ -180,8 +198,12 @@ class WinogradKernel:
 
         axes = [ReductionAxis(plan.problem.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
-        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), ahead=ahead).emit([zero] * (height * vectors))
-        row = kernel.add(kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column)
+        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), ahead=ahead).emit(
+            [zero] * (height * vectors)
+        )
+        row = kernel.add(
+            kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column
+        )
         for i, value in enumerate(held):
             place = kernel.add(row, i // vectors * plan.product_stride + i % vectors * lanes)
             kernel.store(self.products, place, value, align=self.align)
@@ -196,7 +218,12 @@ class WinogradKernel:
         def vector(column: Operand, witness: Value) -> tuple[Operand, ...]:
             def load(at: Sequence[int]) -> Value:
                 point = at[0] if len(at) == 1 else at[0] * sizes[1] + at[1]
-                return kernel.load(self.products, kernel.add(kernel.add(row, column), point * plan.column_pitch), plan.lanes, align=self.align)
+                return kernel.load(
+                    self.products,
+                    kernel.add(kernel.add(row, column), point * plan.column_pitch),
+                    plan.lanes,
+                    align=self.align,
+                )
 
             values = self._along_axes([axis.results for axis in axes], sizes, load)
             for i, value in enumerate(values):
@@ -207,7 +234,9 @@ class WinogradKernel:
         self.direct.replace(tile, number, witness)
         self._store(tile, number)
 
-    def _along_axes(self, matrices: Sequence[Rows], sizes: Sequence[int], read: Callable[[Sequence[int]], Value]) -> list[Value]:
+    def _along_axes(
+        self, matrices: Sequence[Rows], sizes: Sequence[int], read: Callable[[Sequence[int]], Value]
+    ) -> list[Value]:
         """`read` over `sizes`, every axis multiplied by its matrix; row-major."""
         kernel = self.kernel
         if len(matrices) == 1:
@@ -215,7 +244,7 @@ class WinogradKernel:
         columns = [mapped(kernel, matrices[0], [read((i, j)) for i in range(sizes[0])]) for j in range(sizes[1])]
         return [value for row in zip(*columns, strict=True) for value in mapped(kernel, matrices[1], row)]
 
-    # epilogue ------------------------------------------------------------------------------------------------------------------------
+    # epilogue ---------------------------------------------------------------------------------------------------------
 
     def _store(self, tile: Operand, number: Operand) -> None:
         """The epilogue at the pixels of a tile that exist."""

@@ -2,11 +2,12 @@
 
     outputs = A^T [ (G filter) * (B^T inputs) ]
 
-Built by Toom and Cook's method: the product of two polynomials is interpolated at m + r - 2 points and at infinity (Winograd, Arithmetic
-Complexity of Computations, 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016). The points decide the rounding
-error (Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the Accuracy of Winograd Convolution, 2020): they were searched
-for the least `amplification` among pairs +-p of multiples of 1/8. Pairs let two rows share most of their arithmetic, and few binary digits
-keep every entry of A and B exact in f32. G is applied to the weights at compile time, in float64.
+Built by Toom and Cook's method: the product of two polynomials is interpolated at m + r - 2 points and at infinity
+(Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural
+Networks, 2016). The points decide the rounding error (Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and
+Improving the Accuracy of Winograd Convolution, 2020): they were searched for the least `amplification` among pairs +-p
+of multiples of 1/8. Pairs let two rows share most of their arithmetic, and few binary digits keep every entry of A and
+B exact in f32. G is applied to the weights at compile time, in float64.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ POINTS: dict[int, tuple[str, ...]] = {
 """The finite points, by how many there are."""
 
 _FIXED_STEPS = 8
-"""Roundings of both transforms, in steps of the summation over the channels that err as much (fits F(2, 3) to F(6, 3) within 20 %)."""
+"""Roundings of both transforms, in steps of the summation over the channels that err as much (fits F(2, 3) to F(6, 3)
+within 20 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,9 @@ class Filtering:
 
     @property
     def amplification(self) -> float:
-        """By how much this axis raises the variance of rounding errors of the products, in the mean over the outputs, against summing the
-        taps directly: for independent random inputs and filters, sum(A^2 |B row|^2 |G row|^2) / taps."""
+        """By how much this axis raises the variance of rounding errors of the products, in the mean over the outputs,
+        against summing the taps directly: for independent random inputs and filters, sum(A^2 |B row|^2 |G row|^2) /
+        taps."""
         weights = [_square(b) * _square(g) for b, g in zip(self.inputs, self.filter, strict=True)]
         variances = [sum(a * a * w for a, w in zip(row, weights, strict=True)) / self.taps for row in self.results]
         return sum(variances) / self.outputs
@@ -65,7 +68,9 @@ def filtering(outputs: int, taps: int) -> Filtering:
     scaled = [[p**i / prod((p - q for q in points if q != p), start=Fraction(1)) for i in range(taps)] for p in points]
     inputs = [[*_with_roots([q for q in points if q != p]), Fraction(0)] for p in points]
     infinity = [Fraction(i == taps - 1) for i in range(taps)]
-    return Filtering(outputs, taps, _floats([*scaled, infinity]), _floats([*inputs, _with_roots(points)]), _floats(results))
+    return Filtering(
+        outputs, taps, _floats([*scaled, infinity]), _floats([*inputs, _with_roots(points)]), _floats(results)
+    )
 
 
 def has_filtering(outputs: int, taps: int) -> bool:
@@ -76,7 +81,8 @@ def has_filtering(outputs: int, taps: int) -> bool:
 def error_ratio(axes: Sequence[Filtering], channels: int) -> float:
     """The expected RMS error over that of a direct convolution in the same precision, filters and inputs being random.
 
-    Errors of a running sum of k terms grow as sqrt(k): directly it has `taps * channels` terms, here `channels`, amplified by each axis.
+    Errors of a running sum of k terms grow as sqrt(k): directly it has `taps * channels` terms, here `channels`,
+    amplified by each axis.
     """
     taps = prod(axis.taps for axis in axes)
     return sqrt(prod(axis.amplification for axis in axes)) * sqrt((channels + _FIXED_STEPS) / (taps * channels))

@@ -1,4 +1,5 @@
-"""How much larger than the model's own filters transformed ones may be, so that they fit the memory that a program may take."""
+"""How much larger than the model's own filters transformed ones may be, so that they fit the memory that a program may
+take."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
 
 EXTRA_BYTES = 64 << 20
-"""What transformed filters may take beyond the filters themselves in any program; in a larger one, as much again as its constants do. Other
-runtimes keep a second, packed copy of their weights as well."""
+"""What transformed filters may take beyond the filters themselves in any program; in a larger one, as much again as its
+constants do. Other runtimes keep a second, packed copy of their weights as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A larger filter for dispatch `number`: bytes and cycles of the whole program that it takes and saves, and how large the filter then is."""
+    """A larger filter for dispatch `number`: bytes and cycles of the whole program that it takes and saves, and how
+    large the filter then is."""
 
     number: int
     extra: float
@@ -31,14 +33,19 @@ class Step:
     growth: float
 
 
-def filter_growth_limits(dispatches: Sequence[tuple[DispatchView, int]], machine: Machine, policy: Policy) -> list[float]:
-    """Per dispatch, how many times as large as the model's filter its transformed one may be; `dispatches` with the times that a program
-    launches each, every time with constants of its own.
+def filter_growth_limits(
+    dispatches: Sequence[tuple[DispatchView, int]], machine: Machine, policy: Policy
+) -> list[float]:
+    """Per dispatch, how many times as large as the model's filter its transformed one may be; `dispatches` with the
+    times that a program launches each, every time with constants of its own.
 
-    What saves the most time per byte is taken first, until the memory is used up; infinity where nothing is to be saved.
+    What saves the most time per byte is taken first, until the memory is used up; infinity where nothing is to be
+    saved.
     """
     left = max(EXTRA_BYTES, sum(_constant_bytes(view) * count for view, count in dispatches))
-    steps = [step for number, (view, count) in enumerate(dispatches) for step in _steps(number, view, count, machine, policy)]
+    steps = [
+        step for number, (view, count) in enumerate(dispatches) for step in _steps(number, view, count, machine, policy)
+    ]
     limits, stopped = [inf] * len(dispatches), set[int]()
     for step in steps:
         limits[step.number] = 1.0
@@ -61,7 +68,11 @@ def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy
     steps: list[Step] = []
     at, cycles = 1.0, direct_cycles(problem, machine, policy.threads)
     for _ in rounds("the steps of filter growth", most=len(options)):  # each is larger than the one before
-        further = [Step(number, (g - at) * size, (cycles - c) * max(count, 1), g) for g, c in options.items() if g > at and c < cycles]
+        further = [
+            Step(number, (g - at) * size, (cycles - c) * max(count, 1), g)
+            for g, c in options.items()
+            if g > at and c < cycles
+        ]
         if not further:
             break
         steps.append(max(further, key=lambda step: step.saved / step.extra))
@@ -72,4 +83,6 @@ def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy
 
 def _constant_bytes(view: DispatchView) -> int:
     shapes = ((value, view.shapes.dims(value)) for value in view.tensors if view.is_constant(value))
-    return sum(prod(size for size in dims if isinstance(size, int)) * BYTES[dtype_of(value.type)] for value, dims in shapes)
+    return sum(
+        prod(size for size in dims if isinstance(size, int)) * BYTES[dtype_of(value.type)] for value, dims in shapes
+    )

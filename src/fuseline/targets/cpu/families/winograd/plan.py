@@ -1,4 +1,5 @@
-"""What is decided about a convolution by minimal filtering: tiles, blocks of tiles and columns, scratch, and the layout of the filter."""
+"""What is decided about a convolution by minimal filtering: tiles, blocks of tiles and columns, scratch, and the layout
+of the filter."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ _LINE = LINE_BYTES // BYTES["f32"]
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Filtering per window axis; `tiles` of the image per workgroup; the register `tile` of the products; `panels` of columns per pass, and
-    `passes` per workgroup."""
+    """Filtering per window axis; `tiles` of the image per workgroup; the register `tile` of the products; `panels` of
+    columns per pass, and `passes` per workgroup."""
 
     axes: tuple[Filtering, ...]
     tiles: int
@@ -94,7 +95,9 @@ class WinogradPlan(Plan):
         """Tiles: the outer loops, then the tiles along each window axis."""
         problem = self.problem
         outer = (problem.base.extents[loop] for loop in problem.outer)
-        counts = (d.ceil_div(axis.outputs, f.outputs) for axis, f in zip(problem.windows, self.blocking.axes, strict=True))
+        counts = (
+            d.ceil_div(axis.outputs, f.outputs) for axis, f in zip(problem.windows, self.blocking.axes, strict=True)
+        )
         return (*outer, *counts)
 
     @property
@@ -129,7 +132,8 @@ class WinogradPlan(Plan):
 
     @property
     def segments(self) -> tuple[ImageSegment, ...]:
-        """The image's segments where each is of whole vectors (but for the end of the last); none where pixels are evaluated."""
+        """The image's segments where each is of whole vectors (but for the end of the last); none where pixels are
+        evaluated."""
         segments = self.problem.segments
         whole = all(segment.start % self.lanes == 0 for segment in segments)
         return segments if whole else ()
@@ -149,7 +153,9 @@ class WinogradPlan(Plan):
 
 def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
     """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
-    plan = WinogradPlan(view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE)
+    plan = WinogradPlan(
+        view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE
+    )
     if 2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes:
         line = LINE_BYTES // BYTES["f32"]
         steps = problem.channels
@@ -158,7 +164,8 @@ def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machin
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)
     notes = {
-        "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}", "block": f"{blocking.tiles}x{plan.pass_width}",
+        "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}",
+        "block": f"{blocking.tiles}x{plan.pass_width}",
         "image": f"{len(plan.segments)} segments" if plan.segments else "evaluated",
     }  # fmt: skip
     workgroups = d.mul(d.ceil_div(plan.tile_count, blocking.tiles), plan.group_count)
@@ -191,7 +198,9 @@ def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
     """The filter as it is, for tiles that are computed directly: pass, taps, channel, column of the pass."""
     problem, loops, column = plan.problem, _loops(plan), plan.problem.base.column.inner
     shape = [size for size in problem.view.shapes.dims(problem.base.rhs.value) if isinstance(size, int)]
-    pad_to = tuple(plan.pass_count * plan.pass_width if loop == column else size for loop, size in zip(loops, shape, strict=True))
+    pad_to = tuple(
+        plan.pass_count * plan.pass_width if loop == column else size for loop, size in zip(loops, shape, strict=True)
+    )
     split = loops.index(column)
     reshape = (*pad_to[:split], plan.pass_count, plan.pass_width, *pad_to[split + 1 :])
     place = {loop: i + (i > split) for i, loop in enumerate(loops)}

@@ -1,4 +1,5 @@
-"""A convolution seen as minimal filtering: which loops are windows over which pixels, which only repeat, and how the image is read."""
+"""A convolution seen as minimal filtering: which loops are windows over which pixels, which only repeat, and how the
+image is read."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction.access import Bound, LinearAccess
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.problem import Problem, RowSegment, is_packable_constant, multiply_add_problem
+from fuseline.targets.cpu.families.contraction.problem import (
+    Problem,
+    RowSegment,
+    is_packable_constant,
+    multiply_add_problem,
+)
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.target import Refusal
 
@@ -24,7 +30,8 @@ MAX_WINDOWS = 2
 
 @dataclass(frozen=True, slots=True)
 class WindowAxis:
-    """A pair of loops, `pixel` over outputs and `tap` over the window, with unit steps: input coordinate `pixel + tap`."""
+    """A pair of loops, `pixel` over outputs and `tap` over the window, with unit steps: input coordinate `pixel +
+    tap`."""
 
     pixel: int
     tap: int
@@ -34,9 +41,11 @@ class WindowAxis:
 
 @dataclass(frozen=True, slots=True)
 class ImageSegment:
-    """Channels `start` to `start + size` of the image, side by side in one binding: `access`, its channels counted from `start`.
+    """Channels `start` to `start + size` of the image, side by side in one binding: `access`, its channels counted from
+    `start`.
 
-    `bounds`, per window axis, are the coordinates that move with it and may leave the binding; outside of it pixels are 0.
+    `bounds`, per window axis, are the coordinates that move with it and may leave the binding; outside of it pixels are
+    0.
     """
 
     access: LinearAccess
@@ -47,9 +56,11 @@ class ImageSegment:
 
 @dataclass(frozen=True)
 class FilteringProblem:
-    """The roles of a convolution's loops: `windows` (slowest pixel first), `outer` loops that only repeat it, one `channel`, one column.
+    """The roles of a convolution's loops: `windows` (slowest pixel first), `outer` loops that only repeat it, one
+    `channel`, one column.
 
-    `segments` are how its pixels lie in bindings; none where they are computed, not side by side, or padded other than along the windows.
+    `segments` are how its pixels lie in bindings; none where they are computed, not side by side, or padded other than
+    along the windows.
     """
 
     base: Problem
@@ -73,7 +84,8 @@ class FilteringProblem:
 
 
 def filtering_problem(view: DispatchView) -> FilteringProblem | Refusal:
-    """The root of `view` as minimal filtering, or why it is none. Takes f32, unit steps, no groups, a filter known at compile time."""
+    """The root of `view` as minimal filtering, or why it is none. Takes f32, unit steps, no groups, a filter known at
+    compile time."""
     root = view.root_view
     if root is None or kind(root.op) is not Kind.CONVOLUTION:
         return Refusal("not-a-convolution", "the root is no convolution")
@@ -157,6 +169,11 @@ def _along(axis: WindowAxis, access: LinearAccess) -> list[Bound]:
     for bound in access.bounds:
         terms = bound.coordinate.terms
         step = terms.get(axis.pixel)
-        if set(terms) <= {axis.pixel, axis.tap} and isinstance(step, int) and step > 0 and terms.get(axis.tap, 0) == step:
+        if (
+            set(terms) <= {axis.pixel, axis.tap}
+            and isinstance(step, int)
+            and step > 0
+            and terms.get(axis.tap, 0) == step
+        ):
             found.append(bound)
     return found

@@ -1,8 +1,9 @@
-"""Where the tiles of a convolution by minimal filtering are, and how their pixels come into a patch of scratch: read where they lie, segment by
-segment, or evaluated, and 0 in the padding and beyond the image.
+"""Where the tiles of a convolution by minimal filtering are, and how their pixels come into a patch of scratch: read
+where they lie, segment by segment, or evaluated, and 0 in the padding and beyond the image.
 
-The copy costs little (0 to 4 % of a kernel against reading pixels in the transform itself): pixels come from memory in runs of channels, the
-transform finds them in the first-level cache at fixed distances, and its code, which is large, is there once.
+The copy costs little (0 to 4 % of a kernel against reading pixels in the transform itself): pixels come from memory in
+runs of channels, the transform finds them in the first-level cache at fixed distances, and its code, which is large, is
+there once.
 """
 
 from __future__ import annotations
@@ -68,15 +69,21 @@ class TileReader:
         return self.kernel.load(self.patch, index, self.plan.lanes, align=self.kernel.machine.vector_bytes)
 
     def fill(self, place: Place, first: Operand, count: Operand) -> None:
-        """Vectors `first` to `first + count` of the channels of every pixel of the tile; behind the last channel they are 0."""
+        """Vectors `first` to `first + count` of the channels of every pixel of the tile; behind the last channel they
+        are 0."""
         kernel = self.kernel
         for source in self.sources:
             start, end = source.start // self.plan.lanes, -(-(source.start + source.size) // self.plan.lanes)
-            lo, hi = (first, kernel.add(first, count)) if self._covers(source) else self._overlap(first, count, start, end)
+            lo, hi = (
+                (first, kernel.add(first, count)) if self._covers(source) else self._overlap(first, count, start, end)
+            )
             if len(self.sources) == 1:
                 self._fill_from(source, place, first, (lo, hi))
             else:
-                meets = kernel.bitand(kernel.compare("lt", first, end), kernel.compare("lt", start, kernel.as_value(kernel.add(first, count))))
+                meets = kernel.bitand(
+                    kernel.compare("lt", first, end),
+                    kernel.compare("lt", start, kernel.as_value(kernel.add(first, count))),
+                )
                 kernel.when(meets, lambda source=source, lo=lo, hi=hi: self._fill_from(source, place, first, (lo, hi)))
 
     def _covers(self, source: Source) -> bool:
@@ -88,7 +95,9 @@ class TileReader:
     def _overlap(self, first: Operand, count: Operand, start: int, end: int) -> tuple[Operand, Operand]:
         return self.kernel.max(first, start), self.kernel.min(self.kernel.add(first, count), end)
 
-    def _fill_from(self, source: Source, place: Place, first: Operand, vectors: tuple[Operand, Operand]) -> tuple[Operand, ...]:
+    def _fill_from(
+        self, source: Source, place: Place, first: Operand, vectors: tuple[Operand, Operand]
+    ) -> tuple[Operand, ...]:
         """Vectors `vectors` of `source`, of a piece that begins at `first`."""
         kernel, lanes = self.kernel, self.plan.lanes
 
@@ -130,7 +139,7 @@ class TileReader:
             kernel.when(kernel.compare("lt", whole, kernel.as_value(hi)), lambda: one(whole, rest))
         return ()
 
-    # pixels --------------------------------------------------------------------------------------------------------------------------
+    # pixels -----------------------------------------------------------------------------------------------------------
 
     def _exists(self, source: Source, pixel: Sequence[Operand]) -> Value:
         """Whether a pixel lies in the image; where it is evaluated, padding is part of it."""
@@ -140,14 +149,20 @@ class TileReader:
             if not isinstance(axis.outputs, int) or axis.outputs % f.outputs:
                 conditions.append(kernel.compare("lt", at, self.frame.operand(d.add(axis.outputs, axis.taps - 1))))
             for bound in source.segment.bounds[i] if source.segment is not None else ():
-                conditions.append(kernel.compare("ult", self._coordinate(bound, axis, at), self.frame.operand(bound.size)))
+                conditions.append(
+                    kernel.compare("ult", self._coordinate(bound, axis, at), self.frame.operand(bound.size))
+                )
         return reduce(kernel.bitand, conditions) if conditions else kernel.const(1, "i1")
 
     def _coordinate(self, bound: Bound, axis: WindowAxis, at: Operand) -> Operand:
         kernel, coordinate = self.kernel, bound.coordinate
-        return kernel.add(kernel.mul(at, self.frame.operand(coordinate.terms[axis.pixel])), self.frame.operand(coordinate.constant))
+        return kernel.add(
+            kernel.mul(at, self.frame.operand(coordinate.terms[axis.pixel])), self.frame.operand(coordinate.constant)
+        )
 
-    def _read(self, source: Source, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None) -> Value:
+    def _read(
+        self, source: Source, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None
+    ) -> Value:
         if source.segment is None:
             return self._evaluated(place, pixel, channel, active)
         kernel, access = self.kernel, source.segment.access
@@ -156,7 +171,9 @@ class TileReader:
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(loop))))
         for axis, value in zip(self.plan.problem.windows, pixel, strict=True):
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(axis.pixel))))
-        return kernel.load(self.frame.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active)
+        return kernel.load(
+            self.frame.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active
+        )
 
     def _evaluated(self, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None) -> Value:
         problem, lanes, emitter = self.plan.problem, self.plan.lanes, self.emitter

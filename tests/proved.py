@@ -91,7 +91,7 @@ class ProvedProgram:
     def _contents(self, arm: Arm, sizes: Sequence[int], evaluate: Callable[[Any], int]) -> Iterator[tuple[int, Range]]:
         """What the constants that a launch reads hold, by binding."""
         kernel = self._target.by_offset.get(arm.kernel)
-        for memory in () if kernel is None or arm.walks else kernel.bindings:
+        for memory in () if kernel is None or arm.loop_offsets else kernel.bindings:
             place = arm.bindings[memory.position]
             if kernel is not None and place.segment == "constant":
                 elements = (

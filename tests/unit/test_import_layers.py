@@ -16,19 +16,20 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-_LOW = ("errors", "border", "report.records")
+_LOW = ("errors", "border", "buffers", "report.records")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 
 # What each part may import besides itself. The longest prefix of a module's name picks its row.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
+    "buffers": (),
     "border": ("errors",),
     "arguments": ("errors", "runtime.abi"),
     "compile_options": ("arguments",),
     "report.records": (),
     "report": ("errors",),
-    "runtime": ("errors",),
+    "runtime": ("errors", "buffers"),
     "ir": _LOW,
     "analysis": (*_LOW, "ir"),
     "dispatch": (*_LOW, "ir", "analysis"),
@@ -37,9 +38,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "targets.description_file": (*_LOW, "ir"),
     "frontends": _MIDDLE,
     "passes": _MIDDLE,
-    "targets.cpu": (*_MIDDLE, "runtime", "targets.description_file"),
-    "targets.interpreter": (*_MIDDLE, "runtime", "targets.null"),
-    "targets.null": (*_MIDDLE, "runtime", "targets.description_file"),
+    "targets.runtime_form": (*_MIDDLE, "runtime"),
+    "targets.cpu": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.description_file"),
+    "targets.interpreter": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.null"),
+    "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.description_file"),
     "targets": (*_MIDDLE, "runtime"),
     "branches": _HIGH,
     "lowering": (*_HIGH, "branches"),
@@ -56,6 +58,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 # Parts that may use only these third-party packages (besides the standard library).
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
+    "buffers": (),
     # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them,
     # cryptography where a key is given.
     "runtime": ("numpy", "ml_dtypes", "onnx", "cryptography"),

@@ -1,83 +1,58 @@
 """The schedule of a whole program as a value: what is launched in which order, and where every tensor lies. No code, no
 addresses.
 
-`passes/schedule` makes it from `@main` after outlining; a target turns it into what its runtime executes.
+`passes/schedule` reads it off `@main` after outlining (each step in a wave of its own, transients without a place),
+orders it and places its transients; a target turns it into what its runtime executes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline.buffers import BufferRef, Operand, TensorSpec
 from fuseline.ir import dim as d
 from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim
 
-Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
-
 ARENA_ALIGNMENT = 64
 """Alignment of every tensor, bytes: one cache line and one AVX-512 vector."""
 
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Memory of a tensor: `offset` bytes into the arena, a constant, an input or an output; `index` says which (0 for
-    the arena).
-
-    `held` is no memory: slot `index` keeps a value that only host operators handle.
-    """
-
-    segment: Segment
-    index: int = 0
-    offset: Dim = 0
+_ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How an operand moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind
-    its slot.
-
-    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a
-    walk that lags (0 or 1 iterations) has one for iteration 0.
-    """
-
-    stride: Dim = 0
-    lag: int = 0
-    alternates: bool = False
-    special: Slot | None = None
-    at: Dim = 0
+@cache
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element of a NumPy dtype name, ml_dtypes' included; 0 of what is held."""
+    known = _ELEMENT_BYTES.get(dtype)
+    return np.dtype(dtype).itemsize if known is None else known
 
 
-STANDING = Walk()
-"""The walk of what lies at the same place in every iteration."""
+def bytes_of(operand: Operand) -> Dim:
+    """Bytes of the whole tensor."""
+    return d.mul(d.product(operand.dims), element_bytes(operand.dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tensor that a step reads or writes. `dtype` is a NumPy name, `element_bytes` its size (a held value: `object`,
-    no sizes, 0).
-
-    `walk` says how it moves, in a loop.
-    """
-
-    slot: Slot
-    dims: tuple[Dim, ...]
-    dtype: str
-    element_bytes: int
-    walk: Walk = STANDING
-
-    @property
-    def bytes(self) -> Dim:
-        """Bytes of the whole tensor."""
-        return d.mul(d.product(self.dims), self.element_bytes)
+def moved_ref(ref: BufferRef, distance: Dim) -> BufferRef:
+    """`distance` bytes further on."""
+    return ref._replace(offset=d.add(ref.offset, distance))
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchStep:
+def moved(operand: Operand, distance: Dim) -> Operand:
+    """The tensor of this form that lies `distance` bytes further on, in every iteration of a loop."""
+    special = operand.loop_offset.special
+    loop_offset = (
+        operand.loop_offset if special is None else operand.loop_offset._replace(special=moved_ref(special, distance))
+    )
+    return operand._replace(buffer=moved_ref(operand.buffer, distance), loop_offset=loop_offset)
+
+
+class DispatchStep(NamedTuple):
     """One launch of `executable`: bindings are its tensor operands, then its results; `sizes` are its index operands by
     name, in order."""
 
@@ -91,18 +66,26 @@ class DispatchStep:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CopyStep:
+class CopyStep(NamedTuple):
     """`target` becomes the bytes of `source`: an output that is an input, a constant or another output."""
 
     source: Operand
     target: Operand
     wave: int
-    label: str = ""
+    label: str = "copy"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it reads."""
+        return (self.source,)
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        """What it writes."""
+        return (self.target,)
 
 
-@dataclass(frozen=True, slots=True)
-class HostStep:
+class HostStep(NamedTuple):
     """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of
     one node.
 
@@ -120,31 +103,43 @@ class HostStep:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SizesStep:
+class SizesStep(NamedTuple):
     """`target` (64-bit integers) becomes `values`: sizes that the program computes with, such as the shape of an
     input."""
 
     values: tuple[Dim, ...]
     target: Operand
     wave: int
-    label: str = ""
+    label: str = "sizes"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """It reads no tensor."""
+        return ()
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        """What it writes."""
+        return (self.target,)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStep:
+class LoopStep(NamedTuple):
     """`steps` are run in order `trips` times, each iteration after the one before; their waves are counted within an
-    iteration."""
+    iteration.
+
+    `operands` and `results` are what all iterations together read and write, memory that only the loop uses included.
+    """
 
     trips: Dim
     steps: tuple[DispatchStep | CopyStep | SizesStep, ...]
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
     wave: int
     label: str = ""
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PoisonStep:
+class PoisonStep(NamedTuple):
     """The arena but for `live` (offsets and bytes), and all scratch, is overwritten: nothing may need them. `begins`:
     outputs are, too.
 
@@ -155,9 +150,20 @@ class PoisonStep:
     wave: int
     begins: bool = False
     label: str = "poison"
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Operand, ...] = ()
 
 
 Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep | LoopStep | PoisonStep
+
+
+def extents_of(step: Step) -> Sequence[Dim]:
+    """The sizes that a step computes with, those of its tensors aside."""
+    if isinstance(step, DispatchStep):
+        return [size for _, size in step.sizes]
+    if isinstance(step, SizesStep):
+        return step.values
+    return [step.trips] if isinstance(step, LoopStep) else []
 
 
 def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
@@ -167,25 +173,6 @@ def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield from step.steps
         else:
             yield step
-
-
-INDEX_TYPE = "index"
-"""The `type` of an input that is a number which sizes depend on; `fuseline.runtime.program` calls it so too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boundary:
-    """An input or output of the program. A held value has a `slot` and a `type` (as `fuseline.runtime.held` writes
-    types).
-
-    An input of type `index` is no tensor: the one size in `dims` is what it is.
-    """
-
-    name: str
-    dtype: str
-    dims: tuple[Dim, ...]
-    slot: int | None = None
-    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +195,12 @@ class Schedule:
 
     `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
     `arena_bytes` is the whole arena, `initial_arena_bytes` (None: the same) the part whose size the inputs alone
-    determine. `slots` is how many values are held.
+    determine. `slots` is how many values are held. `transients` are the bytes of the buffers that have no place in the
+    arena yet, by index.
     """
 
-    inputs: tuple[Boundary, ...]
-    outputs: tuple[Boundary, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
     steps: tuple[Step, ...]
     constants: tuple[NDArray[Any], ...]
     arena_bytes: Dim
@@ -220,6 +208,7 @@ class Schedule:
     requirements: tuple[SizeRequirement, ...] = ()
     initial_arena_bytes: Dim | None = None
     slots: int = 0
+    transients: tuple[Dim, ...] = ()
 
     @property
     def statistics(self) -> ScheduleStatistics:

@@ -3,10 +3,10 @@ imported."""
 
 from __future__ import annotations
 
+from fuseline.buffers import TensorSpec as TensorSpec
 from fuseline.runtime import branches as branches  # registers its executor
 from fuseline.runtime import index_values as index_values  # registers its executor
 from fuseline.runtime.artifact import Artifact, read_artifact
-from fuseline.runtime.program import TensorSpec
 from fuseline.runtime.session import Session, load
 
 __all__ = ["Artifact", "Session", "TensorSpec", "load", "read_artifact"]

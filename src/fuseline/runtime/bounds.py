@@ -13,10 +13,11 @@ from itertools import repeat
 from math import prod
 from typing import NamedTuple
 
+from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Poison, Program, TensorSpec, Walk
+from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program
 from fuseline.runtime.signatures import COUNT, Buffer, Signature
 from fuseline.runtime.sizes import SizeEvaluator, symbols_of
 
@@ -91,19 +92,20 @@ class Bounds:
     def _call(self, call: HostCall) -> None:
         """Note what a host call writes; that it lies where it may is checked when it does."""
         for tensor in call.outputs:
-            if tensor is not None and tensor.place.segment == "output":
+            if tensor is not None and tensor.buffer.segment == "output":
                 count = prod(self._evaluate(size) for size in tensor.dims) * dtype_named(tensor.dtype).itemsize
-                end, number = self._evaluate(tensor.place.offset) + count, tensor.place.number
+                end, number = self._evaluate(tensor.buffer.offset) + count, tensor.buffer.number
                 self._written[number] = max(self._written.get(number, 0), end)
 
-    def check_tensor(self, tensor: HostTensor, shape: Sequence[int]) -> None:
+    def check_tensor(self, tensor: Operand, shape: Sequence[int]) -> None:
         """Raise FuselineError (E0401) where an operand or result of a host call does not lie inside its segment."""
-        start, needed = self._evaluate(tensor.place.offset), prod(shape) * dtype_named(tensor.dtype).itemsize
-        length = self._lengths[tensor.place.segment][tensor.place.number]
+        start, needed = self._evaluate(tensor.buffer.offset), prod(shape) * dtype_named(tensor.dtype).itemsize
+        length = self._lengths[tensor.buffer.segment][tensor.buffer.number]
         if min(shape, default=0) < 0 or start < 0 or length is None or start + needed > length:
             raise _wrong(
                 "",
-                f"bytes {start}..{start + needed} of {tensor.place.segment} {tensor.place.number}, which has {length}",
+                f"bytes {start}..{start + needed} of {tensor.buffer.segment} {tensor.buffer.number}, which has "
+                f"{length}",
             )
 
     def _command(self, command: Command, trips: int) -> None:
@@ -139,24 +141,24 @@ class Bounds:
             return f"{self._scratch} bytes of scratch, the kernel uses {signature.scratch_bytes}"
         if len(arm.bindings) != len(signature.buffers):
             return f"{len(arm.bindings)} bindings, the kernel takes {len(signature.buffers)}"
-        for place, walk, buffer, needed in zip(
-            arm.bindings, arm.walks or repeat(None), signature.buffers, needs.bytes, strict=False
+        for ref, move, buffer, needed in zip(
+            arm.bindings, arm.loop_offsets or repeat(None), signature.buffers, needs.bytes, strict=False
         ):
-            if walk is None:
-                problem = self._place_problem(place, 0, buffer, needed)
+            if move is None:
+                problem = self._ref_problem(ref, 0, buffer, needed)
             else:
                 problems = (
-                    self._place_problem(where, shift, buffer, needed)
-                    for where, shift in _places(place, walk, self._evaluate, trips)
+                    self._ref_problem(where, shift, buffer, needed)
+                    for where, shift in _extremes(ref, move, self._evaluate, trips)
                 )
                 problem = next((problem for problem in problems if problem is not None), None)
             if problem is not None:
                 return problem
         return None
 
-    def _place_problem(self, place: Place, shift: int, buffer: Buffer, needed: int) -> str | None:
-        """What is wrong with a binding that touches `needed` bytes from `shift` bytes behind its place on."""
-        segment, number, offset = place
+    def _ref_problem(self, ref: BufferRef, shift: int, buffer: Buffer, needed: int) -> str | None:
+        """What is wrong with a binding that touches `needed` bytes from `shift` bytes behind `ref` on."""
+        segment, number, offset = ref
         start = (offset if type(offset) is int else self._evaluate(offset)) + shift
         length = self._lengths[segment][number]
         inside = length is not None and start >= 0 and start + needed <= length and start % buffer.alignment == 0
@@ -165,21 +167,21 @@ class Bounds:
             or (buffer.written and segment not in _WRITABLE)
             or (segment == "input" and self._alignment % buffer.alignment)
         ):
-            return self._misplaced(place, start, buffer, needed)
+            return self._misplaced(ref, start, buffer, needed)
         if segment == "output" and buffer.written:
             self._written[number] = max(self._written.get(number, 0), start + needed)
         return None
 
-    def _misplaced(self, place: Place, start: int, buffer: Buffer, needed: int) -> str | None:
-        length = self._lengths[place.segment][place.number]
-        where = f"{place.segment} {place.number}"
+    def _misplaced(self, ref: BufferRef, start: int, buffer: Buffer, needed: int) -> str | None:
+        length = self._lengths[ref.segment][ref.number]
+        where = f"{ref.segment} {ref.number}"
         if length is None:
             return f"{where}, which does not lie in memory yet"
         if start < 0 or start + max(needed, 0) > length:
             return f"bytes {start}..{start + needed} of {where}, which has {length}"
-        if buffer.written and place.segment not in _WRITABLE and needed > 0:
+        if buffer.written and ref.segment not in _WRITABLE and needed > 0:
             return f"a result in {where}"
-        granted = self._alignment if place.segment == "input" else abi.ALIGNMENT
+        granted = self._alignment if ref.segment == "input" else abi.ALIGNMENT
         if start % buffer.alignment or granted % buffer.alignment:
             return f"byte {start} of {where}, the kernel wants multiples of {buffer.alignment}"
         return None  # a result of no bytes
@@ -202,14 +204,14 @@ def _needs(signature: Signature, sizes: tuple[int, ...]) -> Iterator[_Needs]:
     )
 
 
-def _places(place: Place, walk: Walk, evaluate: SizeEvaluator, trips: int) -> Iterator[tuple[Place, int]]:
-    """The places of a binding that lie farthest apart, over all iterations: a place, and bytes from there."""
-    stride, last = evaluate(walk.stride), trips - 1 - walk.lag
+def _extremes(ref: BufferRef, move: LoopOffset, evaluate: SizeEvaluator, trips: int) -> Iterator[tuple[BufferRef, int]]:
+    """Where a binding lies in the iterations that lie farthest apart: a buffer reference, and bytes from there."""
+    stride, last = evaluate(move.stride), trips - 1 - move.lag
     if last >= 0:
-        yield place, 0
-        yield place, stride if walk.alternates and last > 0 else 0 if walk.alternates else last * stride
-    if walk.special is not None and 0 <= evaluate(walk.at) < trips:
-        yield walk.special, 0
+        yield ref, 0
+        yield ref, stride if move.alternates and last > 0 else 0 if move.alternates else last * stride
+    if move.special is not None and 0 <= evaluate(move.at) < trips:
+        yield move.special, 0
 
 
 def _wrong(label: str, detail: str) -> FuselineError:

@@ -1,7 +1,7 @@
 """The native command table of a program under one assignment of sizes: one block of memory that the scheduler reads.
 
-Layout (bytes, each part 8-byte aligned): context, rows, bindings and walks, sizes, patches, segment words, ranges; see
-`fuseline.runtime.abi`.
+Layout (bytes, each part 8-byte aligned): context, rows, bindings and loop offsets, sizes, patches, segment words,
+ranges; see `fuseline.runtime.abi`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.runtime import abi
 from fuseline.runtime.memory import Bytes, address_of, aligned_empty
-from fuseline.runtime.program import Arm, Place, Walk
-from fuseline.runtime.sharing import Shares
+from fuseline.runtime.program import Arm, Command, Loop
+from fuseline.runtime.sharing import Shares, rows_of, workgroups_of
 from fuseline.runtime.sizes import SizeEvaluator
 
 
@@ -29,19 +30,12 @@ class ThreadPlan(NamedTuple):
     stride: int
 
 
-class LoopRow(NamedTuple):
-    """The row in front of a loop: the `rows` behind it are run `trips` times."""
-
-    trips: int
-    rows: int
-
-
 class Addresses(NamedTuple):
-    """Where a place that does not move lies, and which segment any other is in (the caller's inputs, then outputs,
+    """Where a buffer that does not move lies, and which segment any other is in (the caller's inputs, then outputs,
     numbered)."""
 
-    fixed: Callable[[Place], int]
-    segment_of: Callable[[Place], int]
+    fixed: Callable[[BufferRef], int]
+    segment_of: Callable[[BufferRef], int]
     segments: int
 
 
@@ -54,22 +48,22 @@ class CommandTable:
     the next run.
 
     Args:
-        rows: the arms of all commands in order, and a row in front of each loop; `workgroups` is the whole grid of each
-        (0 for a loop). kernels: address of the image.
+        steps: the program's commands and loops; `shares` says how their rows are cut.
+        kernels: address of the image.
     """
 
     def __init__(
         self,
-        rows: Sequence[Arm | LoopRow],
-        workgroups: Sequence[int],
+        steps: Sequence[Command | Loop],
         shares: Shares,
         evaluate: SizeEvaluator,
         addresses: Addresses,
         kernels: int,
         plan: ThreadPlan,
     ) -> None:
-        words = _Words(evaluate, addresses)
+        rows, words = list(rows_of(steps)), _Words(evaluate, addresses)
         places = [words.add(row) if isinstance(row, Arm) else 0 for row in rows]
+        grids = [workgroups_of(row, evaluate) for row in rows]
         sizes = [evaluate(size) for row in rows if isinstance(row, Arm) for size in row.sizes]
         ranges = shares.ranges if plan.threads > 1 else shares.ranges[:0]
         counts = len(words.words), len(sizes), 3 * len(words.patches), addresses.segments
@@ -86,7 +80,7 @@ class CommandTable:
         self._write_rows(
             at_rows,
             rows,
-            workgroups,
+            grids,
             shares.barriers,
             kernels,
             [base + at_words + _WORD * place for place in places],
@@ -105,7 +99,7 @@ class CommandTable:
             *moving,
             base + at_ranges,
             stride,
-            words.most_walks,
+            words.most_moving,
         )
         self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // _WORD - len(context))])
         self.set_segments: Callable[..., None] = partial(
@@ -118,19 +112,27 @@ class CommandTable:
     def _write_rows(
         self,
         at: int,
-        rows: Sequence[Arm | LoopRow],
-        workgroups: Sequence[int],
+        rows: Sequence[Arm | Loop],
+        grids: Sequence[int],
         barriers: Sequence[bool],
         kernels: int,
         bindings: Sequence[int],
         size: int,
     ) -> None:
-        for row, grid, barrier, binding in zip(rows, workgroups, barriers, bindings, strict=True):
+        for row, grid, barrier, binding in zip(rows, grids, barriers, bindings, strict=True):
             flags = abi.FLAG_BARRIER * barrier
-            if isinstance(row, LoopRow):
-                words = 0, 0, row.rows, row.trips, flags | abi.FLAG_LOOP, 0, 0
+            if isinstance(row, Loop):
+                words = 0, 0, sum(len(command.arms) for command in row.commands), grid, flags | abi.FLAG_LOOP, 0, 0
             else:
-                words = kernels + row.kernel, binding, size, grid, flags, binding if row.walks else 0, len(row.walks)
+                words = (
+                    kernels + row.kernel,
+                    binding,
+                    size,
+                    grid,
+                    flags,
+                    binding if row.loop_offsets else 0,
+                    len(row.loop_offsets),
+                )
                 size += _WORD * len(row.sizes)
             self._write(at, words)
             at += abi.ROW_BYTES
@@ -141,42 +143,40 @@ class CommandTable:
 
 
 class _Words:
-    """Bindings, or walks, of one arm after the other; `patches` are words that are set before a run: which, segment,
-    offset."""
+    """Bindings, or loop offsets, of one arm after the other; `patches` are words that are set before a run: which,
+    segment, offset."""
 
     def __init__(self, evaluate: SizeEvaluator, addresses: Addresses) -> None:
         self.evaluate, self.addresses = evaluate, addresses
         self.words: list[int] = []
         self.patches: list[tuple[int, int, int]] = []
-        self.most_walks = 0
+        self.most_moving = 0
 
     def add(self, arm: Arm) -> int:
         """Where the words of `arm` begin."""
         first = len(self.words)
-        self.most_walks = max(self.most_walks, len(arm.walks))
-        for number, place in enumerate(arm.bindings):
-            if arm.walks:
-                self._walk(place, arm.walks[number])
+        self.most_moving = max(self.most_moving, len(arm.loop_offsets))
+        for number, ref in enumerate(arm.bindings):
+            if arm.loop_offsets:
+                self._moving(ref, arm.loop_offsets[number])
             else:
-                self._place(place)
+                self._address(ref)
         return first
 
-    def _walk(self, place: Place, walk: Walk) -> None:
-        stride, special = self.evaluate(walk.stride), walk.special
-        alternates = walk.alternates and walk.lag
-        self._place(place, stride if alternates else -walk.lag * stride)
+    def _moving(self, ref: BufferRef, move: LoopOffset) -> None:
+        stride, special = self.evaluate(move.stride), move.special
+        alternates = move.alternates and move.lag
+        self._address(ref, stride if alternates else -move.lag * stride)
         if special is None:
             self.words.append(0)
         else:
-            self._place(special)
-        at = _NEVER if special is None else self.evaluate(walk.at)
-        self.words += [at, -stride if alternates else stride, 1 if walk.alternates else -1]
+            self._address(special)
+        at = _NEVER if special is None else self.evaluate(move.at)
+        self.words += [at, -stride if alternates else stride, 1 if move.alternates else -1]
 
-    def _place(self, place: Place, shift: int = 0) -> None:
-        if place.segment in ("input", "output"):
-            self.patches.append(
-                (len(self.words), self.addresses.segment_of(place), self.evaluate(place.offset) + shift)
-            )
+    def _address(self, ref: BufferRef, shift: int = 0) -> None:
+        if ref.segment in ("input", "output"):
+            self.patches.append((len(self.words), self.addresses.segment_of(ref), self.evaluate(ref.offset) + shift))
             self.words.append(0)
         else:
-            self.words.append(self.addresses.fixed(place) + shift)
+            self.words.append(self.addresses.fixed(ref) + shift)

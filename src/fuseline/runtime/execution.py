@@ -11,27 +11,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline.buffers import BufferRef, Operand, TensorSpec, is_held
 from fuseline.runtime import abi, host
 from fuseline.runtime.bounds import Bounds
-from fuseline.runtime.command_table import Addresses, CommandTable, LoopRow, ThreadPlan
+from fuseline.runtime.command_table import Addresses, CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.ownership import Held
 from fuseline.runtime.poison import poison, poison_array
-from fuseline.runtime.program import (
-    Arm,
-    Command,
-    HostCall,
-    HostTensor,
-    Loop,
-    Place,
-    Poison,
-    Program,
-    Step,
-    TensorSpec,
-    is_held,
-)
-from fuseline.runtime.sharing import Grid, Grids, LoopGrids, row_workgroups, share_grids
+from fuseline.runtime.program import Command, HostCall, Loop, Poison, Program
+from fuseline.runtime.sharing import cost_ns, rows_of, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -131,8 +120,7 @@ class Execution:
         self._bounds = Bounds(program, code.kernels, [len(constant) for constant in code.constants], values)
         self._bounds.check(program, whole=whole and not stage)
         native = [step for step in program.steps if isinstance(step, Command | Loop)]
-        grids = [_grids(step, evaluate) for step in native]
-        self.threads = 1 if sum(step.cost_ns for step in grids) < program.serial_below_ns else threads
+        self.threads = 1 if sum(cost_ns(step, evaluate) for step in native) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
         workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
         self._arena, self._scratch = workspace.arena, workspace.scratch
@@ -141,9 +129,8 @@ class Execution:
             [address_of(constant) for constant in code.constants],
         )
         self._table = CommandTable(
-            [row for step in native for row in _rows(step, evaluate)],
-            list(row_workgroups(grids)),
-            share_grids(grids, self.threads, program.split_above_ns),
+            native,
+            share_grids(native, self.threads, evaluate, program.split_above_ns),
             evaluate,
             Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs)),
             code.pages.base,
@@ -151,7 +138,7 @@ class Execution:
         )
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
         self._ranges = None if len(native) == len(program.steps) else _ranges(program)
-        self._rows = sum(_row_count(step) for step in native)
+        self._rows = sum(1 for _ in rows_of(native))
         self._copies: dict[int, Array] = {}
 
     def lies_in(self, workspace: Workspace) -> bool:
@@ -199,14 +186,14 @@ class Execution:
         np.copyto(copy, array)
         return address_of(copy)
 
-    # places -----------------------------------------------------------------------------------------------------------
+    # buffers ----------------------------------------------------------------------------------------------------------
 
-    def _address(self, place: Place) -> int:
-        segment, number, offset = place
+    def _address(self, ref: BufferRef) -> int:
+        segment, number, offset = ref
         return (self._arena_at if segment == "arena" else self._constants_at[number]) + self._evaluate(offset)
 
-    def _segment(self, place: Place) -> int:
-        return place.number if place.segment == "input" else self._inputs + place.number
+    def _segment(self, ref: BufferRef) -> int:
+        return ref.number if ref.segment == "input" else self._inputs + ref.number
 
     # host calls -------------------------------------------------------------------------------------------------------
 
@@ -236,7 +223,7 @@ class Execution:
             tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_held(tensor)
         }
         operands = [
-            tensor and (values.held[tensor.place.number] if is_held(tensor) else memory[tensor])
+            tensor and (values.held[tensor.buffer.number] if is_held(tensor) else memory[tensor])
             for tensor in step.inputs
         ]
         call = host.Call(step.executor, step.node, step.label, [is_held(tensor) for tensor in step.outputs])
@@ -248,25 +235,25 @@ class Execution:
             if target is None:
                 continue
             if is_held(target):
-                values.held[target.place.number] = answer
+                values.held[target.buffer.number] = answer
             else:
                 host.store(step.label, self._view(target, values), answer)
 
-    def _view(self, tensor: HostTensor, values: Values) -> Array:
+    def _view(self, tensor: Operand, values: Values) -> Array:
         """The memory of a host call's operand or result as an array."""
         shape = tuple(self._evaluate(size) for size in tensor.dims)
         self._bounds.check_tensor(tensor, shape)
         return np.ndarray(
-            shape, dtype_named(tensor.dtype), self._memory(tensor.place, values), self._evaluate(tensor.place.offset)
+            shape, dtype_named(tensor.dtype), self._memory(tensor.buffer, values), self._evaluate(tensor.buffer.offset)
         )
 
-    def _memory(self, place: Place, values: Values) -> Any:
-        """The bytes of the segment that `place` lies in."""
-        if place.segment == "arena":
+    def _memory(self, ref: BufferRef, values: Values) -> Any:
+        """The bytes of the segment that `ref` lies in."""
+        if ref.segment == "arena":
             return self._arena.data
-        if place.segment == "constant":
-            return self._code.constants[place.number].data
-        array = values.inputs[place.number] if place.segment == "input" else values.outputs[place.number]
+        if ref.segment == "constant":
+            return self._code.constants[ref.number].data
+        array = values.inputs[ref.number] if ref.segment == "input" else values.outputs[ref.number]
         assert array is not None
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
@@ -283,43 +270,13 @@ def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, .
     return shape, element, room
 
 
-def _grids(step: Command | Loop, evaluate: SizeEvaluator) -> Grids | LoopGrids:
-    if isinstance(step, Loop):
-        return LoopGrids(
-            evaluate(step.trips), tuple(_command_grids(command, evaluate) for command in step.commands), step.barrier
-        )
-    return _command_grids(step, evaluate)
-
-
-def _command_grids(command: Command, evaluate: SizeEvaluator) -> Grids:
-    arms = tuple(Grid(max(evaluate(arm.workgroups), 0), evaluate(arm.cost_ns)) for arm in command.arms)
-    return Grids(arms, command.max_threads, command.barrier)
-
-
-def _rows(step: Command | Loop, evaluate: SizeEvaluator) -> Sequence[Arm | LoopRow]:
-    """The rows of a step in the command table."""
-    if isinstance(step, Command):
-        return step.arms
-    return [
-        LoopRow(evaluate(step.trips), _row_count(step) - 1),
-        *(arm for command in step.commands for arm in command.arms),
-    ]
-
-
-def _row_count(step: Step) -> int:
-    """How many rows a step has in the command table; a loop has one more than its commands."""
-    if isinstance(step, Loop):
-        return 1 + sum(len(command.arms) for command in step.commands)
-    return len(step.arms) if isinstance(step, Command) else 0
-
-
 def _ranges(program: Program) -> list[tuple[int, int] | HostCall | Poison]:
     """The steps as ranges of consecutive rows with what Python does between them."""
     out: list[tuple[int, int] | HostCall | Poison] = []
     row = first = 0
     for step in program.steps:
         if isinstance(step, Command | Loop):
-            row += _row_count(step)
+            row += sum(1 for _ in rows_of([step]))
             continue
         out += [(first, row), step] if row > first else [step]
         first = row

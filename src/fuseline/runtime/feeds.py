@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline.buffers import TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.held import admit_held, hold, is_tensor_type
-from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
 

@@ -1,5 +1,5 @@
-"""The program as data: what an artifact says must be launched, on which buffers, in which order. No addresses, sizes
-still symbolic.
+"""The program as data, the serialised form of a schedule: what an artifact says must be launched, on which buffers, in
+which order. No addresses, sizes still symbolic.
 
 Named tuples, not dataclasses: making a dataclass takes 1 ms of import, and loading an artifact should cost little more
 than NumPy.
@@ -7,90 +7,38 @@ than NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from fuseline.buffers import STANDING, BufferRef, LoopOffset, Operand, Segment, TensorSpec
 from fuseline.runtime.abi import ALIGNMENT, MAX_THREADS
 from fuseline.runtime.requirements import Requirement, requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.runtime.strict import LARGEST, flag, mapping, text, whole, within
 
-Segment: TypeAlias = Literal["arena", "constant", "input", "output", "held"]
+T = TypeVar("T")
+
 SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
-
-
-INDEX_TYPE = "index"
-"""The `type` of an input that is a number which sizes depend on."""
+"""Those that a program's buffers lie in."""
 
 MOST_SLOTS = 1 << 20
 """Values that a program may hold."""
-
-
-class Place(NamedTuple):
-    """Where a value lies: `offset` bytes into the arena, constant, input or output number `number` (0 for the arena).
-
-    In `held` it does not lie in memory: it is the Python value in slot `number` (see `fuseline.runtime.held`).
-    """
-
-    segment: Segment
-    number: int = 0
-    offset: Size = 0
-
-
-class TensorSpec(NamedTuple):
-    """A tensor that crosses the border to Python: name, NumPy dtype name, sizes.
-
-    `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no
-    tensor of known rank has dtype `object` and no sizes. An input of type `index` is a number without dimensions that
-    sizes and places depend on: the one size in `dims` is not how long it is but what it is.
-    """
-
-    name: str
-    dtype: str
-    dims: tuple[Size, ...]
-    slot: int | None = None
-    type: str = ""
-
-    @property
-    def is_index(self) -> bool:
-        """Whether this input is a number that sizes depend on."""
-        return self.type == INDEX_TYPE and self.slot is None
-
-    @property
-    def shape(self) -> tuple[Size, ...]:
-        """The sizes of the array that crosses the border."""
-        return () if self.is_index else self.dims
-
-
-class Walk(NamedTuple):
-    """How a binding moves through the iterations of a loop: in iteration `i` it lies `(i - lag) * stride` bytes behind
-    its place.
-
-    `alternates`: `(i - lag) % 2 * stride` bytes instead. In iteration `at` it lies at `special`, where that is given; a
-    walk that lags (0 or 1 iterations) has one for iteration 0.
-    """
-
-    stride: Size = 0
-    lag: int = 0
-    alternates: bool = False
-    special: Place | None = None
-    at: Size = 0
 
 
 class Arm(NamedTuple):
     """One grid of a launch: `kernel` is the entry's offset in the image (bytes), `workgroups` the grid, `cost_ns` its
     estimated serial time.
 
-    `walks` is empty outside of loops; inside there is one for each binding.
+    `loop_offsets` is empty outside of loops; inside there is one for each binding.
     """
 
     kernel: int
-    bindings: tuple[Place, ...]
+    bindings: tuple[BufferRef, ...]
     sizes: tuple[Size, ...]
     workgroups: Size
     cost_ns: Size = 0
-    walks: tuple[Walk, ...] = ()
+    loop_offsets: tuple[LoopOffset, ...] = ()
 
 
 class Command(NamedTuple):
@@ -106,19 +54,6 @@ class Command(NamedTuple):
     label: str = ""
 
 
-class HostTensor(NamedTuple):
-    """An operand or result of a host call: where it lies and what it is (a held value: dtype `object`, no sizes)."""
-
-    place: Place
-    dtype: str
-    dims: tuple[Size, ...]
-
-
-def is_held(tensor: HostTensor | None) -> bool:
-    """Whether an operand or result of a host call is passed by reference."""
-    return tensor is not None and tensor.place.segment == "held"
-
-
 class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised
     ONNX node).
@@ -131,8 +66,8 @@ class HostCall(NamedTuple):
 
     executor: str
     node: bytes
-    inputs: tuple[HostTensor | None, ...]
-    outputs: tuple[HostTensor | None, ...]
+    inputs: tuple[Operand | None, ...]
+    outputs: tuple[Operand | None, ...]
     label: str = ""
     arena_bytes: Size = 0
 
@@ -184,40 +119,49 @@ class Program(NamedTuple):
     requirements: tuple[Requirement, ...] = ()
 
 
+# JSON: a named tuple is the list of its fields, a step has its kind in front ------------------------------------------
+
+
 def program_to_json(program: Program) -> dict[str, Any]:
     """The JSON form that artifacts hold; `program_from_json` reads it back."""
-    return {
-        "inputs": [_spec_to_json(spec) for spec in program.inputs],
-        "outputs": [_spec_to_json(spec) for spec in program.outputs],
-        "steps": [_step_to_json(step) for step in program.steps],
-        "arena_bytes": program.arena_bytes,
-        "scratch_bytes": program.scratch_bytes,
-        "threads": program.threads,
-        "symbols": {name: list(bounds) for name, bounds in program.symbols.items()},
-        "requirements": program.requirements,
-        "serial_below_ns": program.serial_below_ns,
-        "split_above_ns": program.split_above_ns,
-        "input_alignment": program.input_alignment,
-        "slots": program.slots,
-    }
+    steps = [
+        [_KINDS[type(step)], *(step._replace(node=step.node.hex()) if isinstance(step, HostCall) else step)]
+        for step in program.steps
+    ]
+    return {**program._asdict(), "steps": steps, "symbols": dict(program.symbols)}
 
 
 def program_from_json(data: Mapping[str, Any]) -> Program:
     """The program behind `data`; raises KeyError, TypeError, IndexError or ValueError where it is not one."""
-    return Program(
-        inputs=tuple(_spec_from_json(spec) for spec in data["inputs"]),
-        outputs=tuple(_spec_from_json(spec) for spec in data["outputs"]),
-        steps=tuple(_step_from_json(step) for step in data["steps"]),
-        arena_bytes=size_from_json(data["arena_bytes"]),
-        scratch_bytes=within(data["scratch_bytes"], 0, LARGEST),
-        threads=within(data["threads"], 1, MAX_THREADS),
-        symbols={name: _bounds(*bounds) for name, bounds in mapping(data["symbols"]).items()},
-        requirements=requirements_from_json(data["requirements"]),
-        serial_below_ns=whole(data["serial_below_ns"]),
-        split_above_ns=whole(data["split_above_ns"]),
-        input_alignment=_alignment(data["input_alignment"]),
-        slots=within(data["slots"], 0, MOST_SLOTS),
-    )
+    return Program(**{name: read(data[name]) for name, read in _PROGRAM.items()})
+
+
+def _record(kind: Callable[..., T], *fields: Callable[[Any], Any]) -> Callable[[Any], T]:
+    """A reader of `kind`, given those of its fields."""
+    return lambda data: kind(*[read(item) for read, item in zip(fields, data, strict=True)])
+
+
+def _each(read: Callable[[Any], T], least: int = 0) -> Callable[[Any], tuple[T, ...]]:
+    """A reader of `least` or more."""
+
+    def read_each(data: Sequence[Any]) -> tuple[T, ...]:
+        if len(data) < least:
+            raise ValueError(f"{len(data)} of at least {least} are there")
+        return tuple([read(item) for item in data])
+
+    return read_each
+
+
+def _optional(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda data: None if data is None else read(data)
+
+
+def _between(low: int, high: int) -> Callable[[Any], int]:
+    return lambda data: within(data, low, high)
+
+
+def _segment(data: Any) -> Segment:
+    return SEGMENTS[SEGMENTS.index(data)]
 
 
 def _bounds(low: Any, high: Any) -> tuple[int, int | None]:
@@ -232,116 +176,38 @@ def _alignment(data: Any) -> int:
     return number
 
 
-def _spec_to_json(spec: TensorSpec) -> list[Any]:
-    return [spec.name, spec.dtype, spec.dims, spec.slot, spec.type]
+def _standing(data: Any) -> LoopOffset:
+    if _LOOP_OFFSET(data) != STANDING:
+        raise ValueError("an operand of a host call that moves")
+    return STANDING
 
 
-def _spec_from_json(data: list[Any]) -> TensorSpec:
-    name, dtype, dims, slot, type_ = data
-    return TensorSpec(text(name), text(dtype), _sizes(dims), None if slot is None else whole(slot), text(type_))
-
-
-def _place_to_json(place: Place) -> list[Any]:
-    return [SEGMENTS.index(place.segment), place.number, place.offset]
-
-
-def _place_from_json(data: list[Any]) -> Place:
-    segment, number, offset = data
-    return Place(SEGMENTS[within(segment, 0, len(SEGMENTS) - 1)], whole(number), size_from_json(offset))
-
-
-def _step_to_json(step: Step) -> list[Any]:
-    if isinstance(step, Poison):
-        return ["poison", step.live, step.begins]
-    if isinstance(step, Loop):
-        return ["loop", step.trips, [_command_to_json(command) for command in step.commands], step.barrier, step.label]
-    return _command_to_json(step) if isinstance(step, Command) else _host_to_json(step)
-
-
-def _command_to_json(step: Command) -> list[Any]:
-    return ["launch", [_arm_to_json(arm) for arm in step.arms], step.barrier, step.max_threads, step.label]
-
-
-def _arm_to_json(arm: Arm) -> list[Any]:
-    walks = [_walk_to_json(walk) for walk in arm.walks]
-    return [
-        arm.kernel,
-        [_place_to_json(place) for place in arm.bindings],
-        arm.sizes,
-        arm.workgroups,
-        arm.cost_ns,
-        walks,
-    ]
-
-
-def _arm_from_json(data: list[Any]) -> Arm:
-    kernel, places, sizes, workgroups, cost, walks = data
-    bindings = tuple(_place_from_json(place) for place in places)
-    moves = tuple(_walk_from_json(walk) for walk in walks)
-    return Arm(whole(kernel), bindings, _sizes(sizes), size_from_json(workgroups), size_from_json(cost), moves)
-
-
-def _walk_to_json(walk: Walk) -> list[Any]:
-    return [
-        walk.stride,
-        walk.lag,
-        walk.alternates,
-        None if walk.special is None else _place_to_json(walk.special),
-        walk.at,
-    ]
-
-
-def _walk_from_json(data: list[Any]) -> Walk:
-    stride, lag, alternates, special, at = data
-    place = None if special is None else _place_from_json(special)
-    return Walk(size_from_json(stride), whole(lag), flag(alternates), place, size_from_json(at))
-
-
-def _host_to_json(step: HostCall) -> list[Any]:
-    inputs, outputs = ([_operand_to_json(tensor) for tensor in side] for side in (step.inputs, step.outputs))
-    return ["host", step.executor, step.node.hex(), inputs, outputs, step.label, step.arena_bytes]
-
-
-def _operand_to_json(tensor: HostTensor | None) -> list[Any] | None:
-    return None if tensor is None else [_place_to_json(tensor.place), tensor.dtype, tensor.dims]
-
-
-def _operand_from_json(data: list[Any] | None) -> HostTensor | None:
-    if data is None:
-        return None
-    place, dtype, dims = data
-    return HostTensor(_place_from_json(place), text(dtype), _sizes(dims))
-
-
-def _sizes(data: Iterable[Any]) -> tuple[Size, ...]:
-    return tuple(size_from_json(size) for size in data)
-
-
-def _step_from_json(data: list[Any]) -> Step:
-    kind = cast(str, data[0])
-    if kind == "poison":
-        return Poison(
-            tuple((size_from_json(offset), size_from_json(length)) for offset, length in data[1]), bool(data[2])
-        )
-    if kind == "host":
-        _, executor, node, inputs, outputs, label, arena_bytes = data
-        operands = tuple(_operand_from_json(t) for t in inputs), tuple(_operand_from_json(t) for t in outputs)
-        return HostCall(text(executor), bytes.fromhex(node), *operands, text(label), size_from_json(arena_bytes))
-    if kind == "loop":
-        _, trips, commands, barrier, label = data
-        return Loop(
-            size_from_json(trips),
-            tuple(_command_from_json(command) for command in commands),
-            flag(barrier),
-            text(label),
-        )
-    return _command_from_json(data)
-
-
-def _command_from_json(data: list[Any]) -> Command:
-    if data[0] != "launch":
-        raise ValueError(f"unknown step {data[0]!r}")
-    _, arms, barrier, threads, label = data
-    if not arms:
-        raise ValueError("a launch without arms")
-    return Command(tuple(_arm_from_json(arm) for arm in arms), flag(barrier), within(threads, 0, LARGEST), text(label))
+_SIZE: Callable[[Any], Size] = size_from_json
+_SIZES = _each(_SIZE)
+_BUFFER = _record(BufferRef, _segment, whole, _SIZE)
+_LOOP_OFFSET = _record(LoopOffset, _SIZE, whole, flag, _optional(_BUFFER), _SIZE)
+_SPEC = _record(TensorSpec, text, text, _SIZES, _optional(whole), text)
+_OPERAND = _optional(_record(Operand, _BUFFER, _SIZES, text, _standing))
+_ARM = _record(Arm, whole, _each(_BUFFER), _SIZES, _SIZE, _SIZE, _each(_LOOP_OFFSET))
+_COMMAND = _record(Command, _each(_ARM, 1), flag, _between(0, LARGEST), text)
+_STEPS: dict[str, Callable[[Any], Step]] = {
+    "launch": _COMMAND,
+    "loop": _record(Loop, _SIZE, _each(_COMMAND), flag, text),
+    "host": _record(HostCall, text, bytes.fromhex, _each(_OPERAND), _each(_OPERAND), text, _SIZE),
+    "poison": _record(Poison, _each(_record(lambda *extent: extent, _SIZE, _SIZE)), flag),
+}
+_KINDS = {Command: "launch", Loop: "loop", HostCall: "host", Poison: "poison"}
+_PROGRAM: dict[str, Callable[[Any], Any]] = {
+    "inputs": _each(_SPEC),
+    "outputs": _each(_SPEC),
+    "steps": _each(lambda step: _STEPS[step[0]](step[1:])),
+    "arena_bytes": _SIZE,
+    "scratch_bytes": _between(0, LARGEST),
+    "threads": _between(1, MAX_THREADS),
+    "symbols": lambda data: {name: _bounds(*bounds) for name, bounds in mapping(data).items()},
+    "serial_below_ns": whole,
+    "split_above_ns": whole,
+    "input_alignment": _alignment,
+    "slots": _between(0, MOST_SLOTS),
+    "requirements": requirements_from_json,
+}

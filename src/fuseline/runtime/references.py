@@ -1,4 +1,4 @@
-"""References inside an artifact: entries, kernels, places, sizes and dtypes must be of something that is there.
+"""References inside an artifact: entries, kernels, buffers, sizes and dtypes must be of something that is there.
 
 What depends on sizes that only a run knows is checked then, by `fuseline.runtime.bounds`.
 """
@@ -9,21 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec, is_held
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import (
-    Arm,
-    Command,
-    HostCall,
-    HostTensor,
-    Loop,
-    Place,
-    Poison,
-    Program,
-    Step,
-    TensorSpec,
-    Walk,
-)
+from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program, Step
 from fuseline.runtime.sizes import Size, symbol_of, symbols_of
 
 ENTRIES = ("run", "worker")
@@ -37,9 +26,9 @@ def check_references(
     constant_bytes: Sequence[int],
     kernels: Collection[int] | None = None,
 ) -> None:
-    """Raise ValueError for an entry or kernel that the code does not have, a place in a segment that does not exist, a
-    size that nothing determines, or an element type that cannot lie in memory. `kernels`: the offsets at which one
-    begins, where they are known."""
+    """Raise ValueError for an entry or kernel that the code does not have, a buffer that does not exist, a size that
+    nothing determines, or an element type that cannot lie in memory. `kernels`: the offsets at which one begins, where
+    they are known."""
     _check_code(program, code_bytes, entries, kernels)
     for spec in (*program.inputs, *program.outputs):
         _check_spec(program, spec)
@@ -53,27 +42,27 @@ def check_references(
         "output": len(program.outputs),
         "held": program.slots,
     }
-    for place in (place for step in program.steps for place in _places(step)):
-        if not 0 <= place.number < counts[place.segment]:
-            raise ValueError(f"{place.segment} {place.number} does not exist")
-        limit = _limit(program, place, constant_bytes)
-        if isinstance(place.offset, int) and (place.offset < 0 or (limit is not None and place.offset > limit)):
-            raise ValueError(f"offset {place.offset} lies outside {place.segment} {place.number}")
+    for ref in (ref for step in program.steps for ref in _refs(step)):
+        if not 0 <= ref.number < counts[ref.segment]:
+            raise ValueError(f"{ref.segment} {ref.number} does not exist")
+        limit = _limit(program, ref, constant_bytes)
+        if isinstance(ref.offset, int) and (ref.offset < 0 or (limit is not None and ref.offset > limit)):
+            raise ValueError(f"offset {ref.offset} lies outside {ref.segment} {ref.number}")
     for step in program.steps:
         if isinstance(step, HostCall):
             _check_call(step)
-        elif any(place.segment == "held" for place in _places(step)):
+        elif any(ref.segment == "held" for ref in _refs(step)):
             raise ValueError("a kernel bound to a held value")
     _check_symbols(program)
 
 
-def _limit(program: Program, place: Place, constant_bytes: Sequence[int]) -> int | None:
+def _limit(program: Program, ref: BufferRef, constant_bytes: Sequence[int]) -> int | None:
     """Bytes of the segment where they are known."""
-    if place.segment == "constant":
-        return constant_bytes[place.number]
+    if ref.segment == "constant":
+        return constant_bytes[ref.number]
     grows = any(isinstance(step, HostCall) and step.arena_bytes != 0 for step in program.steps)
     return (
-        program.arena_bytes if place.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
+        program.arena_bytes if ref.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
     )
 
 
@@ -103,11 +92,11 @@ def _check_spec(program: Program, spec: TensorSpec) -> None:
 
 def _check_call(call: HostCall) -> None:
     for tensor in (*call.inputs, *call.outputs):
-        if tensor is not None and tensor.place.segment != "held":
+        if tensor is not None and not is_held(tensor):
             _check_dtype(tensor.dtype)
     for tensor in call.outputs:
-        if tensor is not None and tensor.place.segment in ("constant", "input"):
-            raise ValueError(f"a result in {tensor.place.segment} {tensor.place.number}")
+        if tensor is not None and tensor.buffer.segment in ("constant", "input"):
+            raise ValueError(f"a result in {tensor.buffer.segment} {tensor.buffer.number}")
 
 
 def _check_dtype(name: str) -> None:
@@ -153,21 +142,21 @@ def _require_known(sizes: Iterable[Size], known: Collection[str | None]) -> None
             raise ValueError(f"nothing determines the size {min(missing)}")
 
 
-def _tensor_sizes(tensors: Sequence[HostTensor | None]) -> Iterator[Size]:
+def _tensor_sizes(tensors: Sequence[Operand | None]) -> Iterator[Size]:
     """Every size of the tensors that lie in memory."""
     for tensor in tensors:
-        if tensor is not None and tensor.place.segment != "held":
-            yield from (tensor.place.offset, *tensor.dims)
+        if tensor is not None and not is_held(tensor):
+            yield from (tensor.buffer.offset, *tensor.dims)
 
 
 def _sizes(step: Command | Loop) -> Iterator[Size]:
     """Every size that binding a step to memory evaluates."""
-    yield from (place.offset for place in _places(step))
+    yield from (ref.offset for ref in _refs(step))
     if isinstance(step, Loop):
         yield step.trips
     for arm in arms_of(step):
         yield from (*arm.sizes, arm.workgroups, arm.cost_ns)
-        yield from (size for walk in arm.walks for size in (walk.stride, walk.at))
+        yield from (size for move in arm.loop_offsets for size in (move.stride, move.at))
 
 
 def arms_of(step: Step) -> Sequence[Arm]:
@@ -177,38 +166,34 @@ def arms_of(step: Step) -> Sequence[Arm]:
     return [arm for command in step.commands for arm in command.arms] if isinstance(step, Loop) else step.arms
 
 
-def _places(step: Step) -> Iterator[Place]:
+def _refs(step: Step) -> Iterator[BufferRef]:
     for arm in arms_of(step):
         yield from arm.bindings
         if isinstance(step, Loop):
-            yield from _walked_places(step, arm)
-        elif arm.walks:
-            raise ValueError("a walk outside of a loop")
+            yield from _moved_refs(step, arm)
+        elif arm.loop_offsets:
+            raise ValueError("a loop offset outside of a loop")
     if isinstance(step, HostCall):
-        yield from (tensor.place for tensor in (*step.inputs, *step.outputs) if tensor is not None)
+        yield from (tensor.buffer for tensor in (*step.inputs, *step.outputs) if tensor is not None)
 
 
-def _walked_places(loop: Loop, arm: Arm) -> Iterator[Place]:
-    """Where bindings get to in the iterations of a loop besides their own places; raises ValueError for walks that do
-    not fit their bindings."""
-    if len(arm.walks) != len(arm.bindings):
-        raise ValueError("a binding inside a loop without a walk")
-    for place, walk in zip(arm.bindings, arm.walks, strict=True):
-        _check_walk(walk)
-        if walk.special is not None:
-            yield walk.special
-        steps = _steps(loop, walk)
-        if isinstance(place.offset, int) and isinstance(walk.stride, int) and steps is not None:
-            yield place._replace(offset=place.offset + steps * walk.stride)
+def _moved_refs(loop: Loop, arm: Arm) -> Iterator[BufferRef]:
+    """Where bindings get to in the iterations of a loop; raises ValueError for loop offsets that do not fit their
+    bindings."""
+    if len(arm.loop_offsets) != len(arm.bindings):
+        raise ValueError("a binding inside a loop without a loop offset")
+    for ref, move in zip(arm.bindings, arm.loop_offsets, strict=True):
+        if move.lag not in (0, 1) or (move.lag and (move.special is None or move.at != 0)):
+            raise ValueError(f"a loop offset that lags {move.lag} iterations begins nowhere")
+        if move.special is not None:
+            yield move.special
+        steps = _steps(loop, move)
+        if isinstance(ref.offset, int) and isinstance(move.stride, int) and steps is not None:
+            yield ref._replace(offset=ref.offset + steps * move.stride)
 
 
-def _steps(loop: Loop, walk: Walk) -> int | None:
-    """How many strides a walk goes at most, where that is known."""
-    if walk.alternates:
+def _steps(loop: Loop, move: LoopOffset) -> int | None:
+    """How many strides a binding moves at most, where that is known."""
+    if move.alternates:
         return 1
-    return max(loop.trips - 1 - walk.lag, 0) if isinstance(loop.trips, int) else None
-
-
-def _check_walk(walk: Walk) -> None:
-    if walk.lag not in (0, 1) or (walk.lag and (walk.special is None or walk.at != 0)):
-        raise ValueError(f"a walk that lags {walk.lag} iterations begins nowhere")
+    return max(loop.trips - 1 - move.lag, 0) if isinstance(loop.trips, int) else None

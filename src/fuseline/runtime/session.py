@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseline.buffers import TensorSpec
 from fuseline.errors import FuselineError, OutOfMemoryError
 from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
@@ -21,7 +22,7 @@ from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, S
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
-from fuseline.runtime.program import Program, TensorSpec
+from fuseline.runtime.program import Program
 from fuseline.runtime.staged import StagedExecution, split_stages
 from fuseline.runtime.team import shared_team
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from fuseline.buffers import TensorSpec, is_held
 from fuseline.runtime.bounds import numbers_that_fit
 from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
 from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.memory import aligned_empty
 from fuseline.runtime.ownership import Held, hand_out, lend
-from fuseline.runtime.program import HostCall, Program, Step, TensorSpec, is_held
+from fuseline.runtime.program import HostCall, Program, Step
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbols_of
 
 Stage = tuple[tuple[Step, ...], HostCall | None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.dispatch.arm_entries import Arm
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
-from fuseline.program.schedule import DispatchStep, Operand, PackedConstants, Schedule
+from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 
 __all__ = ["CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
 __all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
@@ -164,19 +164,13 @@ def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
     sizes, extra = dict(step.sizes), 0
     for arm in kernel.arms:
         operands = tuple(step.operands[i] for i in arm.operands)
-        results = tuple(_moved(step.results[i], substitute(offset, sizes)) for i, offset in arm.results)
+        results = tuple(
+            moved(step.results[i], substitute(mul(offset, element_bytes(step.results[i].dtype)), sizes))
+            for i, offset in arm.results
+        )
         own = tuple((name, substitute(size, sizes)) for name, size in arm.sizes)
-        yield Launch(arm.kernel, replace(step, operands=operands, results=results, sizes=own), extra)
+        yield Launch(arm.kernel, step._replace(operands=operands, results=results, sizes=own), extra)
         extra += len(arm.kernel.extra_constants)
-
-
-def _moved(result: Operand, elements: Dim) -> Operand:
-    distance = mul(elements, result.element_bytes)
-    slot, special = result.slot, result.walk.special
-    moved = replace(result, slot=replace(slot, offset=add(slot.offset, distance)))
-    if special is None:
-        return moved
-    return replace(moved, walk=replace(result.walk, special=replace(special, offset=add(special.offset, distance))))
 
 
 class Target(ABC):

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
+from fuseline.buffers import INDEX_TYPE
 from fuseline.errors import FuselineError
-from fuseline.runtime.program import INDEX_TYPE
 
 Extent = int | str | None
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.runtime import Session, TensorSpec, host, load
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.program import Command, HostCall, HostTensor, Place
+from fuseline.runtime.program import Command, HostCall
 
-X, Y = Place("input", 0), Place("output", 0)
-A, B = Place("arena", 0, 0), Place("arena", 0, 4096)
+X, Y = BufferRef("input", 0), BufferRef("output", 0)
+A, B = BufferRef("arena", 0, 0), BufferRef("arena", 0, 4096)
 
 
 def _artifact(kit: Any, threads: int, **more: Any) -> Artifact:
@@ -56,11 +57,11 @@ def test_the_cost_of_all_arms_decides_whether_threads_are_worth_it(kit: Any) -> 
 def test_host_calls_stand_between_all_rows_of_their_neighbours(kit: Any, threads: int) -> None:
     """`2 x` and `x + 1`, their sum in Python, then twice and once more of that."""
     host.register("test-arms", lambda node, inputs: [inputs[0] + inputs[1]])  # pyright: ignore[reportOperatorIssue]
-    a, b, c, u, v = (Place("arena", 0, 4096 * i) for i in range(5))
+    a, b, c, u, v = (BufferRef("arena", 0, 4096 * i) for i in range(5))
     spec = [TensorSpec(name, "float32", (900,)) for name in "xy"]
 
-    def vector(place: Place) -> HostTensor:
-        return HostTensor(place, "float32", (900,))
+    def vector(place: BufferRef) -> Operand:
+        return Operand(place, (900,), "float32")
 
     steps = [
         Command((kit.arm("double", [X, a], 900), kit.arm("increment", [X, b], 900))),

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, Session, TensorSpec, load, read_artifact
-from fuseline.runtime.program import HostCall, HostTensor, Place, program_from_json, program_to_json
+from fuseline.runtime.program import HostCall, program_from_json, program_to_json
 
-X, Y = Place("input", 0), Place("output", 0)
+X, Y = BufferRef("input", 0), BufferRef("output", 0)
 N = ("sum", ((1, "n"),))
 WEIGHTS = np.random.default_rng(3).standard_normal(5000, dtype=np.float32)
 INPUT = np.random.default_rng(4).standard_normal(5000, dtype=np.float32)
@@ -30,7 +31,7 @@ INPUT = np.random.default_rng(4).standard_normal(5000, dtype=np.float32)
 @pytest.fixture(scope="module")
 def artifact(kit: Any) -> Artifact:
     spec = [TensorSpec(name, "float32", (5000,)) for name in "xy"]
-    steps = [kit.command("add", [X, Place("constant", 1), Y], 5000)]
+    steps = [kit.command("add", [X, BufferRef("constant", 1), Y], 5000)]
     return kit.artifact(
         spec[:1], spec[1:], steps, [np.ones(3, np.float32), WEIGHTS], records=b"what was decided", threads=2
     )
@@ -73,7 +74,7 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
     from fuseline.runtime.requirements import Requirement
 
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
-    tensor = HostTensor(Place("arena", 0, size), "int64", (N, 3))
+    tensor = Operand(BufferRef("arena", 0, size), (N, 3), "int64")
     call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label")
     program = Program(
         (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, LoopOffset, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Loop, Place, Program, Walk
+from fuseline.runtime.program import Arm, Command, HostCall, Loop, Program
 from fuseline.runtime.references import check_references
 from fuseline.runtime.signatures import Buffer, CodeTable, Signature, SizeBounds, split_table, with_table
 
 N: Any = ("sum", ((1, "n"),))
 FOUR_N: Any = ("sum", ((4, "n"),))
 GRID: Any = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))
-X, Y = Place("input", 0), Place("output", 0)
+X, Y = BufferRef("input", 0), BufferRef("output", 0)
 INPUT = np.random.default_rng(1).standard_normal(40, np.float32)
 
 
@@ -28,8 +29,8 @@ def _session(
     """`y = (x + c) * 2` through the arena; whatever is given replaces a part of it."""
     specs = [TensorSpec("x", "float32", tuple(inputs))], [TensorSpec("y", "float32", tuple(outputs))]
     usual = [
-        kit.command("add", [X, Place("constant"), Place("arena")], 40),
-        kit.command("double", [Place("arena"), Y], 40),
+        kit.command("add", [X, BufferRef("constant"), BufferRef("arena")], 40),
+        kit.command("double", [BufferRef("arena"), Y], 40),
     ]
     made = usual if steps is None else steps(usual)
     constants = [np.ones(40, np.float32)]
@@ -49,7 +50,7 @@ def test_a_program_that_fits_runs(kit: Any) -> None:
     np.testing.assert_allclose(_session(kit).run({"x": INPUT})["y"], (INPUT + 1) * 2)
 
 
-def _rebound(number: int, place: Place) -> Callable[[list[Command]], list[Command]]:
+def _rebound(number: int, place: BufferRef) -> Callable[[list[Command]], list[Command]]:
     """The first command with another binding."""
 
     def change(steps: list[Command]) -> list[Command]:
@@ -68,14 +69,14 @@ def _changed(**fields: Any) -> Callable[[list[Command]], list[Command]]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_rebound(0, Place("input", 0, 4)), "bytes 4..164 of input 0, which has 160"),
-        (_rebound(1, Place("constant", 0, 4)), "of constant 0"),
-        (_rebound(2, Place("arena", 0, 64)), "bytes 64..224 of arena 0, which has 192"),
-        (_rebound(2, Place("arena", 0, -64)), "of arena 0"),
-        (_rebound(2, Place("constant", 0)), "a result in constant 0"),
-        (_rebound(2, Place("input", 0)), "a result in input 0"),
-        (_rebound(0, Place("arena", 0, 2)), "the kernel wants multiples of 4"),
-        (_rebound(0, Place("arena", 0, ("sum", ((1 << 40,),)))), "of arena 0"),
+        (_rebound(0, BufferRef("input", 0, 4)), "bytes 4..164 of input 0, which has 160"),
+        (_rebound(1, BufferRef("constant", 0, 4)), "of constant 0"),
+        (_rebound(2, BufferRef("arena", 0, 64)), "bytes 64..224 of arena 0, which has 192"),
+        (_rebound(2, BufferRef("arena", 0, -64)), "of arena 0"),
+        (_rebound(2, BufferRef("constant", 0)), "a result in constant 0"),
+        (_rebound(2, BufferRef("input", 0)), "a result in input 0"),
+        (_rebound(0, BufferRef("arena", 0, 2)), "the kernel wants multiples of 4"),
+        (_rebound(0, BufferRef("arena", 0, ("sum", ((1 << 40,),)))), "of arena 0"),
         (_changed(sizes=(41,)), "bytes 0..164"),
         (_changed(sizes=(1 << 40,)), "a grid of 3"),
         (_changed(sizes=(-1,)), "sizes that the kernel was not compiled for"),
@@ -129,7 +130,7 @@ def test_one_of_several_signatures_is_enough(kit: Any) -> None:
 
 def test_symbolic_sizes_are_checked_for_each_shape(kit: Any) -> None:
     def steps(usual: list[Command]) -> list[Command]:
-        arm = kit.arm("double", [X, Place("output", 0)], N, GRID)
+        arm = kit.arm("double", [X, BufferRef("output", 0)], N, GRID)
         return [Command((arm,))]
 
     session = _session(
@@ -140,9 +141,13 @@ def test_symbolic_sizes_are_checked_for_each_shape(kit: Any) -> None:
 
 
 def _loop(
-    kit: Any, *, trips: int = 4, walks: tuple[Walk, Walk] = (Walk(40), Walk(40)), places: Any = (X, Y)
+    kit: Any,
+    *,
+    trips: int = 4,
+    walks: tuple[LoopOffset, LoopOffset] = (LoopOffset(40), LoopOffset(40)),
+    places: Any = (X, Y),
 ) -> Callable[[Any], list[Loop]]:
-    arm = kit.arm("double", places, 10)._replace(walks=walks)
+    arm = kit.arm("double", places, 10)._replace(loop_offsets=walks)
     return lambda usual: [Loop(trips, (Command((arm,)),))]
 
 
@@ -150,12 +155,12 @@ def _loop(
     "changes",
     [
         {"trips": 5},
-        {"walks": (Walk(44), Walk(40))},
-        {"walks": (Walk(40), Walk(1 << 40))},
-        {"walks": (Walk(-40), Walk(40))},
-        {"walks": (Walk(164, alternates=True), Walk(40))},
-        {"walks": (Walk(40, special=Place("input", 0, 160), at=2), Walk(40))},
-        {"places": (Place("input", 0, 4), Y)},
+        {"walks": (LoopOffset(44), LoopOffset(40))},
+        {"walks": (LoopOffset(40), LoopOffset(1 << 40))},
+        {"walks": (LoopOffset(-40), LoopOffset(40))},
+        {"walks": (LoopOffset(164, alternates=True), LoopOffset(40))},
+        {"walks": (LoopOffset(40, special=BufferRef("input", 0, 160), at=2), LoopOffset(40))},
+        {"places": (BufferRef("input", 0, 4), Y)},
     ],
 )
 def test_a_loop_stays_inside_in_every_iteration(changes: Any, kit: Any) -> None:
@@ -168,9 +173,9 @@ def test_operands_and_results_of_a_host_call_lie_inside(kit: Any) -> None:
 
     host.register("twice", lambda node, operands: [operands[0] * 2])
     for operand, result in ((X._replace(offset=4), Y), (X, Y._replace(offset=4)), (X._replace(offset=-4), Y)):
-        call = HostCall("twice", b"", (HostTensor(operand, "float32", (40,)),), (HostTensor(result, "float32", (40,)),))
+        call = HostCall("twice", b"", (Operand(operand, (40,), "float32"),), (Operand(result, (40,), "float32"),))
         _refused(lambda call=call: _session(kit, steps=lambda usual: [call]).run({"x": INPUT}), "bytes")
-    call = HostCall("twice", b"", (HostTensor(X, "float32", (40,)),), (HostTensor(Y, "float32", (40,)),))
+    call = HostCall("twice", b"", (Operand(X, (40,), "float32"),), (Operand(Y, (40,), "float32"),))
     np.testing.assert_allclose(_session(kit, steps=lambda usual: [call]).run({"x": INPUT})["y"], INPUT * 2)
 
 
@@ -202,24 +207,22 @@ WRONG: list[tuple[Program, str]] = [
     (_program(_arm(workgroups=UNKNOWN)), "nothing determines the size m"),
     (_program(_arm(), arena_bytes=UNKNOWN), "nothing determines the size m"),
     (_program(_arm(), outputs=(TensorSpec("y", "float32", (UNKNOWN,)),)), "nothing determines the size m"),
-    (_program(_arm(bindings=(X, Place("held", 0))), slots=1), "a kernel bound to a held value"),
-    (_program(_arm(bindings=(X, Place("output", 1)))), "output 1 does not exist"),
-    (_program(_arm(walks=(Walk(), Walk()))), "a walk outside of a loop"),
-    (_program(Loop(3, (_arm(),))), "without a walk"),
-    (_program(Loop(3, (_arm(walks=(Walk(lag=2), Walk())),))), "begins nowhere"),
+    (_program(_arm(bindings=(X, BufferRef("held", 0))), slots=1), "a kernel bound to a held value"),
+    (_program(_arm(bindings=(X, BufferRef("output", 1)))), "output 1 does not exist"),
+    (_program(_arm(loop_offsets=(LoopOffset(), LoopOffset()))), "a loop offset outside of a loop"),
+    (_program(Loop(3, (_arm(),))), "without a loop offset"),
+    (_program(Loop(3, (_arm(loop_offsets=(LoopOffset(lag=2), LoopOffset())),))), "begins nowhere"),
     (_program(_arm(), inputs=(TensorSpec("x", "object", (N,)),)), "no type of numbers"),
     (_program(_arm(), inputs=(TensorSpec("x", "U4", (N,)),)), "no type of numbers"),
     (_program(_arm(), inputs=(TensorSpec("x", "f4", (N,)),)), "no type of numbers"),
     (_program(_arm(), inputs=(TensorSpec("x", "float32", (-1,)),), outputs=()), "a negative size"),
     (_program(inputs=(TensorSpec("x", "float32", (N,)),) * 2), "of one name"),
-    (_program(HostCall("onnx", b"", (), (HostTensor(X, "float32", (N,)),))), "a result in input 0"),
+    (_program(HostCall("onnx", b"", (), (Operand(X, (N,), "float32"),))), "a result in input 0"),
     (
-        _program(
-            HostCall("onnx", b"", (HostTensor(X, "float32", (UNKNOWN,)),), (HostTensor(Y, "float32", (UNKNOWN,)),))
-        ),
+        _program(HostCall("onnx", b"", (Operand(X, (UNKNOWN,), "float32"),), (Operand(Y, (UNKNOWN,), "float32"),))),
         "determines the size m",
     ),
-    (_program(HostCall("onnx", b"", (HostTensor(X, "object", (N,)),), ())), "no type of numbers"),
+    (_program(HostCall("onnx", b"", (Operand(X, (N,), "object"),), ())), "no type of numbers"),
 ]
 
 

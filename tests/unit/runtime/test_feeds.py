@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec
-from fuseline.runtime.program import Place
 
 N = ("sum", ((1, "n"),))
 DOUBLE = ("sum", ((2, "n"),))
@@ -22,7 +22,7 @@ def session(kit: Any) -> Session:
         TensorSpec("mask", "bool", (N,)),
         TensorSpec("twice", "float32", (DOUBLE,)),
     ]
-    steps = [kit.command("double", [Place("input", 0), Place("output", 0)], ("sum", ((4, "n"),)), 1000)]
+    steps = [kit.command("double", [BufferRef("input", 0), BufferRef("output", 0)], ("sum", ((4, "n"),)), 1000)]
     return Session(kit.artifact(inputs, [TensorSpec("y", "float32", (N, 4))], steps, symbols={"n": (2, 8)}))
 
 
@@ -99,7 +99,9 @@ def test_dlpack_and_integer_lists(session: Session, kit: Any) -> None:
         session.run(_feeds(x=_Exporter(np.ones((3, 4), np.float32))))["y"], np.full((3, 4), 2, np.float32)
     )
     spec = [TensorSpec(name, "int64", (3,)) for name in "xy"]
-    copy = Session(kit.artifact(spec[:1], spec[1:], [kit.command("copy", [Place("input"), Place("output")], 24, 1)]))
+    copy = Session(
+        kit.artifact(spec[:1], spec[1:], [kit.command("copy", [BufferRef("input"), BufferRef("output")], 24, 1)])
+    )
     assert copy.run({"x": [1, 2, 3]})["y"].tolist() == [1, 2, 3]
 
 

@@ -11,19 +11,20 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host, load
 from fuseline.runtime.held import admit_held
-from fuseline.runtime.program import HostCall, HostTensor, Place, program_from_json, program_to_json
+from fuseline.runtime.program import HostCall, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
 
 N = ("sum", ((1, "n"),))
-HELD = [HostTensor(Place("held", i), "object", ()) for i in range(3)]
-X, Y = Place("input", 1), Place("output", 1)
+HELD = [Operand(BufferRef("held", i), (), "object") for i in range(3)]
+X, Y = BufferRef("input", 1), BufferRef("output", 1)
 
 
-def _vector(place: Place) -> HostTensor:
-    return HostTensor(place, "float32", (N,))
+def _vector(place: BufferRef) -> Operand:
+    return Operand(place, (N,), "float32")
 
 
 def _session(kit: Any) -> Session:
@@ -39,7 +40,7 @@ def _session(kit: Any) -> Session:
 
     host.register("test-repeat", repeat)
     host.register("test-join", join)
-    first, second = Place("arena", 0, 0), Place("arena", 0, 4096)
+    first, second = BufferRef("arena", 0, 0), BufferRef("arena", 0, 4096)
     grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))
     steps = [
         kit.command("double", [X, first], N, grid),

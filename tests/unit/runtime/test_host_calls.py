@@ -8,22 +8,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host
-from fuseline.runtime.program import HostCall, HostTensor, Place
+from fuseline.runtime.program import HostCall
 
-X, Y = Place("input", 0), Place("output", 0)
+X, Y = BufferRef("input", 0), BufferRef("output", 0)
 
 
-def _vector(place: Place) -> HostTensor:
-    return HostTensor(place, "float32", (64,))
+def _vector(place: BufferRef) -> Operand:
+    return Operand(place, (64,), "float32")
 
 
 def _session(kit: Any, name: str, threads: int = 1, **more: Any) -> Session:
     """double(x) natively -> host call -> double natively."""
-    first, second = Place("arena", 0, 0), Place("arena", 0, 256)
+    first, second = BufferRef("arena", 0, 0), BufferRef("arena", 0, 256)
     call = HostCall(
-        name, b"node", (_vector(first), None, _vector(X), _vector(Place("constant", 0))), (_vector(second),), "Foo_3"
+        name,
+        b"node",
+        (_vector(first), None, _vector(X), _vector(BufferRef("constant", 0))),
+        (_vector(second),),
+        "Foo_3",
     )
     steps = [kit.command("double", [X, first], 64), call, kit.command("double", [second, Y], 64)]
     specs = [TensorSpec(n, "float32", (64,)) for n in "xy"]
@@ -61,8 +66,8 @@ def test_host_call_straight_from_input_to_output(kit: Any) -> None:
 def test_operands_and_results_may_be_parts_of_inputs_and_outputs(kit: Any) -> None:
     host.register("test-part", lambda node, inputs: [inputs[0] * 10])
     specs = [TensorSpec(n, "float32", (64,)) for n in "xy"]
-    part, rest = (HostTensor(Place("input", 0, 4 * at), "float32", (2, 16)) for at in (32, 0))
-    low, high = (HostTensor(Place("output", 0, 4 * at), "float32", (2, 16)) for at in (0, 32))
+    part, rest = (Operand(BufferRef("input", 0, 4 * at), (2, 16), "float32") for at in (32, 0))
+    low, high = (Operand(BufferRef("output", 0, 4 * at), (2, 16), "float32") for at in (0, 32))
     session = Session(
         kit.artifact(
             specs[:1], specs[1:], [HostCall("test-part", b"", (a,), (b,)) for a, b in ((part, low), (rest, high))]

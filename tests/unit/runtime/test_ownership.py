@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.runtime import Session, TensorSpec, host
 from fuseline.runtime.ownership import hand_out, lend, take
-from fuseline.runtime.program import HostCall, HostTensor, Place
+from fuseline.runtime.program import HostCall
 
-X, Y, ARENA, CONSTANT = Place("input"), Place("output"), Place("arena"), Place("constant")
+X, Y, ARENA, CONSTANT = BufferRef("input"), BufferRef("output"), BufferRef("arena"), BufferRef("constant")
 
 
 def _random(seed: int = 0) -> Any:
@@ -108,11 +109,11 @@ def test_overlaps_are_found_among_many() -> None:
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 
-def _tensor(place: Place) -> HostTensor:
-    return HostTensor(place, "float32", (64,))
+def _tensor(place: BufferRef) -> Operand:
+    return Operand(place, (64,), "float32")
 
 
-HELD = HostTensor(Place("held", 0), "object", ())
+HELD = Operand(BufferRef("held", 0), (), "object")
 
 
 def _program(kit: Any, steps: Sequence[Any], outputs: Sequence[TensorSpec], **more: Any) -> Session:
@@ -127,17 +128,17 @@ NUMBERS = TensorSpec("y", "float32", (64,))
 
 
 @pytest.mark.parametrize("place", [ARENA, CONSTANT, X, Y], ids=lambda place: place.segment)
-def test_a_held_view_keeps_its_numbers_when_memory_is_used_again(kit: Any, place: Place) -> None:
+def test_a_held_view_keeps_its_numbers_when_memory_is_used_again(kit: Any, place: BufferRef) -> None:
     """a = 2x; the host holds `place`; a = a + 1: what was held is what `place` was when it was held, also in the next
     run."""
     host.register("test-view", lambda node, inputs: [inputs[0][:]])  # pyright: ignore[reportOptionalSubscript]
     number = HELD_OUTPUT._replace(slot=0)
     steps = [
         kit.command("double", [X, ARENA], 64),
-        kit.command("copy", [ARENA, Place("output", 1)], 256, 1),
-        HostCall("test-view", b"", (_tensor(place if place is not Y else Place("output", 1)),), (HELD,), "View_1"),
-        kit.command("increment", [ARENA, Place("output", 1)], 64),
-        kit.command("copy", [Place("output", 1), ARENA], 256, 1),
+        kit.command("copy", [ARENA, BufferRef("output", 1)], 256, 1),
+        HostCall("test-view", b"", (_tensor(place if place is not Y else BufferRef("output", 1)),), (HELD,), "View_1"),
+        kit.command("increment", [ARENA, BufferRef("output", 1)], 64),
+        kit.command("copy", [BufferRef("output", 1), ARENA], 256, 1),
     ]
     session = _program(kit, steps, [number, NUMBERS])
     x = np.random.default_rng(5).standard_normal(64, dtype=np.float32)
@@ -154,7 +155,7 @@ def test_a_held_view_keeps_its_numbers_when_memory_is_used_again(kit: Any, place
 
 
 @pytest.mark.parametrize("place", [ARENA, CONSTANT, X], ids=lambda place: place.segment)
-def test_an_operator_that_writes_its_operand_is_refused(kit: Any, place: Place) -> None:
+def test_an_operator_that_writes_its_operand_is_refused(kit: Any, place: BufferRef) -> None:
     def scribble(node: bytes, inputs: Sequence[Any]) -> list[Any]:
         inputs[0][0] = 5
         return [inputs[0]]

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.pipeline import compile_program
 from fuseline.runtime import Session, TensorSpec, host
 from fuseline.runtime.poison import poison
-from fuseline.runtime.program import HostCall, HostTensor, Place, Poison, program_from_json, program_to_json
+from fuseline.runtime.program import HostCall, Poison, program_from_json, program_to_json
 from tests.small_models import diamond
 
-X, Y, FIRST, SECOND = Place("input"), Place("output"), Place("arena"), Place("arena", 0, 256)
+X, Y, FIRST, SECOND = BufferRef("input"), BufferRef("output"), BufferRef("arena"), BufferRef("arena", 0, 256)
 SPECS = [TensorSpec(name, "float32", (64,)) for name in "xy"]
 
 
@@ -54,7 +55,7 @@ def test_a_view_that_a_host_operator_keeps_shows(kit: Any) -> None:
     """An executor that breaks its contract and answers, much later, what was lent to it."""
     lent: list[Any] = []
     host.register("test-keeps", lambda node, inputs: lent.append(inputs[0]) or [inputs[0]])  # pyright: ignore[reportArgumentType]
-    tensor = HostTensor(FIRST, "float32", (64,)), HostTensor(Y, "float32", (64,))
+    tensor = Operand(FIRST, (64,), "float32"), Operand(Y, (64,), "float32")
     steps = [
         kit.command("double", [X, FIRST], 64),
         HostCall("test-keeps", b"", (tensor[0],), (tensor[1],), "Keep_1"),

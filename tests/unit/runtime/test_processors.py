@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from fuseline.buffers import BufferRef
 from fuseline.runtime import TensorSpec, abi
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors, core_of, spread
-from fuseline.runtime.program import Place
 from fuseline.runtime.team import Team
 
 
@@ -43,7 +43,7 @@ def _words(team: Team, offset: int, count: int, stride: int = 8) -> list[int]:
 def test_places_are_cores_while_there_are_enough(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores of two processors each: two threads keep off the caller's core, four only off its processor."""
     spec = TensorSpec("x", "float32", (16,))
-    artifact = kit.artifact([spec], [spec], [kit.command("double", [Place("input"), Place("output")], 16)])
+    artifact = kit.artifact([spec], [spec], [kit.command("double", [BufferRef("input"), BufferRef("output")], 16)])
     monkeypatch.setattr("fuseline.runtime.team.allowed_processors", lambda: [0, 1, 2, 3])
     monkeypatch.setattr("fuseline.runtime.team.core_of", lambda processor: processor // 2 * 2)
     monkeypatch.setattr(Team, "_start", lambda self, number: None)

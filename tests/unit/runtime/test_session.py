@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef
 from fuseline.runtime import Session, TensorSpec
 from fuseline.runtime.execution import Execution
 from fuseline.runtime.memory import address_of, aligned_empty
-from fuseline.runtime.program import Place
 
-X, Y = Place("input", 0), Place("output", 0)
+X, Y = BufferRef("input", 0), BufferRef("output", 0)
 N = ("sum", ((1, "n"),))
 
 
@@ -29,7 +29,7 @@ def _floats(count: int, seed: int = 0) -> Any:
 def _chain(kit: Any, count: int, steps: int, threads: int, **more: Any) -> Session:
     """`steps` mirrors in a row, each behind a barrier, through two transients: any missing barrier shows in the
     numbers."""
-    places = [X, *(Place("arena", 0, (i % 2) * 4 * count) for i in range(steps - 1)), Y]
+    places = [X, *(BufferRef("arena", 0, (i % 2) * 4 * count) for i in range(steps - 1)), Y]
     commands = [kit.command("mirror", places[i : i + 2], count, barrier=i > 0) for i in range(steps)]
     artifact = kit.artifact(
         [_vector("x", count)], [_vector("y", count)], commands, arena_bytes=8 * count, threads=threads, **more
@@ -72,7 +72,7 @@ def test_many_more_threads_than_processors(kit: Any) -> None:
 
 def test_independent_grids_of_one_wave(kit: Any) -> None:
     """Three grids side by side, then one that reads all of them."""
-    a, b = Place("arena", 0, 0), Place("arena", 0, 4096)
+    a, b = BufferRef("arena", 0, 0), BufferRef("arena", 0, 4096)
     steps = [
         kit.command("double", [X, a], 500),
         kit.command("increment", [X, b], 500),
@@ -123,8 +123,8 @@ def test_symbolic_sizes(kit: Any, threads: int) -> None:
     grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))
     half = ("sum", ((4, "n"),))
     commands = [
-        kit.command("increment", [X, Place("arena", 0, half)], N, grid),
-        kit.command("add", [X, Place("arena", 0, half), Y], N, grid, barrier=True),
+        kit.command("increment", [X, BufferRef("arena", 0, half)], N, grid),
+        kit.command("add", [X, BufferRef("arena", 0, half), Y], N, grid, barrier=True),
     ]
     session = Session(
         kit.artifact([_vector("x", N)], [_vector("y", N)], commands, arena_bytes=("sum", ((8, "n"),)), threads=threads)
@@ -171,9 +171,9 @@ def test_sessions_of_different_width_share_the_team(kit: Any) -> None:
 def test_constants_and_copies(kit: Any) -> None:
     weights = _floats(40)
     steps = [
-        kit.command("add", [X, Place("constant", 0, 0), Y], 40),
-        kit.command("copy", [X, Place("output", 1)], 160, 1),
-        kit.command("copy", [Place("constant", 0, 80), Place("output", 2)], 80, 1),
+        kit.command("add", [X, BufferRef("constant", 0, 0), Y], 40),
+        kit.command("copy", [X, BufferRef("output", 1)], 160, 1),
+        kit.command("copy", [BufferRef("constant", 0, 80), BufferRef("output", 2)], 80, 1),
     ]
     outputs = [_vector("y", 40), _vector("same", 40), _vector("tail", 20)]
     out = Session(kit.artifact([_vector("x", 40)], outputs, steps, [weights])).run({"x": (x := _floats(40, 1))})

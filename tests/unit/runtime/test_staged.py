@@ -10,27 +10,28 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host, load
-from fuseline.runtime.program import Arm, Command, HostCall, HostTensor, Place, Program
+from fuseline.runtime.program import Arm, Command, HostCall, Program
 from fuseline.runtime.staged import split_stages
 
 N, M, K = (("sum", ((1, name),)) for name in "nmk")
 FOUR_N = ("sum", ((64, ("div", ("sum", ((4, "n"), (63,))), 64)),))
 BOTH = ("sum", ((64, ("div", ("sum", ((4, "n"), (63,))), 64)), (64, ("div", ("sum", ((4, "m"), (63,))), 64))))
 GRID_N, GRID_M = (("sum", ((1, ("div", ("sum", ((1, name), (15,))), 16)),)) for name in "nm")
-X, FIRST, KEPT = Place("input"), Place("arena", 0, 0), Place("arena", 0, FOUR_N)
+X, FIRST, KEPT = BufferRef("input"), BufferRef("arena", 0, 0), BufferRef("arena", 0, FOUR_N)
 
 
-def _vector(place: Place, size: Any) -> HostTensor:
-    return HostTensor(place, "float32", (size,))
+def _vector(place: BufferRef, size: Any) -> Operand:
+    return Operand(place, (size,), "float32")
 
 
 def _positive(node: bytes, inputs: Sequence[Any]) -> list[Any]:
     return [inputs[0][inputs[0] > 0]]
 
 
-def _session(kit: Any, executor: str, threads: int = 1, result: HostTensor | None = None, **more: Any) -> Session:
+def _session(kit: Any, executor: str, threads: int = 1, result: Operand | None = None, **more: Any) -> Session:
     """a = 2x; b = the positive ones of a (on the host); outputs b + 1, a + 1, b itself: what was before the call is
     still there after it."""
     result = result or _vector(KEPT, M)
@@ -38,9 +39,9 @@ def _session(kit: Any, executor: str, threads: int = 1, result: HostTensor | Non
     steps = [
         kit.command("double", [X, FIRST], N, GRID_N),
         HostCall(executor, b"", (_vector(FIRST, N),), (result,), "Compress_0", BOTH),
-        kit.command("increment", [KEPT, Place("output", 0)], M, GRID_M),
-        kit.command("increment", [FIRST, Place("output", 1)], N, GRID_N),
-        kit.command("copy", [KEPT, Place("output", 2)], ("sum", ((4, "m"),)), 1),
+        kit.command("increment", [KEPT, BufferRef("output", 0)], M, GRID_M),
+        kit.command("increment", [FIRST, BufferRef("output", 1)], N, GRID_N),
+        kit.command("copy", [KEPT, BufferRef("output", 2)], ("sum", ((4, "m"),)), 1),
     ]
     return Session(
         kit.artifact([TensorSpec("x", "float32", (N,))], outputs, steps, arena_bytes=FOUR_N, threads=threads, **more)
@@ -87,7 +88,7 @@ def test_from_many_threads_and_from_a_file(kit: Any, tmp_path: Path) -> None:
 
 def test_a_result_that_is_an_output(kit: Any) -> None:
     host.register("test-positive", _positive)
-    call = HostCall("test-positive", b"", (_vector(X, N),), (_vector(Place("output"), M),))
+    call = HostCall("test-positive", b"", (_vector(X, N),), (_vector(BufferRef("output"), M),))
     session = Session(kit.artifact([TensorSpec("x", "float32", (N,))], [TensorSpec("y", "float32", (M,))], [call]))
     assert session.run({"x": np.array([3, -1, 4], np.float32)})["y"].tolist() == [3, 4]
     assert session.run({"x": np.array([-1], np.float32)})["y"].shape == (0,)
@@ -107,7 +108,9 @@ def test_answers_that_do_not_fit_are_refused(kit: Any, answer: Any, reason: str)
 def test_a_known_size_must_be_answered(kit: Any) -> None:
     """The call also has a result of a size that the inputs determine."""
     host.register("test-two", lambda node, inputs: [np.ones(2, np.float32), np.ones(5, np.float32)])
-    call = HostCall("test-two", b"", (_vector(X, N),), (_vector(Place("output"), M), _vector(Place("output", 1), N)))
+    call = HostCall(
+        "test-two", b"", (_vector(X, N),), (_vector(BufferRef("output"), M), _vector(BufferRef("output", 1), N))
+    )
     specs = [TensorSpec("y", "float32", (M,)), TensorSpec("z", "float32", (N,))]
     session = Session(kit.artifact([TensorSpec("x", "float32", (N,))], specs, [call]))
     assert [array.shape for array in session.run({"x": np.ones(5, np.float32)}).values()] == [(2,), (5,)]

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef
 from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime.memory import CodePages
-from fuseline.runtime.program import Place
 from fuseline.runtime.team import Team
 
-X, Y, T = Place("input", 0), Place("output", 0), Place("arena", 0)
+X, Y, T = BufferRef("input", 0), BufferRef("output", 0), BufferRef("arena", 0)
 INPUT = np.random.default_rng(0).standard_normal(512, dtype=np.float32)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.ir import dim as d
-from fuseline.program.schedule import DispatchStep, Operand, Slot
+from fuseline.program.schedule import DispatchStep
 from fuseline.targets.target import CompiledKernel, KernelArm, joined_kernel, launches
 
 N, S0, S1 = d.symbol("n"), d.symbol("s0"), d.symbol("s1")
 
 
 def _operand(index: int, rows: d.Dim) -> Operand:
-    return Operand(Slot("arena", 0, d.mul(index, 4096)), (rows, 4), "float32", 4)
+    return Operand(BufferRef("arena", 0, d.mul(index, 4096)), (rows, 4), "float32")
 
 
 def _step() -> DispatchStep:
@@ -54,7 +55,7 @@ def test_each_arm_is_a_dispatch_of_its_own() -> None:
     step = _step()
     first, second = launches(step, _kernel())
     assert first.step.operands == (step.operands[2], step.operands[0]) and first.step.sizes == (("s0", N),)
-    assert first.step.results[0].slot.offset == d.add(
+    assert first.step.results[0].buffer.offset == d.add(
         9 * 4096, d.mul(N, 16)
     )  # four elements of four bytes for each row
     assert second.step.operands == (step.operands[1],) and second.step.sizes == ()

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.ir import dim as d
+from fuseline.buffers import BufferRef
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim
-from fuseline.ir.flow import DispatchOp
-from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, TensorUse
-from fuseline.passes.schedule.order_dispatches import (
-    earliest_waves,
-    live_waves,
-    makers_in,
-    needs_of,
-    number_transients,
-    waves_of,
-)
-from fuseline.passes.schedule.plan_transients import Transient, plan_transients
+from fuseline.passes.schedule.dependencies import StepNeeds, live_waves, needs_of, size_makers
+from fuseline.passes.schedule.order_dispatches import waves_of
+from fuseline.passes.schedule.plan_transients import ArenaPlan, Transient, plan_transients
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
-from fuseline.program.schedule import (
-    CopyStep,
-    DispatchStep,
-    HostStep,
-    LoopStep,
-    Operand,
-    Schedule,
-    SizesStep,
-    Slot,
-    Step,
-    Walk,
-)
+from fuseline.program.schedule import DispatchStep, HostStep, Schedule, Step, moved_ref
 
-InPlace = Callable[[DispatchOp], Mapping[int, int]]
+InPlace = Callable[[DispatchStep], Mapping[int, int]]
 """Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""
 
 
@@ -48,102 +29,71 @@ def build_schedule(
 
     Raises FuselineError (E0305) for what is not schedulable.
     """
-    graph = read_main(ctx, module)
-    transients, waves = number_transients(graph.nodes), waves_of(graph)
-    live = live_waves(needs_of(graph.nodes, transients), waves)
-    known_at = {symbol: waves[number] for symbol, number in makers_in(graph).items()}
-    lives = [Transient(buffer.bytes, *live[i]) for i, buffer in enumerate(transients)]
-    plan = plan_transients(lives, _in_place(graph, transients, in_place), known_at)
-    slots = {buffer: Slot("arena", 0, offset) for buffer, offset in zip(transients, plan.offsets, strict=True)}
-    order = sorted(range(len(waves)), key=lambda i: (waves[i], i))
-    renumbered = {wave: rank for rank, wave in enumerate(sorted(set(waves)))}
-    steps = [_step(graph.nodes[i], renumbered[waves[i]], slots, plan.bytes_at(waves[i])) for i in order]
-    if poison:
-        steps = list(poison_dead_memory(steps, [graph.nodes[i] for i in order], slots))
-    symbols = {s.name: (s.lo, s.hi) for s in _symbols(graph)}
-    constants = tuple(graph.constants)
-    borders = tuple(graph.inputs), tuple(graph.outputs)
-    return Schedule(
-        *borders,
-        tuple(steps),
-        constants,
-        plan.bytes,
-        symbols,
-        tuple(ctx.requirements.values()),
-        plan.bytes_at(-1),
-        graph.slots,
+    schedule = _ordered(read_main(ctx, module).schedule)
+    needs = needs_of(schedule.steps)
+    plan = _plan(schedule, needs, _in_place_pairs(schedule.steps, in_place))
+    placed = _placed(schedule, plan)
+    return (
+        replace(placed, steps=tuple(poison_dead_memory(placed.steps, needs, schedule.transients, plan.offsets)))
+        if poison
+        else placed
     )
 
 
-def _in_place(graph: MainGraph, transients: Mapping[Buffer, int], in_place: InPlace | None) -> list[tuple[int, int]]:
+def _ordered(schedule: Schedule) -> Schedule:
+    """The steps by wave."""
+    steps = [step._replace(wave=wave) for step, wave in zip(schedule.steps, waves_of(schedule), strict=True)]
+    return replace(schedule, steps=tuple(sorted(steps, key=lambda step: step.wave)))
+
+
+def _plan(schedule: Schedule, needs: Sequence[StepNeeds], in_place: Sequence[tuple[int, int]]) -> ArenaPlan:
+    """Where the transients lie; one that no step touches takes no memory."""
+    waves = [step.wave for step in schedule.steps]
+    live = live_waves(needs, waves)
+    lives = [
+        Transient(size, *live[i]) if i in live else Transient(0, 0, 0) for i, size in enumerate(schedule.transients)
+    ]
+    known_at = {symbol: waves[number] for symbol, number in size_makers(schedule.steps, schedule.inputs).items()}
+    return plan_transients(lives, in_place, known_at)
+
+
+def _in_place_pairs(steps: Sequence[Step], in_place: InPlace | None) -> list[tuple[int, int]]:
+    """The transients that are results which may overwrite an operand, each with that operand's."""
     pairs: list[tuple[int, int]] = []
-    for node in graph.nodes if in_place is not None else ():
-        if isinstance(node.op, DispatchOp) and in_place is not None:
-            reads = {i: read.buffer for i, read in enumerate(node.reads) if read.offset == 0}
-            named = [
-                (node.writes[result].buffer, reads[operand])
-                for result, operand in in_place(node.op).items()
-                if operand in reads
+    for step in steps if in_place is not None else ():
+        if isinstance(step, DispatchStep) and in_place is not None:
+            found = [
+                (step.results[result].buffer, step.operands[operand].buffer)
+                for result, operand in in_place(step).items()
             ]
-            pairs += [(transients[w], transients[r]) for w, r in named if w in transients and r in transients]
+            pairs += [(w.number, r.number) for w, r in found if w.segment == r.segment == "transient" and r.offset == 0]
     return pairs
 
 
-def _step(node: Node, wave: int, slots: Mapping[Buffer, Slot], arena_bytes: Dim) -> Step:
-    if node.loop is not None:
-        return LoopStep(node.loop.trips, tuple(_body_steps(node.loop, slots)), wave, node.label, node.nodes)
-    reads, writes = (tuple(_operand(use, slots) for use in uses) for uses in (node.reads, node.writes))
-    if node.host is None:
-        return _native_step(node, wave, reads, writes)
-    return HostStep(*node.host, reads, writes, wave, node.label, arena_bytes, node.nodes)
+def _placed(schedule: Schedule, plan: ArenaPlan) -> Schedule:
+    """The schedule with every transient in the arena."""
 
+    def place(ref: BufferRef) -> BufferRef:
+        return (
+            moved_ref(BufferRef("arena", 0, plan.offsets[ref.number]), ref.offset)
+            if ref.segment == "transient"
+            else ref
+        )
 
-def _native_step(
-    node: Node, wave: int, reads: tuple[Operand, ...], writes: tuple[Operand, ...]
-) -> DispatchStep | SizesStep | CopyStep:
-    if isinstance(node.op, DispatchOp):
-        return DispatchStep(node.op.executable, node.op.entry, reads, writes, node.sizes, wave, node.label, node.nodes)
-    if node.op is not None:
-        return SizesStep(tuple(size for _, size in node.sizes), writes[0], wave, node.label)
-    return CopyStep(reads[0], writes[0], wave, node.label)
-
-
-def _body_steps(loop: LoopBody, slots: Mapping[Buffer, Slot]) -> Iterator[DispatchStep | SizesStep | CopyStep]:
-    """What a loop does in an iteration, by wave."""
-    waves = earliest_waves(needs_of(loop.nodes, {}))
-    for number in sorted(range(len(waves)), key=lambda i: (waves[i], i)):
-        node = loop.nodes[number]
-        reads, writes = (tuple(_moving_operand(use, loop, slots) for use in uses) for uses in (node.reads, node.writes))
-        yield _native_step(node, waves[number], reads, writes)
-
-
-def _moving_operand(use: TensorUse, loop: LoopBody, slots: Mapping[Buffer, Slot]) -> Operand:
-    """An operand inside a loop, with its walk where it is at the border of the loop's body."""
-    route = loop.routes.get((use.buffer.segment, use.buffer.index))
-    if route is None:
-        return _operand(use, slots)
-    special = None
-    if route.special is not None:
-        buffer, offset = route.special
-        special = _slot(buffer, d.add(offset, use.offset), slots)
-    walk = Walk(route.stride, route.lag, route.alternates, special, route.at)
-    return Operand(
-        _slot(route.buffer, d.add(route.offset, use.offset), slots), use.dims, use.dtype, use.element_bytes, walk
+    steps: list[Step] = [_with_refs(step, place) for step in schedule.steps]
+    steps = [
+        step._replace(arena_bytes=plan.bytes_at(step.wave)) if isinstance(step, HostStep) else step for step in steps
+    ]
+    return replace(
+        schedule, steps=tuple(steps), arena_bytes=plan.bytes, initial_arena_bytes=plan.bytes_at(-1), transients=()
     )
 
 
-def _operand(use: TensorUse, slots: Mapping[Buffer, Slot]) -> Operand:
-    return Operand(_slot(use.buffer, use.offset, slots), use.dims, use.dtype, use.element_bytes)
-
-
-def _slot(buffer: Buffer, offset: Dim, slots: Mapping[Buffer, Slot]) -> Slot:
-    """The place `offset` bytes into a buffer."""
-    slot = slots.get(buffer) or Slot(buffer.segment, buffer.index)
-    return replace(slot, offset=d.add(slot.offset, offset))
-
-
-def _symbols(graph: MainGraph) -> set[d.Symbol]:
-    sizes = [size for boundary in (*graph.inputs, *graph.outputs) for size in boundary.dims]
-    sizes += [size for node in graph.nodes for _, size in node.sizes]
-    sizes += [size for node in graph.nodes for use in (*node.reads, *node.writes) for size in use.dims]
-    return {symbol for size in sizes for symbol in d.symbols(size)}
+def _with_refs(value: Any, place: Callable[[BufferRef], BufferRef]) -> Any:
+    """A step, or a part of one, with every buffer reference replaced."""
+    if isinstance(value, BufferRef):
+        return place(value)
+    if not isinstance(value, tuple):
+        return value
+    parts = [_with_refs(part, place) for part in value]  # pyright: ignore[reportUnknownVariableType]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -18,17 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline.buffers import Operand
 from fuseline.errors import FuselineError
-from fuseline.program.schedule import (
-    ARENA_ALIGNMENT,
-    CopyStep,
-    DispatchStep,
-    HostStep,
-    Operand,
-    PackedConstants,
-    Schedule,
-    flat_steps,
-)
+from fuseline.program.schedule import ARENA_ALIGNMENT, DispatchStep, PackedConstants, Schedule, flat_steps
 from fuseline.targets.target import CompiledKernel, PackedLayout, launches
 
 Bytes = NDArray[np.uint8]
@@ -88,9 +80,7 @@ def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator
         if kernel is not None and isinstance(step, DispatchStep):
             for launch in launches(step, kernel):
                 yield from _constant_operands(launch.step.operands, launch.kernel)
-        elif isinstance(step, CopyStep):
-            yield from _constant_operands((step.source,))
-        elif isinstance(step, HostStep | DispatchStep):
+        else:
             yield from _constant_operands(step.operands)
 
 
@@ -98,11 +88,11 @@ def _constant_operands(
     operands: Sequence[Operand], kernel: CompiledKernel | None = None
 ) -> Iterator[tuple[int, LayoutKey | None]]:
     for position, operand in enumerate(operands):
-        if operand.slot.segment == "constant":
-            yield operand.slot.index, layout_key(kernel, position, operand)
-        special = operand.walk.special
+        if operand.buffer.segment == "constant":
+            yield operand.buffer.number, layout_key(kernel, position, operand)
+        special = operand.loop_offset.special
         if special is not None and special.segment == "constant":
-            yield special.index, None
+            yield special.number, None
 
 
 def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:

@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func
 
+from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.ir.provenance import provenance
-from fuseline.passes.schedule.main_graph import Buffer, LoopBody, MainGraph, Node, Route, TensorUse, element_bytes
+from fuseline.passes.schedule.dependencies import earliest_waves, needs_of
+from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source
-from fuseline.program.schedule import ARENA_ALIGNMENT, Segment
+from fuseline.program.schedule import (
+    ARENA_ALIGNMENT,
+    CopyStep,
+    DispatchStep,
+    LoopStep,
+    SizesStep,
+    Step,
+    element_bytes,
+    moved,
+    moved_ref,
+)
+
+BodyStep = DispatchStep | CopyStep | SizesStep
+
+
+class LoopBody(NamedTuple):
+    """What one iteration does, its own inputs and outputs as buffers of those segments."""
+
+    steps: Sequence[Step]
+    outputs: Sequence[TensorSpec]
+
+
+class _Route(NamedTuple):
+    """Where a tensor at the border of the body lies in the program, and how that moves."""
+
+    ref: BufferRef
+    loop_offset: LoopOffset
 
 
 class LoopPlacer:
-    """Makes the node of one loop.
+    """Makes the step of one loop.
 
     Args:
-        body: the graph of the function that one iteration calls.
         reads, writes: the loop's tensor arguments and results in the program around it.
         used: which results anything reads.
     """
@@ -27,13 +55,14 @@ class LoopPlacer:
     def __init__(
         self,
         shape: LoopShape,
-        body: MainGraph,
-        reads: Sequence[TensorUse],
-        writes: Sequence[TensorUse],
+        body: LoopBody,
+        reads: Sequence[Operand],
+        writes: Sequence[Operand],
         used: Sequence[bool],
+        storage: Storage,
     ) -> None:
-        self.shape, self.body, self.reads, self.writes = shape, body, reads, writes
-        self.pairs: dict[int, Buffer] = {}
+        self.shape, self.body, self.reads, self.writes, self.storage = shape, body, reads, writes, storage
+        self.pairs: dict[int, BufferRef] = {}
         self.ends: dict[int, int] = {}
         for result, state in shape.last.items():
             if used[result] and state.result not in shape.stacks:
@@ -42,98 +71,116 @@ class LoopPlacer:
             result for result, state in shape.last.items() if used[result] and self.ends.get(state.result) != result
         ]
 
-    def nodes(self, op: func.CallOp) -> list[Node]:
+    def steps(self, op: func.CallOp) -> tuple[LoopStep, list[CopyStep]]:
         """The loop, and copies of states whose place at the end is not the one the program wants. Raises FuselineError
         (E0305)."""
         self._check(op)
-        routes: dict[tuple[Segment, int], Route] = {
-            ("input", number): self._input(number) for number in range(len(self.shape.operands))
-        }
-        routes |= {("output", number): self._output(number) for number in range(len(self.body.outputs))}
-        touched = [
+        inputs = {("input", number): self._input(number) for number in range(len(self.shape.operands))}
+        self.routes = inputs | {("output", number): self._output(number) for number in range(len(self.body.outputs))}
+        body = tuple(self._placed(step) for step in self._in_order())
+        written = [
             *(self.writes[stack.result] for stack in self.shape.stacks.values()),
             *(self.writes[result] for result in self.ends.values()),
         ]
-        writes = (*touched, *(TensorUse(buffer, (buffer.bytes,), "uint8") for buffer in self._own()))
-        loop = LoopBody(self.shape.trips, self.body.nodes, routes)
         nodes = provenance(op)
         label = ", ".join(nodes) or op.callee.string_value()
-        made = Node(op, tuple(self.reads), writes, (("trips", self.shape.trips),), label, nodes, loop=loop)
-        return [
-            made,
-            *(Node(None, (self._end(result),), (self.writes[result],), label="copy") for result in self.copied),
-        ]
+        loop = LoopStep(self.shape.trips, body, tuple(self.reads), (*written, *self._own()), 0, label, nodes)
+        return loop, [CopyStep(self._end(result), self.writes[result], 0) for result in self.copied]
 
     def _check(self, op: func.CallOp) -> None:
         what = None
         most = d.upper_bound(self.shape.trips)
         if most is not None and most < 1:
             what = "has no iteration at all"
-        elif any(node.alone for node in self.body.nodes):
+        elif not all(isinstance(step, BodyStep) for step in self.body.steps):
             what = "holds a host operator or another loop"
         if what is not None:
             raise FuselineError(
                 "E0305", f"the loop @{op.callee.string_value()} {what}", node=", ".join(provenance(op)) or None
             )
 
-    def _own(self) -> Iterator[Buffer]:
-        """The buffers that only the loop uses."""
-        yield from self.pairs.values()
-        inner = [
-            use.buffer
-            for node in self.body.nodes
-            for use in (*node.reads, *node.writes)
-            if use.buffer.segment == "arena"
-        ]
-        yield from dict.fromkeys(inner)
+    # the body's steps -------------------------------------------------------------------------------------------------
 
-    def _input(self, number: int) -> Route:
-        operand = self.shape.operands[number]
-        if isinstance(operand, Source):
-            return _route(self.reads[operand.argument], operand.position)
-        initial = self.reads[operand.initial]
-        special = initial.buffer, initial.offset
-        stack = self.shape.stacks.get(operand.result)
-        if stack is not None:
-            return _route(self.writes[stack.result], stack.position, lag=1, special=special)
-        return Route(self._pair(operand.result), 0, self._bytes(operand.result), 1, True, special)
+    def _in_order(self) -> Iterator[BodyStep]:
+        """What an iteration does, by wave."""
+        waves = earliest_waves(needs_of(self.body.steps))
+        for number in sorted(range(len(waves)), key=lambda i: (waves[i], i)):
+            step = self.body.steps[number]
+            assert isinstance(step, BodyStep)
+            yield step._replace(wave=waves[number])
 
-    def _output(self, number: int) -> Route:
-        stack = self.shape.stacks.get(number)
-        if stack is not None:
-            return _route(self.writes[stack.result], stack.position)
-        if number not in self.ends:
-            return Route(self._pair(number), 0, self._bytes(number), 0, True)
-        end = self.writes[self.ends[number]]
-        return Route(
-            self._pair(number), 0, self._bytes(number), 0, True, (end.buffer, end.offset), d.sub(self.shape.trips, 1)
+    def _placed(self, step: BodyStep) -> BodyStep:
+        if isinstance(step, DispatchStep):
+            return step._replace(
+                operands=tuple(map(self._routed, step.operands)), results=tuple(map(self._routed, step.results))
+            )
+        if isinstance(step, CopyStep):
+            return step._replace(source=self._routed(step.source), target=self._routed(step.target))
+        return step._replace(target=self._routed(step.target))
+
+    def _routed(self, operand: Operand) -> Operand:
+        """An operand of the body as one of the program: what is at the body's border moves as its route does."""
+        segment, number, offset = operand.buffer
+        route = self.routes.get((segment, number))
+        return (
+            operand
+            if route is None
+            else moved(operand._replace(buffer=route.ref, loop_offset=route.loop_offset), offset)
         )
 
-    def _end(self, result: int) -> TensorUse:
+    def _own(self) -> Iterator[Operand]:
+        """The buffers that only the loop uses."""
+        inner = (operand.buffer for step in self.body.steps for operand in (*step.operands, *step.results))
+        for ref in dict.fromkeys(
+            (*self.pairs.values(), *(ref._replace(offset=0) for ref in inner if ref.segment == "transient"))
+        ):
+            yield Operand(ref, (self.storage.transients[ref.number],), "uint8")
+
+    # the body's border ------------------------------------------------------------------------------------------------
+
+    def _input(self, number: int) -> _Route:
+        operand = self.shape.operands[number]
+        if isinstance(operand, Source):
+            return _along(self.reads[operand.argument], operand.position)
+        initial = self.reads[operand.initial].buffer
+        stack = self.shape.stacks.get(operand.result)
+        if stack is not None:
+            return _along(self.writes[stack.result], stack.position, lag=1, special=initial)
+        return _Route(self._pair(operand.result), LoopOffset(self._bytes(operand.result), 1, True, initial))
+
+    def _output(self, number: int) -> _Route:
+        stack = self.shape.stacks.get(number)
+        if stack is not None:
+            return _along(self.writes[stack.result], stack.position)
+        stride = self._bytes(number)
+        if number not in self.ends:
+            return _Route(self._pair(number), LoopOffset(stride, alternates=True))
+        end = self.writes[self.ends[number]].buffer
+        return _Route(self._pair(number), LoopOffset(stride, 0, True, end, d.sub(self.shape.trips, 1)))
+
+    def _end(self, result: int) -> Operand:
         """The state that result `result` of the loop is, where the last iteration left it."""
         state, target = self.shape.last[result], self.writes[result]
         stack = self.shape.stacks.get(state.result)
         if stack is None:
             return self.writes[self.ends[state.result]]
-        whole, position = self.writes[stack.result], stack.position
-        elements = d.add(position.first, d.mul(d.sub(self.shape.trips, 1), position.stride))
-        return TensorUse(
-            whole.buffer, target.dims, target.dtype, d.add(whole.offset, d.mul(elements, whole.element_bytes))
-        )
+        ref, offset = _along(self.writes[stack.result], stack.position)
+        return Operand(moved_ref(ref, d.mul(d.sub(self.shape.trips, 1), offset.stride)), target.dims, target.dtype)
 
-    def _pair(self, number: int) -> Buffer:
+    def _pair(self, number: int) -> BufferRef:
         """Two places for result `number` of the body, written in turn."""
         if number not in self.pairs:
-            self.pairs[number] = Buffer("arena", 0, d.mul(self._bytes(number), 2))
+            self.pairs[number] = self.storage.transient(d.mul(self._bytes(number), 2))
         return self.pairs[number]
 
     def _bytes(self, number: int) -> Dim:
         """Bytes of result `number` of the body, rounded up to where the next tensor may begin."""
-        boundary = self.body.outputs[number]
-        size = d.mul(d.product(boundary.dims), element_bytes(boundary.dtype))
+        spec = self.body.outputs[number]
+        size = d.mul(d.product(spec.dims), element_bytes(spec.dtype))
         return d.mul(d.ceil_div(size, ARENA_ALIGNMENT), ARENA_ALIGNMENT)
 
 
-def _route(whole: TensorUse, position: Position, *, lag: int = 0, special: tuple[Buffer, Dim] | None = None) -> Route:
-    first, stride = (d.mul(elements, whole.element_bytes) for elements in (position.first, position.stride))
-    return Route(whole.buffer, d.add(whole.offset, first), stride, lag, special=special)
+def _along(whole: Operand, position: Position, *, lag: int = 0, special: BufferRef | None = None) -> _Route:
+    """A slice of `whole` that begins at `position`."""
+    first, stride = (d.mul(elements, element_bytes(whole.dtype)) for elements in (position.first, position.stride))
+    return _Route(moved_ref(whole.buffer, first), LoopOffset(stride, lag, special=special))

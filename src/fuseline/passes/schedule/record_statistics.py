@@ -9,7 +9,7 @@ from typing import Any
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, flat_steps
+from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
 from fuseline.report.records import CompileRecord, DispatchRecord, count_edges
 from fuseline.targets.target import CompiledKernel
 
@@ -117,7 +117,7 @@ def _moved(step: DispatchStep, kernels: Mapping[str, CompiledKernel]) -> Dim:
     emitted = d.substitute(d.add(kernel.bytes_read, kernel.bytes_written), dict(step.sizes))
     if emitted != 0:
         return emitted
-    return _total(operand.bytes for operand in (*step.operands, *step.results))
+    return _total(bytes_of(operand) for operand in (*step.operands, *step.results))
 
 
 def _total(sizes: Any) -> Dim:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
+from fuseline.buffers import BufferRef, Operand, is_held
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.program.schedule import CopyStep, HostStep, LoopStep, Operand, PoisonStep, Schedule, SizesStep, Slot, Step
+from fuseline.program.schedule import CopyStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
 from fuseline.runtime import host
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
@@ -24,7 +25,7 @@ from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.ownership import Held, hand_out, lend
 from fuseline.runtime.poison import PATTERN, poison, poison_array
 from fuseline.runtime.program import Program
-from fuseline.targets.null.borders import runtime_sizes
+from fuseline.targets.runtime_form import runtime_form
 
 Array = NDArray[Any]
 
@@ -97,16 +98,12 @@ class InterpretedSession:
 
     def _call(self, step: HostStep, memory: _Memory) -> list[Any]:
         operands = [memory.read(operand) for operand in step.operands]
-        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not _is_held(operand)]
+        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not is_held(operand)]
         return host.call(
-            host.Call(step.executor, step.node, step.label, [_is_held(operand) for operand in step.results]),
+            host.Call(step.executor, step.node, step.label, [is_held(operand) for operand in step.results]),
             operands,
             lent,
         )
-
-
-def _is_held(operand: Operand) -> bool:
-    return operand.slot.segment == "held"
 
 
 class _Memory:
@@ -150,12 +147,12 @@ class _Memory:
         """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make
         known."""
         for operand, answer in zip(step.results, answers, strict=True):
-            if operand.dims or not _is_held(operand):
-                learn_sizes(self.program, step.label, runtime_sizes(operand.dims), told_shape(answer), self.sizes)
+            if operand.dims or not is_held(operand):
+                learn_sizes(self.program, step.label, runtime_form(operand.dims), told_shape(answer), self.sizes)
         self._grow(step)
         for operand, answer in zip(step.results, answers, strict=True):
-            if _is_held(operand):
-                self.held[operand.slot.index] = answer
+            if is_held(operand):
+                self.held[operand.buffer.number] = answer
             else:
                 host.store(step.label, self._view(operand), answer)
 
@@ -168,36 +165,36 @@ class _Memory:
         """The dtype of an operand."""
         return dtype_named(operand.dtype)
 
-    def _place(self, operand: Operand) -> tuple[Slot, int]:
-        """Where an operand lies in the present iteration of a loop: a slot, and bytes from there on."""
-        walk = operand.walk
-        if walk.special is not None and self.iteration == d.evaluate(walk.at, self.sizes):
-            return walk.special, 0
-        steps = self.iteration - walk.lag
-        return operand.slot, (steps % 2 if walk.alternates else steps) * d.evaluate(walk.stride, self.sizes)
+    def _place(self, operand: Operand) -> tuple[BufferRef, int]:
+        """Where an operand lies in the present iteration of a loop: a buffer reference, and bytes from there on."""
+        stride, lag, alternates, special, at = operand.loop_offset
+        if special is not None and self.iteration == d.evaluate(at, self.sizes):
+            return special, 0
+        steps = self.iteration - lag
+        return operand.buffer, (steps % 2 if alternates else steps) * d.evaluate(stride, self.sizes)
 
-    def _segment(self, slot: Slot) -> Array:
-        if slot.segment == "arena":
+    def _segment(self, ref: BufferRef) -> Array:
+        if ref.segment == "arena":
             return self.arena
-        if slot.segment == "output":
-            array = self._output(slot.index)
+        if ref.segment == "output":
+            array = self._output(ref.number)
         else:
-            array = (self.schedule.constants if slot.segment == "constant" else self.inputs)[slot.index]
+            array = (self.schedule.constants if ref.segment == "constant" else self.inputs)[ref.number]
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
     def read(self, operand: Operand) -> Any:
         """A copy-free view of an operand's bytes as its tensor, or the value that is held."""
-        return self.held[operand.slot.index] if _is_held(operand) else self._view(operand)
+        return self.held[operand.buffer.number] if is_held(operand) else self._view(operand)
 
     def _view(self, operand: Operand) -> Array:
         shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
-        slot, distance = self._place(operand)
-        start, dtype = d.evaluate(slot.offset, self.sizes) + distance, self.dtype(operand)
+        ref, distance = self._place(operand)
+        start, dtype = d.evaluate(ref.offset, self.sizes) + distance, self.dtype(operand)
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        segment = self._segment(slot)
+        segment = self._segment(ref)
         if stop > segment.size:
             raise FuselineError(
-                "E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.slot}"
+                "E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.buffer}"
             )
         return segment[start:stop].view(dtype).reshape(shape)
 

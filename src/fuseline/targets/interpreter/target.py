@@ -7,14 +7,10 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import PackedConstants, Schedule
-from fuseline.runtime.program import Program
-from fuseline.runtime.requirements import requirements_from_json
-from fuseline.runtime.sizes import size_from_json
 from fuseline.targets.interpreter.session import InterpretedProgram
-from fuseline.targets.null.borders import boundary_specs, host_calls
 from fuseline.targets.null.counts import counted_kernel
+from fuseline.targets.runtime_form import host_calls, program_of
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription
 
 
@@ -44,15 +40,5 @@ class InterpreterTarget(Target):
     ) -> InterpretedProgram:
         """The program that `session()` runs."""
         del constants
-        program = Program(
-            inputs=boundary_specs(schedule.inputs),
-            outputs=boundary_specs(schedule.outputs),
-            steps=host_calls(schedule),
-            arena_bytes=size_from_json(to_json(schedule.arena_bytes)),
-            symbols=dict(schedule.symbols),
-            requirements=requirements_from_json(
-                (to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements
-            ),
-        )
         entries = {executable: self._entries[kernel.symbol] for executable, kernel in kernels.items()}
-        return InterpretedProgram(schedule, entries, program, records, metadata)
+        return InterpretedProgram(schedule, entries, program_of(schedule, host_calls(schedule)), records, metadata)

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.buffers import TensorSpec
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
-from fuseline.runtime.program import Program, TensorSpec
-from fuseline.targets.null.borders import boundary_specs, host_calls
+from fuseline.runtime.program import Program
 from fuseline.targets.null.counts import counted_kernel
+from fuseline.targets.runtime_form import host_calls, program_of
 from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
 
 
@@ -51,8 +52,7 @@ class NullTarget(Target):
     ) -> NullProgram:
         """The records and the program's boundary."""
         del kernels, constants
-        borders = boundary_specs(schedule.inputs), boundary_specs(schedule.outputs)
-        return NullProgram(Program(*borders, host_calls(schedule), symbols=dict(schedule.symbols)), records, metadata)
+        return NullProgram(program_of(schedule, host_calls(schedule)), records, metadata)
 
 
 @dataclass(frozen=True)

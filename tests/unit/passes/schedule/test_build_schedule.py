@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp
 from fuseline.passes.schedule.order_dispatches import OrderDispatchesPass
 from fuseline.passes.schedule.read_main import main_function
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule, Slot
+from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule
 from tests.unit.passes.schedule.programs import executable, parse
 
 ScheduleOf = Callable[..., Schedule]
@@ -52,7 +53,7 @@ def test_diamond_shares_a_wave(schedule_of: ScheduleOf) -> None:
     assert schedule.statistics.transient_bytes == 3 * 256
     last = schedule.steps[-1]
     assert isinstance(last, DispatchStep)
-    assert last.results[0].slot == Slot("output", 0)
+    assert last.results[0].buffer == BufferRef("output", 0)
     assert last.sizes == (("s0", 64),)
 
 
@@ -69,11 +70,11 @@ def test_in_place_only_when_told(schedule_of: ScheduleOf) -> None:
 def test_in_place_spares_an_operand_that_lives_on(schedule_of: ScheduleOf) -> None:
     body = _one("a", "x") + _one("b", "a") + _two("c", "a", "b") + _one("r", "c")
     schedule = schedule_of(_main(body, "%r"), in_place=lambda op: {0: 0})
-    steps = {s.results[0].slot: s for s in schedule.steps if isinstance(s, DispatchStep)}
+    steps = {s.results[0].buffer: s for s in schedule.steps if isinstance(s, DispatchStep)}
     assert schedule.arena_bytes == 512 and len(steps) == 3  # c lies on a, never b on a
     first, second, third, _ = schedule.steps
     assert isinstance(first, DispatchStep) and isinstance(second, DispatchStep) and isinstance(third, DispatchStep)
-    assert first.results[0].slot == third.results[0].slot != second.results[0].slot
+    assert first.results[0].buffer == third.results[0].buffer != second.results[0].buffer
 
 
 def test_reshape_is_an_alias(schedule_of: ScheduleOf) -> None:
@@ -83,7 +84,7 @@ def test_reshape_is_an_alias(schedule_of: ScheduleOf) -> None:
     )
     schedule = schedule_of(_main(body, "%r"))
     (step,) = schedule.steps
-    assert isinstance(step, DispatchStep) and step.operands[0].slot == Slot("input", 0)
+    assert isinstance(step, DispatchStep) and step.operands[0].buffer == BufferRef("input", 0)
     assert schedule.arena_bytes == 0
 
 
@@ -93,28 +94,28 @@ def test_returned_reshape_is_computed_in_the_output(schedule_of: ScheduleOf) -> 
         "%k = tensor.collapse_shape %e [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n"
     )
     (step,) = schedule_of(_main(body, "%k")).steps
-    assert isinstance(step, DispatchStep) and step.results[0].slot == Slot("output", 0)
+    assert isinstance(step, DispatchStep) and step.results[0].buffer == BufferRef("output", 0)
 
 
 def test_returned_input_constant_and_value_twice(schedule_of: ScheduleOf) -> None:
     body = _one("a", "x") + "%c = arith.constant dense<2.5> : tensor<64xf32>\n"
     schedule = schedule_of(_main(body, "%x, %c, %a, %a", 4))
     copies = [step for step in schedule.steps if isinstance(step, CopyStep)]
-    assert {(c.source.slot, c.target.slot) for c in copies} == {
-        (Slot("input", 0), Slot("output", 0)),
-        (Slot("constant", 0), Slot("output", 1)),
-        (Slot("output", 2), Slot("output", 3)),
+    assert {(c.source.buffer, c.target.buffer) for c in copies} == {
+        (BufferRef("input", 0), BufferRef("output", 0)),
+        (BufferRef("constant", 0), BufferRef("output", 1)),
+        (BufferRef("output", 2), BufferRef("output", 3)),
     }
     assert schedule.statistics.copies == 3
     np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
-    late = next(c for c in copies if c.source.slot == Slot("output", 2))
+    late = next(c for c in copies if c.source.buffer == BufferRef("output", 2))
     assert late.wave > next(s.wave for s in schedule.steps if isinstance(s, DispatchStep))
 
 
 def test_an_output_read_again_stays_in_its_buffer(schedule_of: ScheduleOf) -> None:
     schedule = schedule_of(_main(_one("a", "x") + _one("b", "a"), "%a, %b", 2))
     second = schedule.steps[1]
-    assert isinstance(second, DispatchStep) and second.operands[0].slot == Slot("output", 0)
+    assert isinstance(second, DispatchStep) and second.operands[0].buffer == BufferRef("output", 0)
     assert schedule.arena_bytes == 0
 
 
@@ -190,7 +191,7 @@ def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
     assert schedule.initial_arena_bytes == 256
     assert d.symbols(host.arena_bytes) == {d.Symbol("found")} and host.arena_bytes == schedule.arena_bytes
     before = [step for step in schedule.steps if isinstance(step, DispatchStep) and step.wave < host.wave]
-    assert all(not d.symbols(step.operands[0].slot.offset) for step in before)
+    assert all(not d.symbols(step.operands[0].buffer.offset) for step in before)
 
 
 def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
@@ -201,7 +202,7 @@ def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
     schedule = schedule_of(_main(body, "%r, %f", 2))
     np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
     step = next(step for step in schedule.steps if isinstance(step, DispatchStep))
-    assert step.operands[1].slot == Slot("constant", 0) and schedule.statistics.copies == 1
+    assert step.operands[1].buffer == BufferRef("constant", 0) and schedule.statistics.copies == 1
 
 
 def test_a_fill_of_free_size_is_refused(schedule_of: ScheduleOf) -> None:

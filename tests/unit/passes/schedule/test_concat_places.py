@@ -10,11 +10,12 @@ import pytest
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
 
+from fuseline.buffers import BufferRef
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.pipeline import CompileOptions, lower, run_phases
-from fuseline.program.schedule import CopyStep, DispatchStep, Schedule, Slot
+from fuseline.program.schedule import CopyStep, DispatchStep, Schedule, bytes_of
 from fuseline.runtime.session import Session
 from fuseline.targets import create_target
 from tests.unit.passes.fusion.programs import Program
@@ -52,7 +53,10 @@ def _dispatches(schedule: Schedule) -> list[DispatchStep]:
 
 def test_parts_are_written_into_the_output(schedule_of: ScheduleOf) -> None:
     schedule = schedule_of(_main(_one("a", "x") + _one("b", "a") + _concat("r", "a", "b"), "r", 128))
-    assert [step.results[0].slot for step in _dispatches(schedule)] == [Slot("output", 0), Slot("output", 0, 256)]
+    assert [step.results[0].buffer for step in _dispatches(schedule)] == [
+        BufferRef("output", 0),
+        BufferRef("output", 0, 256),
+    ]
     assert schedule.arena_bytes == 0 and len(schedule.steps) == 2
 
 
@@ -65,7 +69,7 @@ def test_who_reads_a_part_waits_for_that_part_only(schedule_of: ScheduleOf) -> N
         + _concat("k", "a", "b2")
         + _concat("r", "c", "c")
     )
-    wave = {step.results[0].slot: step.wave for step in _dispatches(schedule_of(_main(body, "r", 128)))}
+    wave = {step.results[0].buffer: step.wave for step in _dispatches(schedule_of(_main(body, "r", 128)))}
     assert sorted(wave.values()) == [0, 0, 1, 1]  # c reads a, which lies in the same buffer as b2
 
 
@@ -76,23 +80,30 @@ def test_who_reads_the_whole_waits_for_every_part(schedule_of: ScheduleOf) -> No
     )
     *_, last = _dispatches(schedule)
     assert last.wave == 2
-    assert d.sub(last.operands[0].slot.offset, _dispatches(schedule)[0].results[0].slot.offset) == 128
+    assert d.sub(last.operands[0].buffer.offset, _dispatches(schedule)[0].results[0].buffer.offset) == 128
     assert schedule.arena_bytes == 512
 
 
 def test_what_no_dispatch_makes_is_copied(schedule_of: ScheduleOf) -> None:
     schedule = schedule_of(_main(_one("a", "x") + _concat("r", "x", "a"), "r", 128))
     (copy,) = (step for step in schedule.steps if isinstance(step, CopyStep))
-    assert (copy.source.slot, copy.target.slot, copy.target.bytes) == (Slot("input", 0), Slot("output", 0), 256)
-    assert _dispatches(schedule)[0].results[0].slot == Slot("output", 0, 256)
+    assert (copy.source.buffer, copy.target.buffer, bytes_of(copy.target)) == (
+        BufferRef("input", 0),
+        BufferRef("output", 0),
+        256,
+    )
+    assert _dispatches(schedule)[0].results[0].buffer == BufferRef("output", 0, 256)
 
 
 def test_a_part_lies_in_one_concat_and_is_copied_into_the_next(schedule_of: ScheduleOf) -> None:
     body = _one("a", "x") + _one("b", "a") + _concat("c", "a", "b") + _concat("d", "b", "c", sizes=(64, 128))
     schedule = schedule_of(_main(body, "d", 192))
     (copy,) = (step for step in schedule.steps if isinstance(step, CopyStep))
-    assert [step.results[0].slot for step in _dispatches(schedule)] == [Slot("output", 0, 256), Slot("output", 0, 512)]
-    assert (copy.source.slot, copy.target.slot) == (Slot("output", 0, 512), Slot("output", 0))
+    assert [step.results[0].buffer for step in _dispatches(schedule)] == [
+        BufferRef("output", 0, 256),
+        BufferRef("output", 0, 512),
+    ]
+    assert (copy.source.buffer, copy.target.buffer) == (BufferRef("output", 0, 512), BufferRef("output", 0))
     assert copy.wave == 2
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.passes.schedule.pack_constants import LayoutKey, pack_constants
-from fuseline.program.schedule import CopyStep, DispatchStep, Operand, Schedule, Slot
+from fuseline.program.schedule import CopyStep, DispatchStep, Schedule
 from fuseline.targets.target import CompiledKernel, PackedLayout
 
 LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))
@@ -16,7 +17,7 @@ LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))
 
 def _schedule(arrays: list[NDArray[np.float32]], executables: list[str]) -> Schedule:
     steps = [
-        DispatchStep(name, name, (Operand(Slot("constant", i), array.shape, "float32", 4),), (), (), i)
+        DispatchStep(name, name, (Operand(BufferRef("constant", i), array.shape, "float32"),), (), (), i)
         for i, (array, name) in enumerate(zip(arrays, executables, strict=True))
     ]
     return Schedule((), (), tuple(steps), tuple(arrays), 0)
@@ -138,8 +139,8 @@ def test_extra_constants_of_kernels() -> None:
 
 def test_a_copied_constant_is_plain() -> None:
     array = _floats(4)
-    operand = Operand(Slot("constant", 0), (4,), "float32", 4)
-    schedule = Schedule((), (), (CopyStep(operand, Operand(Slot("output"), (4,), "float32", 4), 0),), (array,), 0)
+    operand = Operand(BufferRef("constant", 0), (4,), "float32")
+    schedule = Schedule((), (), (CopyStep(operand, Operand(BufferRef("output"), (4,), "float32"), 0),), (array,), 0)
     assert pack_constants(schedule, {}).layouts == {(0, None): 0}
 
 

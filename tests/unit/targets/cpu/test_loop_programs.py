@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import LoopStep, Schedule
 from fuseline.runtime import Artifact, Session, load
 from fuseline.runtime.artifact import read_artifact
 from fuseline.runtime.cpu import machine_name
-from fuseline.runtime.program import Arm, Command, Loop, Place, Program, Walk
+from fuseline.runtime.program import Arm, Command, Loop, Program
 from fuseline.runtime.references import check_references
 from tests.unit.targets.cpu.hand_kernels import artifact_of, kernels, schedule_of
 
@@ -181,32 +182,32 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     [
         ({"lag": 2}, "begins nowhere"),
         ({"lag": 1}, "begins nowhere"),
-        ({"lag": 1, "special": Place("arena"), "at": 1}, "begins nowhere"),
+        ({"lag": 1, "special": BufferRef("arena"), "at": 1}, "begins nowhere"),
         ({"stride": 1 << 40}, "lies outside"),
         ({"stride": 1 << 40, "alternates": True}, "lies outside"),
         ({"stride": -4}, "lies outside"),
-        ({"special": Place("arena", 0, 1 << 40)}, "lies outside"),
+        ({"special": BufferRef("arena", 0, 1 << 40)}, "lies outside"),
     ],
 )
-def test_walks_that_lead_out_of_memory_are_refused(change: dict[str, Any], message: str) -> None:
+def test_loop_offsets_that_lead_out_of_memory_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        check_walk(Walk(**change))
-    check_walk(Walk(64))
+        check_offset(LoopOffset(**change))
+    check_offset(LoopOffset(64))
 
 
-def test_a_binding_in_a_loop_without_a_walk_is_refused() -> None:
-    with pytest.raises(ValueError, match="without a walk"):
-        check_walk()
+def test_a_binding_in_a_loop_without_a_loop_offset_is_refused() -> None:
+    with pytest.raises(ValueError, match="without a loop offset"):
+        check_offset()
 
 
-def check_walk(*walks: Walk) -> None:
+def check_offset(*offsets: LoopOffset) -> None:
     """Check a loop of six iterations whose only binding lies at the start of an arena of 4096 bytes."""
-    arm = Arm(0, (Place("arena"),), (), 1, 0, walks)
+    arm = Arm(0, (BufferRef("arena"),), (), 1, 0, offsets)
     program = Program((), (), (Loop(6, (Command((arm,)),)),), arena_bytes=4096)
     check_references(program, 8, {"run": 0, "worker": 0}, [])
 
 
-def test_arms_inside_a_loop_walk_too() -> None:
+def test_arms_inside_a_loop_move_too() -> None:
     """A kernel in two arms, each with an extra constant of its own: what an arm binds at a distance moves with the
     loop."""
     from fuseline.ir import dim as d

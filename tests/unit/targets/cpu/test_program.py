@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuseline.buffers import BufferRef, Operand, Segment, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.pack_constants import pack_constants
-from fuseline.program.schedule import Boundary, DispatchStep, Operand, Schedule, Segment, Slot
+from fuseline.program.schedule import DispatchStep, Schedule
 from fuseline.runtime import Session, load
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.program import Command
@@ -62,10 +63,11 @@ def test_arms_have_their_own_extra_constants_and_places(threads: int) -> None:
     one = kernels()["one"]
     other = replace(one, extra_constants=(np.float32(5).tobytes(),))
     arms = [KernelArm(kernel, (0,), ((0, at),), (("s0", d.symbol("s0")),)) for kernel, at in ((one, 50), (other, 0))]
-    spec = Boundary("x", "float32", (50,)), Boundary("y", "float32", (100,))
+    spec = TensorSpec("x", "float32", (50,)), TensorSpec("y", "float32", (100,))
     segments: tuple[Segment, Segment] = ("input", "output")
     places = [
-        Operand(Slot(segment, 0), boundary.dims, "float32", 4) for segment, boundary in zip(segments, spec, strict=True)
+        Operand(BufferRef(segment, 0), boundary.dims, "float32")
+        for segment, boundary in zip(segments, spec, strict=True)
     ]
     step = DispatchStep("both", "both", (places[0],), (places[1],), (("s0", 50),), 0, "both")
     schedule = Schedule(spec[:1], spec[1:], (step,), (), 0)
@@ -144,7 +146,7 @@ def test_missing_kernel_and_symbol_are_refused() -> None:
 
 def test_a_size_no_input_determines_is_refused() -> None:
     schedule = schedule_of(_MAIN)
-    lost = replace(schedule.outputs[0], dims=(d.symbol("found"),))
+    lost = schedule.outputs[0]._replace(dims=(d.symbol("found"),))
     with pytest.raises(FuselineError, match=r"E0107.*found"):
         artifact_of(replace(schedule, outputs=(lost, *schedule.outputs[1:])), kernels())
 

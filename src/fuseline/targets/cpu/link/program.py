@@ -3,40 +3,36 @@ in place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
-from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import (
-    Boundary,
     CopyStep,
     DispatchStep,
     HostStep,
     LoopStep,
-    Operand,
     PackedConstants,
     PoisonStep,
     Schedule,
     SizesStep,
-    Slot,
     Step,
-    Walk,
-    flat_steps,
+    bytes_of,
+    extents_of,
 )
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.signatures import Signature
-from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
 from fuseline.targets.cpu.link.image import Image, link_image
 from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.link.signature import BUILT_IN
+from fuseline.targets.runtime_form import program_of, runtime_form, runtime_size
 from fuseline.targets.target import CompiledKernel, Launch, launches
 
 INPUT_ALIGNMENT = 8
@@ -66,23 +62,12 @@ def assemble(
     """
     image, places = _link(kernels, machine)
     builder = _ProgramBuilder(kernels, constants, places, image.symbols[0], machine.costs)
-    program = p.Program(
-        inputs=tuple(_spec(boundary) for boundary in schedule.inputs),
-        outputs=tuple(_spec(boundary) for boundary in schedule.outputs),
-        steps=tuple(builder.steps(schedule.steps)),
-        arena_bytes=_size(
-            schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
-        ),
+    program = program_of(schedule, tuple(builder.steps(schedule.steps)))._replace(
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
-        symbols=dict(schedule.symbols),
-        requirements=requirements_from_json(
-            (to_json(left), to_json(right), *rest) for left, right, *rest in schedule.requirements
-        ),
         serial_below_ns=round(machine.costs.serial_below_ns),
         split_above_ns=round(machine.costs.split_above_ns),
         input_alignment=INPUT_ALIGNMENT,
-        slots=schedule.slots,
     )
     _check_sizes(schedule)
     return Artifact(
@@ -135,6 +120,20 @@ def _signatures(
     return dict(found)
 
 
+Launched: TypeAlias = DispatchStep | CopyStep | SizesStep
+StepT = TypeVar("StepT", bound=Step)
+
+
+class _Grid(NamedTuple):
+    """One grid: the kernel's offset in the image, and what it is launched with; constants are blocks already."""
+
+    kernel: int
+    operands: Sequence[Operand]
+    sizes: Sequence[Dim]
+    workgroups: Dim
+    cost_ns: Dim = 0
+
+
 class _ProgramBuilder:
     def __init__(
         self,
@@ -158,138 +157,102 @@ class _ProgramBuilder:
             if key is not None
         }
 
-    def steps(self, steps: Sequence[Step]) -> Iterable[p.Step]:
-        """Commands and host calls in order; a barrier where a wave begins."""
-        wave = steps[0].wave if steps else 0
-        for step in steps:
-            barrier, wave = step.wave != wave, step.wave
+    def steps(self, steps: Sequence[Step]) -> Iterator[p.Step]:
+        """Commands, loops and host calls in order."""
+        for step, barrier in _with_barriers(steps):
             if isinstance(step, LoopStep):
-                yield self._loop(step, barrier)
+                commands = tuple(
+                    self._command(inner, begins, in_loop=True) for inner, begins in _with_barriers(step.steps)
+                )
+                yield p.Loop(runtime_size(step.trips), commands, barrier, step.label)
             elif isinstance(step, HostStep):
-                yield self._host(step)
+                operands, results = runtime_form((step.operands, step.results), self._plain)
+                yield p.HostCall(
+                    step.executor, step.node, operands, results, step.label, runtime_size(step.arena_bytes)
+                )
             elif isinstance(step, PoisonStep):
-                yield p.Poison(tuple((_size(offset), _size(length)) for offset, length in step.live), step.begins)
+                yield p.Poison(runtime_form(step.live), step.begins)
             else:
                 yield self._command(step, barrier)
 
-    def _loop(self, loop: LoopStep, barrier: bool) -> p.Loop:
-        """The commands of a loop: a binding has a walk, and a barrier stands where a wave begins, the first of an
-        iteration left out."""
-        wave = loop.steps[0].wave
-        commands: list[p.Command] = []
-        for step in loop.steps:
-            command, wave = self._command(step, step.wave != wave), step.wave
-            arms = zip(command.arms, self._walks(step), strict=True)
-            commands.append(command._replace(arms=tuple(arm._replace(walks=walks) for arm, walks in arms)))
-        return p.Loop(_size(loop.trips), tuple(commands), barrier, loop.label)
+    def _command(self, step: Launched, barrier: bool, *, in_loop: bool = False) -> p.Command:
+        arms = tuple([_arm(grid, in_loop) for grid in self._grids(step)])
+        return p.Command(arms, barrier, label=step.label)
 
-    def _walks(self, step: DispatchStep | CopyStep | SizesStep) -> Iterable[tuple[p.Walk, ...]]:
-        """The walks of each arm's bindings; a kernel's own constants stand still."""
-        if not isinstance(step, DispatchStep):
-            yield tuple(self._walk(operand.walk) for operand in _operands(step))
-            return
-        for launch in launches(step, self.kernels[step.executable]):
-            operands = (*launch.step.operands, *launch.step.results)
-            yield (
-                *(self._walk(operand.walk) for operand in operands),
-                *(p.Walk() for _ in launch.kernel.extra_constants),
-            )
-
-    def _walk(self, walk: Walk) -> p.Walk:
-        special = self._place(walk.special) if walk.special is not None else None
-        return p.Walk(_size(walk.stride), walk.lag, walk.alternates, special, _size(walk.at))
-
-    def _place(self, slot: Slot) -> p.Place:
-        if slot.segment == "constant":
-            return p.Place("constant", self.plain[slot.index], _size(slot.offset))
-        return p.Place(slot.segment, slot.index, _size(slot.offset))
-
-    def _command(self, step: DispatchStep | CopyStep | SizesStep, barrier: bool) -> p.Command:
+    def _grids(self, step: Launched) -> Iterator[_Grid]:
         if isinstance(step, SizesStep):
-            places, values = (self._operand(step.target),), tuple(_size(value) for value in step.values)
-            return p.Command(
-                (p.Arm(self.built_in[SIZES_SYMBOL], places, values, len(values)),), barrier, label=step.label
-            )
-        return self._dispatch(step, barrier) if isinstance(step, DispatchStep) else self._copy(step, barrier)
-
-    def _dispatch(self, step: DispatchStep, barrier: bool) -> p.Command:
-        kernel = self.kernels.get(step.executable)
-        if kernel is None:
+            yield _Grid(self.built_in[SIZES_SYMBOL], [self._bound(step.target)], step.values, len(step.values))
+        elif isinstance(step, CopyStep):
+            count = bytes_of(step.source)
+            cost = _ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)
+            bound = [self._bound(step.source), self._bound(step.target)]
+            yield _Grid(self.built_in[COPY_SYMBOL], bound, (count,), d.ceil_div(count, COPY_WORKGROUP_BYTES), cost)
+        elif step.executable not in self.kernels:
             raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
-        return p.Command(tuple(self._arm(launch) for launch in launches(step, kernel)), barrier, label=step.label)
+        else:
+            yield from (self._dispatch(launch) for launch in launches(step, self.kernels[step.executable]))
 
-    def _arm(self, launch: Launch) -> p.Arm:
+    def _dispatch(self, launch: Launch) -> _Grid:
         kernel, step = launch.kernel, launch.step
         sizes = dict(step.sizes)
-        bindings = [self._operand(operand, kernel, position) for position, operand in enumerate(step.operands)]
-        bindings += [self._operand(operand) for operand in step.results]
-        bindings += [
-            p.Place("constant", self.constants.extras[step.executable, launch.first_extra + i])
-            for i in range(len(kernel.extra_constants))
+        bound = [self._bound(operand, kernel, position) for position, operand in enumerate(step.operands)]
+        bound += [self._bound(operand) for operand in step.results]
+        extras = [
+            self.constants.extras[step.executable, launch.first_extra + i] for i in range(len(kernel.extra_constants))
         ]
+        bound += [Operand(BufferRef("constant", block), (), "uint8") for block in extras]
         flops, moved = (
             d.substitute(dim, sizes) for dim in (kernel.flops, d.add(kernel.bytes_read, kernel.bytes_written))
         )
-        return p.Arm(
-            kernel=self.places[kernel.object_code, kernel.symbol],
-            bindings=tuple(bindings),
-            sizes=tuple(_size(size) for _, size in step.sizes),
-            workgroups=_size(d.substitute(kernel.workgroups, sizes)),
-            cost_ns=_size(d.add(_ns(flops, self.costs.flops_per_ns), _ns(moved, self.costs.memory_bytes_per_ns))),
+        cost = d.add(_ns(flops, self.costs.flops_per_ns), _ns(moved, self.costs.memory_bytes_per_ns))
+        at = self.places[kernel.object_code, kernel.symbol]
+        return _Grid(at, bound, [size for _, size in step.sizes], d.substitute(kernel.workgroups, sizes), cost)
+
+    def _bound(self, operand: Operand, kernel: CompiledKernel | None = None, position: int = 0) -> Operand:
+        """An operand as a kernel reads it: a constant is a block of those that were packed."""
+        ref, special = operand.buffer, operand.loop_offset.special
+        if special is not None:
+            operand = operand._replace(loop_offset=operand.loop_offset._replace(special=self._plain(special)))
+        layout = kernel.constant_layouts.get(position) if kernel is not None and ref.segment == "constant" else None
+        if layout is None:
+            return operand._replace(buffer=self._plain(ref, kernel))
+        block = self.packed.get((ref.number, operand.dims, layout))
+        return operand._replace(buffer=_in_block(ref._replace(offset=0), block, kernel))
+
+    def _plain(self, ref: BufferRef, kernel: CompiledKernel | None = None) -> BufferRef:
+        return _in_block(ref, self.plain.get(ref.number), kernel) if ref.segment == "constant" else ref
+
+
+def _in_block(ref: BufferRef, block: int | None, kernel: CompiledKernel | None) -> BufferRef:
+    if block is None:
+        raise FuselineError(
+            "E0901", f"constant {ref.number} was not packed as @{kernel.symbol if kernel else 'copy'} wants it"
         )
-
-    def _copy(self, step: CopyStep, barrier: bool) -> p.Command:
-        count = step.source.bytes
-        arm = p.Arm(
-            kernel=self.built_in[COPY_SYMBOL],
-            bindings=(self._operand(step.source), self._operand(step.target)),
-            sizes=(_size(count),),
-            workgroups=_size(d.ceil_div(count, COPY_WORKGROUP_BYTES)),
-            cost_ns=_size(_ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)),
-        )
-        return p.Command((arm,), barrier, label=step.label)
-
-    def _host(self, step: HostStep) -> p.HostCall:
-        operands, results = (tuple(self._host_tensor(o) for o in side) for side in (step.operands, step.results))
-        return p.HostCall(step.executor, step.node, operands, results, step.label, _size(step.arena_bytes))
-
-    def _host_tensor(self, operand: Operand) -> p.HostTensor:
-        return p.HostTensor(self._operand(operand), operand.dtype, tuple(_size(size) for size in operand.dims))
-
-    def _operand(self, operand: Operand, kernel: CompiledKernel | None = None, position: int = 0) -> p.Place:
-        slot = operand.slot
-        if slot.segment != "constant":
-            return p.Place(slot.segment, slot.index, _size(slot.offset))
-        layout = kernel.constant_layouts.get(position) if kernel is not None else None
-        block = self.plain.get(slot.index) if layout is None else self.packed.get((slot.index, operand.dims, layout))
-        if block is None:
-            raise FuselineError(
-                "E0901", f"constant {slot.index} was not packed as @{kernel.symbol if kernel else 'copy'} wants it"
-            )
-        return p.Place("constant", block, _size(slot.offset) if layout is None else 0)
+    return ref._replace(number=block)
 
 
-def _spec(boundary: Boundary) -> p.TensorSpec:
-    return p.TensorSpec(
-        boundary.name, boundary.dtype, tuple(_size(size) for size in boundary.dims), boundary.slot, boundary.type
-    )
+def _with_barriers(steps: Sequence[StepT]) -> Iterator[tuple[StepT, bool]]:
+    """Each step, and whether a wave begins with it; that of the first step needs no barrier."""
+    for before, step in zip((*steps[:1], *steps), steps, strict=False):
+        yield step, step.wave != before.wave
 
 
-def _size(dim: Dim) -> Size:
-    return size_from_json(to_json(dim))
+def _arm(grid: _Grid, in_loop: bool) -> p.Arm:
+    bindings = runtime_form(tuple(operand.buffer for operand in grid.operands))
+    moves = runtime_form(tuple(operand.loop_offset for operand in grid.operands)) if in_loop else ()
+    sizes = tuple(runtime_size(size) for size in grid.sizes)
+    return p.Arm(grid.kernel, bindings, sizes, runtime_size(grid.workgroups), runtime_size(grid.cost_ns), moves)
 
 
 def _check_sizes(schedule: Schedule) -> None:
     """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run
     could know it."""
     known = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
-    for step in flat_steps(schedule.steps):
+    for step in (*schedule.steps, *(inner for loop in schedule.loops for inner in loop.steps)):
         if isinstance(step, HostStep):
             known |= {symbol.name for result in step.results for size in result.dims for symbol in _lone_symbol(size)}
         for size in _used_sizes(step):
             _require(size, known, step.label)
-    for loop in schedule.loops:
-        _require(loop.trips, known, loop.label)
     for boundary in schedule.outputs:
         for size in boundary.dims if boundary.slot is None else ():  # nothing is allocated for a value that is held
             _require(size, known, boundary.name)
@@ -313,19 +276,7 @@ def _symbol_fields(symbol: d.Symbol) -> tuple[str, int, int | None]:
 
 def _used_sizes(step: Step) -> Iterable[Dim]:
     """Every size that must be known when the step runs."""
-    operands = _operands(step)
-    slots: list[Slot] = [operand.slot for operand in operands]
-    yield from (size for _, size in step.sizes) if isinstance(step, DispatchStep) else ()
-    yield from step.values if isinstance(step, SizesStep) else ()
-    slots += [operand.walk.special for operand in operands if operand.walk.special is not None]
-    yield from (size for operand in operands for size in (operand.walk.stride, operand.walk.at))
-    yield from (slot.offset for slot in slots)
-    yield from (size for operand in operands for size in operand.dims)
-
-
-def _operands(step: Step) -> tuple[Operand, ...]:
-    if isinstance(step, LoopStep | PoisonStep):
-        return ()
-    if isinstance(step, SizesStep):
-        return (step.target,)
-    return (step.source, step.target) if isinstance(step, CopyStep) else (*step.operands, *step.results)
+    yield from extents_of(step)
+    for operand in (*step.operands, *step.results):
+        stride, _, _, special, at = operand.loop_offset
+        yield from (operand.buffer.offset, *operand.dims, stride, at, *(() if special is None else (special.offset,)))

@@ -1,0 +1,56 @@
+"""A schedule's values as the runtime has them: every `Dim` in them a `Size`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fuseline.buffers import BufferRef
+from fuseline.ir.dim import Dim, Expr
+from fuseline.ir.dim_json import to_json
+from fuseline.program.schedule import HostStep, Schedule
+from fuseline.runtime.program import HostCall, Program, Step
+from fuseline.runtime.requirements import Requirement
+from fuseline.runtime.sizes import Size, size_from_json
+
+
+def runtime_size(size: Dim) -> Size:
+    """One size."""
+    return size_from_json(to_json(size))
+
+
+def runtime_form(value: Any, place: Callable[[BufferRef], BufferRef] | None = None) -> Any:
+    """Buffer references, operands, specs, or tuples of them; `place` says first what each buffer reference is in the
+    program."""
+    if isinstance(value, Expr):
+        return runtime_size(value)
+    if not isinstance(value, tuple):
+        return value
+    kind: Any = type(value)  # pyright: ignore[reportUnknownArgumentType]
+    parts = [
+        runtime_form(part, place)
+        for part in (place(value) if isinstance(value, BufferRef) and place is not None else value)
+    ]  # pyright: ignore[reportUnknownVariableType]
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def program_of(schedule: Schedule, steps: Sequence[Step]) -> Program:
+    """The program of these steps with the schedule's border, sizes and memory."""
+    return Program(
+        inputs=runtime_form(schedule.inputs),
+        outputs=runtime_form(schedule.outputs),
+        steps=tuple(steps),
+        arena_bytes=runtime_size(
+            schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
+        ),
+        symbols=dict(schedule.symbols),
+        requirements=tuple(Requirement(*runtime_form(requirement)) for requirement in schedule.requirements),
+        slots=schedule.slots,
+    )
+
+
+def host_calls(schedule: Schedule) -> list[HostCall]:
+    """The host operators of a schedule, without their operands: all that a target without code can run."""
+    return [
+        HostCall(step.executor, step.node, (), (), step.label) for step in schedule.steps if isinstance(step, HostStep)
+    ]

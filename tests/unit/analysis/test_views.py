@@ -79,6 +79,34 @@ def test_other_slices_are_no_views(
     assert not is_view(_slice_of(_text(source, offsets, sizes, strides, returned)))
 
 
+def test_what_is_returned_in_another_shape_is_no_view():
+    flat = "%f = tensor.collapse_shape %s [[0, 1]] : tensor<3x5xf32> into tensor<15xf32>\n  "
+    seen = _text([7, 5], [2, 0], [3, 5]).replace("%e = ", f"{flat}%e = ")
+    assert is_view(_slice_of(seen))
+    returned = seen.replace("return %r : tensor<3x5xf32>", "return %f : tensor<15xf32>").replace(
+        "-> tensor<3x5xf32> {\n  %s", "-> tensor<15xf32> {\n  %s"
+    )
+    assert not is_view(_slice_of(returned))
+
+
+@pytest.mark.parametrize("shape", ["7x5", "35"])
+def test_a_part_of_a_constant_is_cut_at_compile_time(shape: str):
+    constant = f"%w = arith.constant dense<2.0> : tensor<{shape}xf32>\n  "
+    constant += (
+        "%back = tensor.expand_shape %w [[0, 1]] output_shape [7, 5] : tensor<35xf32> into tensor<7x5xf32>\n  "
+        if shape == "35"
+        else ""
+    )
+    read = "%back" if shape == "35" else "%w"
+    assert not is_view(
+        _slice_of(
+            _text([7, 5], [2, 0], [3, 5])
+            .replace("%s =", f"{constant}%s =")
+            .replace("extract_slice %x", f"extract_slice {read}")
+        )
+    )
+
+
 @pytest.mark.parametrize("target", ["interpreter", "cpu"])
 def test_a_dispatch_reads_a_view_at_its_offset(target: str, tmp_path: Any):
     path = tmp_path / "rows.mlir"

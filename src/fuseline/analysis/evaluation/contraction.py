@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +50,8 @@ def sum_of_products(a: Array, b: Array, sizes: Sequence[int], reductions: Sequen
 def _integers(a: Array, b: Array, sizes: Sequence[int], reductions: Sequence[int]) -> Array:
     """Through float64 where every partial sum is exact there (BLAS has no integers), else in int64."""
     dtype = a.dtype
-    terms = int(np.prod([sizes[d] for d in reductions], dtype=np.int64))
-    if _largest(a) * _largest(b) * max(terms, 1) < EXACT_FLOAT64:
+    terms = math.prod(sizes[d] for d in reductions)
+    if _largest(a) * _largest(b) * terms < EXACT_FLOAT64:
         return _floats(a.astype(np.float64), b.astype(np.float64), sizes, reductions).astype(np.int64).astype(dtype)
     return _floats(a.astype(np.int64), b.astype(np.int64), sizes, reductions).astype(dtype)
 
@@ -60,7 +61,7 @@ def _largest(a: Array) -> int:
 
 
 def _floats(a: Array, b: Array, sizes: Sequence[int], reductions: Sequence[int]) -> Array:
-    repeats = int(np.prod([sizes[d] for d in reductions if a.shape[d] == b.shape[d] == 1], dtype=np.int64))
+    repeats = math.prod(sizes[d] for d in reductions if a.shape[d] == b.shape[d] == 1)
     alone_a = tuple(d for d in reductions if a.shape[d] != 1 and b.shape[d] == 1)
     alone_b = tuple(d for d in reductions if b.shape[d] != 1 and a.shape[d] == 1)
     a = a.sum(axis=alone_a, keepdims=True) if alone_a else a
@@ -95,7 +96,7 @@ def _multiplied(a: Array, b: Array, axes: Axes) -> Array:
 
 
 def _size(a: Array, axes: Sequence[int]) -> int:
-    return int(np.prod([a.shape[d] for d in axes], dtype=np.int64))
+    return math.prod(a.shape[d] for d in axes)
 
 
 def _term_by_term(a: Array, b: Array, axes: Axes) -> Array:

@@ -78,7 +78,7 @@ def expand_shape(op: Operation, scope: Scope) -> list[Array]:
     """Dimensions split into groups; raises E0305 when the sizes do not multiply up."""
     assert isinstance(op, tensor.ExpandShapeOp)
     source, shape = scope[op.src], mixed_sizes(op.static_output_shape, op.dynamic_output_shape, scope)
-    if int(np.prod(shape, dtype=np.int64)) != source.size:
+    if prod(shape) != source.size:
         raise failure(op, f"{source.shape} cannot expand to {tuple(shape)}")
     return [checked(op, source.reshape(shape), op.result.type)]
 
@@ -87,7 +87,7 @@ def expand_shape(op: Operation, scope: Scope) -> list[Array]:
 def reshape(op: Operation, scope: Scope) -> list[Array]:
     """Any shape of equal size; raises E0305 otherwise."""
     source, shape = scope[op.operands[0]], [int(n) for n in scope[op.operands[1]]]
-    if int(np.prod(shape, dtype=np.int64)) != source.size:
+    if prod(shape) != source.size:
         raise failure(op, f"{source.shape} cannot be reshaped to {tuple(shape)}")
     return [checked(op, source.reshape(shape), op.results[0].type)]
 
@@ -119,8 +119,7 @@ def _kept_sizes(type_: Attribute, sizes: Sequence[int]) -> list[int]:
     drop = len(sizes) - len(wanted)
     out: list[int] = []
     for size in sizes:
-        fits = len(out) < len(wanted) and wanted[len(out)] in (size, DYNAMIC_INDEX)
-        if size == 1 and drop and not (fits and wanted[len(out)] == 1):
+        if size == 1 and drop and wanted[len(out) : len(out) + 1] != [1]:
             drop -= 1
         else:
             out.append(size)
@@ -142,7 +141,7 @@ def insert_slice(op: Operation, scope: Scope) -> list[Array]:
     assert isinstance(op, tensor.InsertSliceOp)
     source, out = scope[op.source], scope[op.dest].copy()
     where, sizes = _slices(op, out.shape, scope)
-    if int(np.prod(sizes, dtype=np.int64)) != source.size:
+    if prod(sizes) != source.size:
         raise failure(op, f"a source of shape {source.shape} does not fill a slice of sizes {tuple(sizes)}")
     out[where] = source.reshape(sizes)
     return [out]

@@ -39,7 +39,7 @@ def _dispatches(module: ModuleOp) -> Iterator[tuple[DispatchView, FusedLoops]]:
     for op in module.ops:
         if isinstance(op, ExecutableOp):
             view = DispatchView(entry_of(op))
-            yield view, from_attribute(op.attributes[LOOPS_ATTRIBUTE], view.shapes.symbols)
+            yield view, from_attribute(view.entry.attributes[LOOPS_ATTRIBUTE], view.shapes.symbols)
 
 
 def _check_axes(view: DispatchView, loops: FusedLoops) -> None:

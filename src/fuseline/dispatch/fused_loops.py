@@ -1,5 +1,5 @@
 """The loops that the members of a dispatch share, as fusion decided them: a value, and its text on the region and on
-the executable made of it.
+the entry function made of it.
 
     softmax over (r, c):   fuseline.loops = {grids = [["r"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, ...]}
                               the extents       per loop of a member: the grid loop, -1 for an inner loop
@@ -32,7 +32,7 @@ from fuseline.ir.dim_json import from_name, to_name
 from fuseline.ir.fast.direct import ops_of
 
 LOOPS_ATTRIBUTE = "fuseline.loops"
-"""On a dispatch region, and on the executable made of it."""
+"""On a dispatch region, and on the entry function made of it."""
 
 INNER = -1
 """In the text, a loop that runs inside a workgroup."""
@@ -87,6 +87,35 @@ class FusedLoops:
         """The same loops where sizes have other names; an extent that depends on a size without one has none any
         more."""
         return replace(self, grids=tuple(tuple(_renamed(extent, names) for extent in grid) for grid in self.grids))
+
+    def canonical(self) -> FusedLoops:
+        """The same loops in one order, whatever the order of decisions: arms by their first member, grid loops as the
+        last member of an arm has them."""
+        arms = list(dict.fromkeys([*(member.arm for member in self.members), *range(len(self.grids))]))
+        orders = [self._grid_order(arm) for arm in range(len(self.grids))]
+        members = [
+            replace(member, arm=arms.index(member.arm), grid_loops=_reordered(member.grid_loops, orders[member.arm]))
+            for member in self.members
+        ]
+        return replace(
+            self,
+            grids=tuple(tuple(self.grids[arm][loop] for loop in orders[arm]) for arm in arms),
+            members=tuple(members),
+        )
+
+    def _grid_order(self, arm: int) -> list[int]:
+        met = [
+            loop
+            for member in reversed(self.members)
+            if member.arm == arm
+            for loop in member.grid_loops
+            if loop is not None
+        ]
+        return list(dict.fromkeys([*met, *range(len(self.grids[arm]))]))
+
+
+def _reordered(grid_loops: tuple[int | None, ...], order: Sequence[int]) -> tuple[int | None, ...]:
+    return tuple(None if loop is None else order.index(loop) for loop in grid_loops)
 
 
 def _renamed(extent: Extent, names: Mapping[str, Dim]) -> Extent:

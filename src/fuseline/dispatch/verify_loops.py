@@ -14,7 +14,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, from_attribute, requi
 from fuseline.dispatch.shared_loops import require_shared
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.flow import DispatchRegionOp, ExecutableOp
+from fuseline.ir.flow import DispatchRegionOp
 
 
 def verify_loops(module: ModuleOp, ctx: CompilerContext) -> None:
@@ -36,9 +36,8 @@ def _claims(module: ModuleOp, ctx: CompilerContext) -> Iterator[tuple[str, Attri
         if isinstance(op, DispatchRegionOp):
             shapes = shapes or ShapeAnalysis(ctx.symbols)
             yield _name(op), attribute, op.body.block, shapes
-        elif isinstance(op, ExecutableOp):
-            entry = next(inner for inner in op.walk() if isinstance(inner, FuncOp))
-            yield op.sym_name.data, attribute, entry.body.block, DispatchView(entry).shapes
+        elif isinstance(op, FuncOp):
+            yield op.sym_name.data, attribute, op.body.block, DispatchView(op).shapes
 
 
 def _name(region: Operation) -> str:

@@ -3,14 +3,14 @@
 
 // What a region captures becomes arguments: tensors in order of use, constants marked, then one index for every symbol, renamed, with its bounds.
 // Sizes that the body captures are computed again from it. The dispatch is where the region was, with its attributes and location;
-// the loops that its members share go to the executable.
+// the loops that its members share go to the entry function.
 // CHECK-LABEL: func.func @sizes
 // CHECK: %w = arith.constant dense
 // CHECK: %twice = arith.muli
 // CHECK: %r = flow.dispatch @sizes_dispatch_0_elementwise::@sizes_dispatch_0_elementwise(%w, %x, %{{.*}}) {{.*}}fuseline.members = ["m"]{{.*}} loc("work")
 // CHECK: func.return %r
-// CHECK: flow.executable private @sizes_dispatch_0_elementwise attributes {fuseline.loops = {grids = {{\[\[}}"s0", "2"]], members = [array<i64: 0, 1>]}} {
-// CHECK: func.func @sizes_dispatch_0_elementwise({{.*}}: tensor<2xf32> {fuseline.constant}{{.*}}: tensor<?x2xf32> {fuseline.dims = ["s0", "2"]}{{.*}}: index {{.*}}fuseline.name = "s0"{{.*}} -> tensor<?x2xf32>
+// CHECK: flow.executable private @sizes_dispatch_0_elementwise {
+// CHECK: func.func @sizes_dispatch_0_elementwise({{.*}}: tensor<2xf32> {fuseline.constant}{{.*}}: tensor<?x2xf32> {fuseline.dims = ["s0", "2"]}{{.*}}: index {{.*}}fuseline.name = "s0"{{.*}} -> tensor<?x2xf32> attributes {fuseline.loops = {grids = {{\[\[}}"s0", "2"]], members = [array<i64: 0, 1>]}} {
 // CHECK: arith.muli
 // CHECK: linalg.generic
 // CHECK: func.return

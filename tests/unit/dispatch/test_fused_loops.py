@@ -136,3 +136,13 @@ def test_loops_that_cannot_be_those_of_the_body_are_refused(loops: FusedLoops):
     with pytest.raises(FuselineError, match="E0302") as caught:
         require_match(loops, body, shapes, "main_dispatch_0")
     assert caught.value.node == "main_dispatch_0"
+
+
+def test_arms_and_grid_loops_have_one_order_whatever_order_they_were_decided_in():
+    one = FusedLoops(
+        ((4, 3), (6, 5)), (MemberLoops((0, 1), arm=1), MemberLoops((1, None, 0), arm=0), MemberLoops((1, 0), arm=1))
+    )
+    assert one.canonical() == FusedLoops(
+        ((5, 6), (3, 4)), (MemberLoops((1, 0)), MemberLoops((0, None, 1), arm=1), MemberLoops((0, 1)))
+    )
+    assert one.canonical().canonical() == one.canonical()

@@ -1,12 +1,13 @@
 """deduplicate-executables: executables with equal code become one.
 
-`level=exact`: structural equality; names and locations are ignored, constants that are operands do not matter. `none`
-keeps one per dispatch. Source: iree-org/iree#1144, #4000.
+`level=exact`: structural equality; names and locations are ignored, constants that are operands do not matter,
+the loops that fusion lets the members share do: other loops are other code. `none` keeps one per dispatch.
+Source: iree-org/iree#1144, #4000.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -15,7 +16,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
 from fuseline.ir.fast.direct import erase
@@ -52,19 +52,10 @@ def _merge(module: ModuleOp) -> dict[str, flow.ExecutableOp]:
     stands_for: dict[str, flow.ExecutableOp] = {}
     for kept, *others in equal.values():
         stands_for.update({executable.sym_name.data: kept for executable in (kept, *others)})
-        _keep_common_loops(kept, others)
         carry(others, [kept])  # at once: one body may stand for hundreds
         for executable in others:
             erase(executable)
     return stands_for
-
-
-def _keep_common_loops(kept: flow.ExecutableOp, others: Sequence[flow.ExecutableOp]) -> None:
-    """Equal code that fusion shares the loops of in several ways says none of them, so that the order of the program
-    does not choose."""
-    loops = kept.attributes.get(LOOPS_ATTRIBUTE)
-    if any(other.attributes.get(LOOPS_ATTRIBUTE) != loops for other in others):
-        kept.attributes.pop(LOOPS_ATTRIBUTE, None)
 
 
 def _redirect(module: ModuleOp, stands_for: dict[str, flow.ExecutableOp]) -> None:

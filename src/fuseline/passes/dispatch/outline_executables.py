@@ -110,15 +110,14 @@ def _outline(
     local: dict[str, Dim] = {old.name: symbol(f"s{i}", old.lo, old.hi) for i, old in enumerate(needed)}
     entry = _entry(region, name, tensors, needed, local, shapes)
     _bind_indices(entry, indices, shapes, local, len(tensors))
-    executable = create_executable(name, entry, region.location)
     if loops is not None:
-        executable.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops.renamed(local))
-    append(executable, body_of(module))
+        entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops.renamed(local))
+    append(create_executable(name, entry, region.location), body_of(module))
     _call(region, name, tensors, needed, sizes)
 
 
 def _loops(region: flow.DispatchRegionOp, shapes: ShapeAnalysis, name: str) -> FusedLoops | None:
-    """The loops that the members share, where the region says them: they go to the executable, in its own names of
+    """The loops that the members share, where the region says them: they go to the entry function, in its own names of
     sizes, and not to the dispatch.
 
     Raises FuselineError: E0302 where they are not those of the body.

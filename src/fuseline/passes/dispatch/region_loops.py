@@ -22,7 +22,7 @@ def loops_of_group(group: Group, body: Block, unnamed: Collection[str]) -> Fused
     members = _members(arms, ops, homes)
     grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
     positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}
-    return FusedLoops(grids, members, tuple(_online(arm, positions) for arm in arms if arm.streamed))
+    return FusedLoops(grids, members, tuple(_online(arm, positions) for arm in arms if arm.streamed)).canonical()
 
 
 def _named(extent: Dim, unnamed: Collection[str]) -> Extent:

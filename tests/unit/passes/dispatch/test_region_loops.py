@@ -14,7 +14,7 @@ from fuseline.ir.dim import symbol
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp
 from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
-from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass
+from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass, entry_of
 from tests.unit.passes.fusion.programs import Program
 
 
@@ -33,7 +33,9 @@ def _outlined(p: Program) -> list[FusedLoops]:
     OutlineExecutablesPass().apply(ctx, p.module)
     assert not any(LOOPS_ATTRIBUTE in op.attributes for op in p.module.walk() if isinstance(op, DispatchOp))
     return [
-        from_attribute(op.attributes[LOOPS_ATTRIBUTE], {}) for op in p.module.walk() if isinstance(op, ExecutableOp)
+        from_attribute(entry_of(op).attributes[LOOPS_ATTRIBUTE], {})
+        for op in p.module.walk()
+        if isinstance(op, ExecutableOp)
     ]
 
 

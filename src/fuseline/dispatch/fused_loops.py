@@ -89,18 +89,16 @@ class FusedLoops:
         return replace(self, grids=tuple(tuple(_renamed(extent, names) for extent in grid) for grid in self.grids))
 
     def canonical(self) -> FusedLoops:
-        """The same loops in one order, whatever the order of decisions: arms by their first member, grid loops as the
-        last member of an arm has them."""
+        """The same loops in an order that no decision changes: arms by their first member, grid loops as the last
+        member of an arm has them."""
         arms = list(dict.fromkeys([*(member.arm for member in self.members), *range(len(self.grids))]))
         orders = [self._grid_order(arm) for arm in range(len(self.grids))]
-        members = [
-            replace(member, arm=arms.index(member.arm), grid_loops=_reordered(member.grid_loops, orders[member.arm]))
-            for member in self.members
-        ]
+        members = tuple(
+            MemberLoops(_reordered(one.grid_loops, orders[one.arm]), one.role, arms.index(one.arm))
+            for one in self.members
+        )
         return replace(
-            self,
-            grids=tuple(tuple(self.grids[arm][loop] for loop in orders[arm]) for arm in arms),
-            members=tuple(members),
+            self, grids=tuple(tuple(self.grids[arm][loop] for loop in orders[arm]) for arm in arms), members=members
         )
 
     def _grid_order(self, arm: int) -> list[int]:

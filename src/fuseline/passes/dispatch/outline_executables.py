@@ -118,7 +118,7 @@ def _outline(
 
 def _loops(region: flow.DispatchRegionOp, shapes: ShapeAnalysis, name: str) -> FusedLoops | None:
     """The loops that the members share, where the region says them: they go to the entry function, in its own names of
-    sizes, and not to the dispatch.
+    sizes, not to the call.
 
     Raises FuselineError: E0302 where they are not those of the body.
     """

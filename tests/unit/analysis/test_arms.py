@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.printer import Printer
 
 from fuseline.dispatch.arm_entries import Arm, split_arms
+from fuseline.dispatch.arms import Component, Output, components
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
@@ -68,6 +69,8 @@ def test_one_piece_is_its_own_arm() -> None:
     )
     (arm,) = _arms(entry)
     assert arm.entry is entry and arm.operands == (0,) and [result.position for result in arm.results] == [0]
+    view = DispatchView(entry)
+    assert components(view) == [Component((Output(0, view.results[0]),), view.members)]
 
 
 def test_a_shared_fill_links_nothing() -> None:
@@ -135,6 +138,7 @@ def test_a_size_read_off_another_arm_links_nothing() -> None:
     body += "%q = tensor.extract_slice %y[0, 0] [%n, 3] [1, 1] : tensor<?x5xf32> to tensor<?x3xf32>"
     arms = _arms(_entry(arguments, body, {"%p": "tensor<?x5xf32>", "%q": "tensor<?x3xf32>"}))
     assert [arm.operands for arm in arms] == [(0,), (1,)]
+    assert all('fuseline.name = "s0"' in _text(arm) and "fuseline.bounds" not in _text(arm) for arm in arms)
 
 
 def test_sums_of_rows_and_of_columns_have_no_steps_in_common() -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.text import parse_module
-from fuseline.passes.dedup.deduplicate_executables import DeduplicateExecutablesPass
+from fuseline.passes.dedup.deduplicate_executables import LEVELS, DeduplicateExecutablesPass
 
 EXECUTABLE = """flow.executable private @{name} {{
   flow.executable.export public @{name}
@@ -66,3 +67,10 @@ def test_a_call_of_what_is_elsewhere_stays():
 def test_equal_code_whose_loops_are_shared_in_several_ways_is_not_one(loops: tuple[str, ...], executables: int):
     found = [op for op in _module("a", loops=loops, a="math.exp", b="math.exp").ops if isinstance(op, ExecutableOp)]
     assert len(found) == executables
+
+
+def test_a_level_that_is_none_is_refused_with_those_there_are():
+    with pytest.raises(FuselineError) as caught:
+        DeduplicateExecutablesPass(level="some").apply(new_context(), ModuleOp([]))
+    assert (caught.value.code, caught.value.node) == ("E0304", "deduplicate-executables")
+    assert "'some'" in str(caught.value) and all(level in str(caught.value.hint) for level in LEVELS)

@@ -43,7 +43,8 @@ def test_the_source_node_costs_nothing_and_its_edges_are_fused():
     assert ctx.records.eliminated == {"n4": "place-concats"}
     edges = [decision for decision in ctx.records.decisions if decision.consumer_op == "concat"]
     assert len(edges) == 3
-    assert {(edge.verdict, edge.rule, edge.code) for edge in edges} == {("fused", "place-concats", "fused")}
+    found = {(edge.verdict, edge.rule, edge.code, edge.detail, edge.at) for edge in edges}
+    assert found == {("fused", "place-concats", "fused", "the part is written where it lies in the concat", "")}
 
 
 def test_other_edges_keep_their_words():

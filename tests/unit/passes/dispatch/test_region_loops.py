@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects.builtin import UnitAttr
 
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, from_attribute, to_attribute
 from fuseline.errors import FuselineError
@@ -96,6 +97,17 @@ def test_loops_that_are_not_those_of_the_body_stop_the_outlining():
     (region,) = [op for op in p.module.walk() if isinstance(op, DispatchRegionOp)]
     region.attributes[LOOPS_ATTRIBUTE] = to_attribute(FusedLoops(((6, 4),), (MemberLoops((0, 1)),)))
     with pytest.raises(FuselineError, match="loop 1 runs to 5, its grid loop to 4") as caught:
+        _outlined(p)
+    assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0_elementwise")
+
+
+def test_loops_that_do_not_read_stop_the_outlining():
+    p = Program((6, 5))
+    p.done(p.unary(p.x[0]))
+    _formed(p)
+    (region,) = [op for op in p.module.walk() if isinstance(op, DispatchRegionOp)]
+    region.attributes[LOOPS_ATTRIBUTE] = UnitAttr()
+    with pytest.raises(FuselineError) as caught:
         _outlined(p)
     assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0_elementwise")
 

@@ -49,7 +49,7 @@ class ConvolutionDims:
     input_channel: tuple[int, ...]
     depth: tuple[int, ...]
     image: int
-    filter: int | None
+    filter: int
 
     @property
     def image_loops(self) -> tuple[int, ...]:
@@ -112,10 +112,9 @@ def _dims(parts: tuple[Any, ...]) -> ConvolutionDims | None:
     """The roles by the maps, the iterators and the number of inputs."""
     *maps, iterators, count = parts
     windowed = [i for i, map_ in enumerate(maps[:count]) if not is_projected_permutation(map_)]
-    if len(windowed) != 1 or count > 2:
+    if len(windowed) != 1 or count != 2:
         return None
     image = windowed[0]
-    filter_ = next((i for i in range(count) if i != image), None)
     spatial: list[WindowExpr] = []
     axes: list[int] = []
     for axis, expr in enumerate(maps[image].results):
@@ -126,21 +125,17 @@ def _dims(parts: tuple[Any, ...]) -> ConvolutionDims | None:
             return None
         spatial.append(window)
         axes.append(axis)
-    return _by_role(maps, count, image, filter_, tuple(spatial), tuple(axes))
+    return _by_role(maps, image, tuple(spatial), tuple(axes))
 
 
 def _by_role(
-    maps: Sequence[AffineMap],
-    count: int,
-    image: int,
-    filter_: int | None,
-    spatial: tuple[WindowExpr, ...],
-    axes: tuple[int, ...],
+    maps: Sequence[AffineMap], image: int, spatial: tuple[WindowExpr, ...], axes: tuple[int, ...]
 ) -> ConvolutionDims | None:
+    filter_ = 1 - image
     taken = {loop for expr in spatial for loop in (expr.loop, expr.window)}
     in_image = used_dims(maps[image])
-    in_filter: set[int] = used_dims(maps[filter_]) if filter_ is not None else set()
-    in_output = used_dims(maps[count])
+    in_filter = used_dims(maps[filter_])
+    in_output = used_dims(maps[2])
     roles: dict[str, list[int]] = {"batch": [], "output_channel": [], "input_channel": [], "depth": []}
     for loop in range(maps[0].num_dims):
         if loop in taken:

@@ -145,6 +145,17 @@ def test_padding_inside_what_is_upsampled_has_no_linear_border():
     assert [(q.divisor, q.stride) for q in result[0].access.quotients] == [(2, 1)]
 
 
+@pytest.mark.parametrize(("columns", "size"), [("4", "4"), ("?", "%n")])
+def test_a_place_is_divided_by_numbers_only(columns: str, size: str):
+    """What a kernel steps over by counting; a size of the run would be a division per element."""
+    body = f"""%s = tensor.extract_slice %a[0, 0] [8, {size}] [1, 1] : tensor<8x9xf32> to tensor<8x{columns}xf32>
+    %r = tensor.collapse_shape %s [[0, 1]] : tensor<8x{columns}xf32> into tensor<{32 if columns == "4" else "?"}xf32>"""
+    result = found(body, "a: tensor<8x9xf32>", "n: index", extents=(32,))
+    assert (result is None) == (columns == "?")
+    if result is not None:
+        assert [(q.divisor, q.stride) for q in result[0].access.quotients] == [(4, 5)]
+
+
 def window(rows: int, columns: int) -> AffineMap:
     """Reads from that row and column on."""
     return AffineMap.from_callable(lambda i, j: (i + rows, j + columns))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, input_count, kind, multiply_add_operands
+from fuseline.analysis.structured import Kind, StructuredOp, input_count, kind, multiply_add_operands, splat_value
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
@@ -114,3 +115,41 @@ def test_a_number_from_outside_is_no_factor() -> None:
 )
 def test_kinds_of_ops_that_sum_nothing(maps: list[str], body: str, expected: Kind) -> None:
     assert kind(op_of(generic(maps, "pp", [T], [T], body))) is expected
+
+
+SPLATS = """func.func @main(%x: tensor<2x3xf32>, %n: f32) {{
+  %c = arith.constant 2.5 : f32
+  %whole = arith.constant dense<1.5> : tensor<2x3xf32>
+  %mixed = arith.constant dense<[[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]> : tensor<2x3xf32>
+  %three = arith.constant dense<3> : tensor<2x3xi32>
+  %e = tensor.empty() : tensor<2x3xf32>
+  {}
+  return
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%r = arith.constant 7 : i64", 7),
+        ("%r = tensor.collapse_shape %whole [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>", 1.5),
+        ("%r = tensor.collapse_shape %three [[0, 1]] : tensor<2x3xi32> into tensor<6xi32>", 3),
+        ("%r = tensor.collapse_shape %mixed [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>", None),
+        ("%r = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>", None),
+        (
+            (
+                "%r = tensor.expand_shape %whole [[0, 1], [2]] output_shape [2, 1, 3] : tensor<2x3xf32> into "
+                "tensor<2x1x3xf32>"
+            ),
+            1.5,
+        ),
+        ("%r = linalg.fill ins(%c : f32) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>", 2.5),
+        ("%r = linalg.fill ins(%n : f32) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>", None),
+        ("%r = tensor.extract_slice %whole[0, 0] [1, 3] [1, 1] : tensor<2x3xf32> to tensor<1x3xf32>", None),
+    ],
+)
+def test_one_number_everywhere(line: str, expected: float | None) -> None:
+    function = next(iter(parse_module(SPLATS.format(line), new_context()).ops))
+    assert isinstance(function, FuncOp) and function.body.block.last_op is not None
+    made = function.body.block.last_op.prev_op
+    assert made is not None and splat_value(made.results[0]) == expected

@@ -180,6 +180,12 @@ def test_the_other_loops_of_a_rank_agree(maps: list[str], agree: bool):
     assert walk_of(view) == (Rank(view, 1, 0, None) if agree else None)
 
 
+def test_a_rank_among_what_moves_with_the_ranked_loop_is_none():
+    view = view_of(["d0, d1", "d0, d0", "d0"], "pr", ["tensor<5x5xi32>", "tensor<5x5xi32>"], ["tensor<5xi64>"], RANK)
+    view.op.operands[1] = view.op.operands[0]
+    assert walk_of(type(view)(view.op)) is None
+
+
 def test_two_reduction_loops_and_two_results_are_no_walk():
     view = view_of(
         ["d1, d2", "d1, d2", "d0"], "prr", ["tensor<9x2xi64>", "tensor<9x2xf32>"], ["tensor<5xf32>"], SCATTER

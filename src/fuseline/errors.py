@@ -28,6 +28,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0304": "pass option is wrong",
     "E0305": "IR cannot be executed",
     "E0306": "IR holds what is not supported",
+    "E0307": "target does not take an op",
     "E0401": "artifact is damaged",
     "E0402": "artifact has another format version",
     "E0403": "artifact needs CPU features that this machine lacks",

@@ -184,7 +184,7 @@ def pipeline_version() -> str:
 def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[ModuleOp, CompilerContext]:
     """The program as read, and its context."""
     ctx = new_context()
-    ctx.target = target.description
+    ctx.target, ctx.legal = target.description, target.legal
     ctx.records.model = str(source) if isinstance(source, str | Path) else type(source).__name__
     ctx.records.pipeline = pipeline_version()
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads

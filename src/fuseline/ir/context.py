@@ -3,6 +3,7 @@ description)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,6 +66,10 @@ class SizeRequirement(NamedTuple):
     at_least: bool = False
 
 
+def _takes_all(candidate: Any) -> None:
+    """A target that takes every dispatch."""
+
+
 @dataclass
 class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
@@ -72,7 +77,8 @@ class CompilerContext(Context):
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or
     hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
-    of values as the text of the program has them, where the IR's own differ.
+    of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
+    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`).
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -85,6 +91,7 @@ class CompilerContext(Context):
     records: CompileRecord = field(default_factory=CompileRecord)
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
+    legal: Callable[[Any], Any] = _takes_all
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""

@@ -6,19 +6,20 @@ Passes and analyses import this module and never a target.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.arm_entries import Arm
+from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 
-__all__ = ["CompiledKernel", "KernelArm", "Launch", "PackedLayout", "Refusal", "Target"]
+__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "PackedLayout", "Refusal", "Target"]
 __all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 
@@ -46,10 +47,16 @@ class PackedLayout:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a target cannot take a dispatch: a stable kebab-case code and the numbers or ops at fault."""
+    """Why a target cannot take a dispatch: a stable kebab-case code and the numbers or ops at fault. `numbers` go into
+    the decision record."""
 
     code: str
     detail: str
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+Legality: TypeAlias = Callable[[DispatchCandidate], "Refusal | None"]
+"""`Target.legal` of some target."""
 
 
 FORMS = ("", "full", "compact", "over-budget")
@@ -179,6 +186,17 @@ class Target(ABC):
 
     description: TargetDescription
     makes_artifacts: ClassVar[bool] = False
+
+    def legal(self, candidate: DispatchCandidate) -> Refusal | None:
+        """Why the target would not take a dispatch, or not as more than single loops over its points; None where it
+        would.
+
+        Asked before each merge is applied, and once more of every dispatch that is formed: the answer must be cheap,
+        and depend on nothing but the candidate. A dispatch of one op that is refused cannot be compiled (E0307). Takes
+        everything unless a target says otherwise.
+        """
+        del candidate
+        return None
 
     @abstractmethod
     def compile_executables(

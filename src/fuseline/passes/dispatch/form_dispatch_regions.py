@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, to_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of, to_attribute
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
@@ -46,6 +46,7 @@ from fuseline.ir.fast.direct import (
 from fuseline.ir.fast.nesting import within
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import carry, provenance
+from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.dispatch.region_loops import loops_of_group
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.dispatch.unit_order import ordered_units
@@ -106,9 +107,11 @@ def _form(
     matcher: PlanMatcher | None,
 ) -> None:
     guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
-    result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide)
+    veto = TargetVeto(ctx.legal, graph.shapes)
+    result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide, veto)
     ctx.records.decisions.extend(result.decisions)
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
+    veto.require(groups)
     ctx.records.groups.extend(tuple(node.name for node in group.members) for group in groups)
     ctx.records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
     ctx.records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
@@ -169,7 +172,7 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
-    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops_of_group(group, body, sizes.shapes.unnamed))
+    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops_of_group(group, members_of(body), sizes.shapes.unnamed))
     block.add_op(region)
     carry([node.op for node in group.members], [region])
     for value, result in zip(results, region.results, strict=True):

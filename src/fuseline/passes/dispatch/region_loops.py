@@ -5,22 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
-from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role, members_of
+from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.node import Node
 
 
-def loops_of_group(group: Group, body: Block, unnamed: Collection[str]) -> FusedLoops:
-    """The loops of a group whose members, and copies of views between them, are the ops of `body`. `unnamed`: sizes
-    that have a name nowhere else."""
+def loops_of_group(group: Group, ops: Sequence[Operation], unnamed: Collection[str]) -> FusedLoops:
+    """The loops of a group whose members, and copies of views between them, are `ops`. `unnamed`: sizes that have a
+    name nowhere else."""
     group = with_inlined_members(group)
     arms = group.arms or (group,)
     homes = {id(node.op): (number, node) for number, arm in enumerate(arms) for node in arm.members}
-    ops = members_of(body)
     members = _members(arms, ops, homes)
     grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
     positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}

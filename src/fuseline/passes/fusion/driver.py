@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
-from fuseline.passes.fusion.code_size import over_limit
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
-from fuseline.passes.fusion.edge_records import Outcome, arms_record, edge_record
+from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
+from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.profit import (
@@ -32,7 +32,7 @@ from fuseline.passes.fusion.profit import (
     weigh,
     weigh_reads,
 )
-from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
+from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.streamed_loops import Stream
 from fuseline.passes.fusion.streamed_softmax import (
     STREAMED_SOFTMAX,
@@ -60,15 +60,22 @@ class Driver:
     """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`."""
 
     def __init__(
-        self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default"
+        self,
+        graph: FusionGraph,
+        rules: Sequence[FusionRule],
+        target: TargetDescription,
+        level: str = "default",
+        veto: Veto = no_veto,
     ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
+        self.limits = DispatchLimits(graph, target, veto)
         self.group_of = {node: Group.of(node) for node in graph.nodes}
         self.alive = set(self.group_of.values())
         self.order = GroupOrder(self.group_of.values(), self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
         self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
+        self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
         self.streams = streams_of(graph, target)
 
     def run(self) -> Partition:
@@ -168,11 +175,7 @@ class Driver:
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
-        refusal = (
-            self._too_many_bindings(group)
-            or self._too_much_code(group)
-            or self._costs_time(group, merge, saved, answer)
-        )
+        refusal = self.limits.refusal(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)
         return Outcome(rule.name, answer, group, saved)
@@ -183,43 +186,24 @@ class Driver:
             group, merge, self.graph, bytes_saved, self.level, evaluated
         )
 
-    def _too_many_bindings(self, group: Group) -> WhyNot | None:
-        count, limit = group.bindings(), self.target.binding_limit
-        if count <= limit:
-            return None
-        return WhyNot(
-            "binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)}
+    def _structural(self, merge: Merge) -> WhyNot | None:
+        return (
+            unmergeable(merge.producer) or unmergeable(merge.consumer) or self._cycle((merge.producer, merge.consumer))
         )
 
-    def _too_much_code(self, group: Group) -> WhyNot | None:
-        return over_limit(group, self.target, self.graph.code_limits)
-
-    def _structural(self, merge: Merge) -> WhyNot | None:
-        producer, consumer = merge.producer, merge.consumer
-        if not producer.fusable or not consumer.fusable:
-            at = producer if not producer.fusable else consumer
-            return unfusable(at.root)
-        if producer.walked or consumer.walked:
-            at = producer if producer.walked else consumer
-            return WhyNot(
-                "walk",
-                f"{at.root.name} is made in one walk over what it combines, by a kernel of its own",
-                at.root.name,
-            )
-        between = self._path_outside(producer, consumer)
-        if between is not None:
-            return WhyNot("cycle", f"{between.name} lies on a path between them", between.name)
-        return None
-
-    def _path_outside(self, producer: Group, consumer: Group) -> Node | None:
-        """A node outside both groups on a path from the producer to the consumer."""
-        between = self.order.between((producer, consumer))
-        return between.root if between is not None else None
+    def _cycle(self, parts: Sequence[Group]) -> WhyNot | None:
+        """The refusal of groups with a node outside of them on a path between them."""
+        between = self.order.between(parts)
+        return (
+            WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
+            if between is not None
+            else None
+        )
 
     def _apply(self, pair: Pair, outcome: Outcome) -> None:
         group = outcome.group
         assert group is not None
-        if self._path_outside(*pair) is not None:
+        if self._cycle(pair) is not None:
             self._examine(*pair)
             return
         for read in pair[1].reads_from(pair[0]):
@@ -261,14 +245,13 @@ class Driver:
     def _judge_stream(self, candidate: Candidate) -> Outcome:
         """Whether the parts of a softmax may be one group, and whether that pays."""
         parts, group = candidate.parts, candidate.group
-        between = self.order.between(parts)
-        if between is not None:
-            return Outcome(
-                "structure", WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
-            )
+        cycle = self._cycle(parts)
+        if cycle is not None:
+            return Outcome("structure", cycle)
         saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
-        limits = illegal(candidate, self.target) or self._too_many_bindings(group) or self._too_much_code(group)
-        refusal = limits or self._stream_costs_time(candidate, saved)
+        refusal = (
+            illegal(candidate, self.target) or self.limits.refusal(group) or self._stream_costs_time(candidate, saved)
+        )
         if refusal is not None:
             return Outcome(STREAMED_SOFTMAX, refusal)
         return Outcome(
@@ -294,15 +277,23 @@ class Driver:
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
                 whole = joined(join.groups)
-                refusal = self._too_many_bindings(whole) or self._too_many_arms(join) or self._too_much_code(whole)
+                refusal = self.limits.bindings(whole) or self.limits.arms(join) or self.limits.refusal(whole)
                 if refusal is None:
                     self._join(join)
                 else:
                     self._tell(group, Outcome(CONCAT_SLICES, refusal))
-        for join in level_joins(self._joinable(), self.order, self.target):
+        for join in level_joins(self._joinable(), self.order, self.target, self._takes_arms):
             kept = self._restricted(join)
-            if isinstance(kept, Join):
+            if isinstance(kept, Join) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
+
+    def _takes_arms(self, join: Join) -> bool:
+        """Whether the target takes groups that no edge joins in one dispatch; where it does not, the record says
+        why."""
+        refusal = self.limits.veto(join.groups)
+        if refusal is not None:
+            self.kept_apart.append((join.rule, join.groups[0], join.groups[-1], refusal))
+        return refusal is None
 
     def _joinable(self) -> list[Group]:
         """The groups that may become arms, in canonical order."""
@@ -312,14 +303,6 @@ class Driver:
         """What of a join a plan permits: all of it where there is none."""
         return join
 
-    def _too_many_arms(self, join: Join) -> WhyNot | None:
-        count, limit = len(join.groups) - 1, self.target.arms_limit
-        if count <= limit and limit > 1:
-            return None
-        return WhyNot(
-            "arms-limit", f"{count} arms, the target takes {limit}", join.groups[-1].root.name, {"arms": float(count)}
-        )
-
     def _tell(self, consumer: Group, outcome: Outcome) -> None:
         """The last word on every edge into `consumer`."""
         for read in consumer.outside_reads():
@@ -328,14 +311,9 @@ class Driver:
 
     def _join(self, join: Join) -> None:
         parts = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
-        between = self.order.between(parts)
-        if between is not None:
-            self._tell(
-                join.groups[-1],
-                Outcome(
-                    join.rule, WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
-                ),
-            )
+        cycle = self._cycle(parts)
+        if cycle is not None:
+            self._tell(join.groups[-1], Outcome(join.rule, cycle))
             return
         group = joined(join.groups)
         outcome = Outcome(join.rule, Legal())
@@ -350,7 +328,7 @@ class Driver:
     # records ----------------------------------------------------------------------------------------------------------
 
     def _records(self) -> list[Decision]:
-        records = [arms_record(*words) for words in self.side_by_side]
+        records = [arms_record(*words) for words in self.side_by_side] + apart_records(self.kept_apart, self.group_of)
         for node in self.graph.nodes:
             for consumer in dict.fromkeys(read.consumer for read in node.readers):
                 together = self.group_of[node] is self.group_of[consumer]
@@ -359,7 +337,12 @@ class Driver:
 
 
 def partition(
-    graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str = "default"
+    graph: FusionGraph,
+    rules: Sequence[FusionRule],
+    target: TargetDescription,
+    level: str = "default",
+    veto: Veto = no_veto,
 ) -> Partition:
-    """Partition `graph`; equal graphs written in another order give equal partitions."""
-    return Driver(graph, rules, target, level).run()
+    """Partition `graph`; equal graphs written in another order give equal partitions. `veto`: what the target refuses
+    for reasons of its own."""
+    return Driver(graph, rules, target, level, veto).run()

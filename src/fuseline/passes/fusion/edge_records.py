@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseline.passes.fusion.decision import Legal, WhyNot
@@ -45,8 +46,20 @@ def arms_record(rule: str, first: Node, other: Node) -> Decision:
     )
 
 
-def apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
-    """Two groups that could have been arms of one dispatch, and are not."""
+def apart_records(
+    kept_apart: Sequence[tuple[str, Group, Group, WhyNot]], group_of: Mapping[Node, Group]
+) -> list[Decision]:
+    """Groups that could have been arms of one dispatch, and in the end are not; each pair once, for the first
+    reason."""
+    words = {(first.root, other.root): (rule, why) for rule, first, other, why in reversed(kept_apart)}
+    return [
+        _apart_record(rule, *pair, why)
+        for pair, (rule, why) in words.items()
+        if group_of[pair[0]] is not group_of[pair[1]]
+    ]
+
+
+def _apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
     return _between(rule, (first, other), verdict="missed", code=why.code, detail=why.detail, at=why.at, arms=True)
 
 

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.context import CompilerContext
+from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
@@ -40,7 +41,12 @@ class ExplainFusionPass(ModulePass):
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
                 graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
-                ctx.records.notes.extend(remark(decision) for decision in partition(graph, rules, ctx.target).decisions)
+                ctx.records.notes.extend(
+                    remark(decision)
+                    for decision in partition(
+                        graph, rules, ctx.target, veto=TargetVeto(ctx.legal, graph.shapes)
+                    ).decisions
+                )
 
 
 EXPORT = ExplainFusionPass

@@ -27,6 +27,9 @@ from fuseline.passes.fusion.node import HEAVY, Node, Read
 
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
+Takes = Callable[["Join"], bool]
+"""Whether a target takes the arms of a join in one dispatch."""
+
 Keys = Callable[[Group], "list[Hashable]"]
 """What groups must have in common to become arms of one dispatch."""
 
@@ -119,9 +122,9 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
 # levels ---------------------------------------------------------------------------------------------------------------
 
 
-def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescription) -> list[Join]:
+def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescription, takes: Takes) -> list[Join]:
     """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is
-    small."""
+    small. `takes`: whether the target takes a join that is within its numbers."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
@@ -135,14 +138,14 @@ def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescri
             (SAME_SPACE, _space),
             (SMALL, lambda group: _small(group, target)),
         ):
-            found = _bucketed(rule, rest, keys, target)
+            found = _bucketed(rule, rest, keys, target, takes)
             taken = {node for join in found for arm in join.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
             joins += found
     return joins
 
 
-def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription) -> list[Join]:
+def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription, takes: Takes) -> list[Join]:
     buckets: dict[Hashable, list[Group]] = {}
     for group in groups:
         for key in keys(group):
@@ -150,20 +153,25 @@ def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, target: TargetDesc
     joins: list[Join] = []
     taken: set[Group] = set()
     for bucket in sorted(buckets.values(), key=len, reverse=True):
-        for chosen in _within_bindings([group for group in bucket if group not in taken], target):
+        rest = [group for group in bucket if group not in taken]
+        for chosen in _within_limits(rest, target, lambda run: takes(Join(rule, tuple(_flat(run))))):
             taken.update(chosen)
             joins.append(Join(rule, tuple(_flat(chosen))))
     return joins
 
 
-def _within_bindings(groups: Sequence[Group], target: TargetDescription) -> list[list[Group]]:
-    """Runs of groups that together bind no more buffers than the target allows, those of two or more."""
+def _within_limits(
+    groups: Sequence[Group], target: TargetDescription, takes: Callable[[Sequence[Group]], bool]
+) -> list[list[Group]]:
+    """Runs of groups that together bind no more buffers than the target allows, and that it takes; those of two or
+    more."""
     runs: list[list[Group]] = []
     bound: set[SSAValue] = set()
     arms = 0
     for group in groups:
         buffers, more = group.buffers(), len(_flat([group]))
-        if not runs or len(bound | buffers) > target.binding_limit or arms + more > target.arms_limit:
+        within = runs and len(bound | buffers) <= target.binding_limit and arms + more <= target.arms_limit
+        if not within or not takes([*runs[-1], group]):
             runs.append([])
             bound, arms = set(), 0
         runs[-1].append(group)

@@ -18,16 +18,16 @@ from fuseline.ir.rounds import rounds
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
-from fuseline.passes.fusion.edge_records import Outcome, apart_record
+from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import Guide, PlannedSet
 from fuseline.passes.fusion.horizontal import Join, concat_join
+from fuseline.passes.fusion.limits import Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.streamed_softmax import Candidate
-from fuseline.report.records import Decision
 
 PLAN = "plan"
 """What stands for a rule where the plan decided."""
@@ -37,12 +37,17 @@ class PlannedDriver(Driver):
     """Partitions one fusion graph as `guide` asks; raises E0703 for a set that cannot be one group."""
 
     def __init__(
-        self, graph: FusionGraph, rules: Sequence[FusionRule], target: TargetDescription, level: str, guide: Guide
+        self,
+        graph: FusionGraph,
+        rules: Sequence[FusionRule],
+        target: TargetDescription,
+        level: str,
+        guide: Guide,
+        veto: Veto = no_veto,
     ) -> None:
-        super().__init__(graph, rules, target, level)
+        super().__init__(graph, rules, target, level, veto)
         self.guide = guide
         self.paid_for: frozenset[Node] = frozenset()
-        self.kept_apart: list[tuple[Group, Group, WhyNot]] = []
 
     def run(self) -> Partition:
         """Forced ops first, before anything else takes them; then as by default, inside the sets."""
@@ -89,7 +94,7 @@ class PlannedDriver(Driver):
                 kept.insert(0, group)
             else:
                 refused = clash[1]
-                self.kept_apart.append((group, *clash))
+                self.kept_apart.append((PLAN, group, *clash))
         return replace(join, groups=tuple(kept)) if len(kept) > 1 else refused
 
     # what the plan asks for -------------------------------------------------------------------------------------------
@@ -159,7 +164,10 @@ class PlannedDriver(Driver):
             if refusal is not None:
                 return refusal
         arms = Join(PLAN, tuple(pieces))
-        return self._dependent(pieces) or self._too_many_bindings(joined(pieces)) or self._too_many_arms(arms)
+        whole = joined(pieces)
+        return (
+            self._dependent(pieces) or self.limits.bindings(whole) or self.limits.arms(arms) or self.limits.veto(pieces)
+        )
 
     def _dependent(self, pieces: Sequence[Group]) -> WhyNot | None:
         """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing
@@ -192,7 +200,7 @@ class PlannedDriver(Driver):
         pieces = self._pieces(planned)
         producer, consumer = pieces[0].root, pieces[1].root
         edge = self._edge_between(pieces)
-        if edge is not None:
+        if edge is not None and refusal.code == "cycle":  # no arms: what counts is why they do not merge
             producer, consumer = edge
             answer = self._judge(Merge(self.group_of[producer], self.group_of[consumer], self.target)).answer
             refusal = answer if isinstance(answer, WhyNot) else refusal
@@ -211,10 +219,6 @@ class PlannedDriver(Driver):
                     if self.group_of[read.consumer] is not piece and self.group_of[read.consumer] in pieces:
                         return node, read.consumer
         return None
-
-    def _records(self) -> list[Decision]:
-        apart = [apart_record(PLAN, group.root, other.root, why) for group, other, why in self.kept_apart]
-        return sorted([*super()._records(), *apart], key=lambda record: (record.producer, record.consumer))
 
 
 def _is_lone_concat(group: Group) -> bool:
@@ -235,11 +239,10 @@ def guided_partition(
     target: TargetDescription,
     level: str = "default",
     guide: Guide | None = None,
+    veto: Veto = no_veto,
 ) -> Partition:
     """Partition `graph` as `guide` asks, by default where it is None or silent. Raises E0703 for a set that cannot be
     one group."""
-    return (
-        partition(graph, rules, target, level)
-        if guide is None
-        else PlannedDriver(graph, rules, target, level, guide).run()
-    )
+    if guide is None:
+        return partition(graph, rules, target, level, veto)
+    return PlannedDriver(graph, rules, target, level, guide, veto).run()

@@ -138,6 +138,19 @@ def scratch_limit_refusal(scratch: int | None, target: TargetDescription, at: st
     return None
 
 
+def unmergeable(group: Group) -> WhyNot | None:
+    """Why nothing can be merged with a group, None where rules may speak about it."""
+    if not group.fusable:
+        return unfusable(group.root)
+    if group.walked:
+        return WhyNot(
+            "walk",
+            f"{group.root.name} is made in one walk over what it combines, by a kernel of its own",
+            group.root.name,
+        )
+    return None
+
+
 def unfusable(node: Node) -> WhyNot:
     """Why an op that no dispatch takes stays outside: it is a loop of the program, or it runs on the host."""
     if isinstance(node.op, CallOp):

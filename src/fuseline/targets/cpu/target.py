@@ -15,6 +15,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.calls import call_counts
+from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
@@ -29,6 +30,7 @@ from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.link.signature import signature_of
 from fuseline.targets.cpu.link.workers import shared
@@ -79,6 +81,10 @@ class CpuTarget(Target):
         self.policy = Policy(numerics, self.description.threads)
         self._numbers = AttributeNumbers()
         self._made: dict[Any, CompiledKernel] = {}
+
+    def legal(self, candidate: DispatchCandidate) -> Refusal | None:
+        """Why no family but the loop nest would take a dispatch that is built around a root."""
+        return refusal_of(candidate)
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False

@@ -17,5 +17,5 @@ def create(variant: str | None = None, threads: int | None = None, numerics: str
     that is no description."""
     if variant is None:
         return NullTarget(TargetDescription("null", threads=threads or 1, numerics=numerics))
-    described = read_description(Path(variant), threads)
-    return NullTarget(described if numerics == "default" else replace(described, numerics=numerics))
+    described, caps = read_description(Path(variant), threads)
+    return NullTarget(described if numerics == "default" else replace(described, numerics=numerics), caps)

@@ -11,6 +11,9 @@ OC = 8
 
 [costs]
 flops_per_ns = 400.0
+
+[limits]
+operands = 4
 """
 
 from __future__ import annotations
@@ -22,17 +25,20 @@ from typing import Any, cast
 from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TILE_ROLES, TargetDescription
 from fuseline.targets.description_file import costs_of, is_positive, read_toml
+from fuseline.targets.null.limits import DispatchCaps, caps_of
 
 
-def read_description(path: Path, threads: int | None = None) -> TargetDescription:
-    """The description in the file at `path`; `threads` counts before what it says. Raises E0501 naming the file and the
-    entry at fault."""
+def read_description(path: Path, threads: int | None = None) -> tuple[TargetDescription, DispatchCaps]:
+    """The description in the file at `path`, and what it takes of a dispatch; `threads` counts before what it says.
+    Raises E0501 naming the file and the entry at fault."""
+    entries = read_toml(path)
+    caps = caps_of(entries.pop("limits", {}), path)
     known: dict[str, Any] = {"name": path.stem}
-    for name, value in read_toml(path).items():
+    for name, value in entries.items():
         known[name] = _value(name, value, path)
     if threads is not None:
         known["threads"] = threads
-    return TargetDescription(**known)
+    return TargetDescription(**known), caps
 
 
 def _value(name: str, value: object, path: Path) -> object:
@@ -42,7 +48,7 @@ def _value(name: str, value: object, path: Path) -> object:
         return costs_of(value, path)
     field = next((field for field in dataclasses.fields(TargetDescription) if field.name == name), None)
     if field is None:
-        names = ", ".join(field.name for field in dataclasses.fields(TargetDescription))
+        names = ", ".join([*(field.name for field in dataclasses.fields(TargetDescription)), "limits"])
         raise FuselineError(
             "E0501", f"{name} is nothing that a description says", node=str(path), hint=f"it says {names}"
         )

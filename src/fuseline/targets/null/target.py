@@ -12,19 +12,25 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.buffers import TensorSpec
 from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.program import Program
 from fuseline.targets.null.counts import counted_kernel
+from fuseline.targets.null.limits import ANY_DISPATCH, DispatchCaps
 from fuseline.targets.runtime_form import host_calls, program_of
-from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
+from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription, kernel_of_arms
 
 
 class NullTarget(Target):
-    """Counts, for the target of a description."""
+    """Counts, for the target of a description, which takes dispatches within `caps`."""
 
-    def __init__(self, description: TargetDescription) -> None:
-        self.description = description
+    def __init__(self, description: TargetDescription, caps: DispatchCaps = ANY_DISPATCH) -> None:
+        self.description, self.caps = description, caps
+
+    def legal(self, candidate: DispatchCandidate) -> Refusal | None:
+        """The first limit that a dispatch is beyond."""
+        return self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False

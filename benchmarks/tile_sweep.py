@@ -25,9 +25,9 @@ from fuseline.targets.cpu.families.contraction.plan import plan_contraction
 from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.grouped import GroupedFamily
-from fuseline.targets.cpu.families.window.grouped_plan import grouped_problem, plan_grouped
-from fuseline.targets.cpu.families.window.plan import plan_window, window_problem
+from fuseline.targets.cpu.families.window.groups import grouped_problem, plan_groups
+from fuseline.targets.cpu.families.window.plan import plan_window
+from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import MAX_VECTORS, Tile, fits
 from fuseline.targets.target import Refusal
@@ -100,7 +100,7 @@ def _use_buffers(mine: Compiled, theirs: Compiled) -> None:
 
 def _default(case: Case, isa: Machine) -> Chosen:
     """What is chosen without a sweep, direct convolutions only."""
-    for family in (ContractionFamily(), GroupedFamily(), ConvolutionFamily(), WindowFamily()):
+    for family in (ContractionFamily(), WindowFamily(), ConvolutionFamily()):
         found = family.accepts(case.view, isa)
         if not isinstance(found, Refusal):
             return family, found
@@ -110,8 +110,7 @@ def _default(case: Case, isa: Machine) -> Chosen:
 def _tiles(case: Case, isa: Machine) -> Iterator[Chosen]:
     """A plan with every tile that fits the registers and the layer."""
     family = _default(case, isa)[0]
-    sweeps = {"window": _window_plans, "grouped": _grouped_plans}
-    plans = sweeps.get(family.name, _multiply_add_plans)(case, isa)
+    plans = (_window_plans if family.name == "window" else _multiply_add_plans)(case, isa)
     seen: set[str] = set()
     for plan in plans:
         if not isinstance(plan, Refusal) and str(plan.notes["tile"]) not in seen:
@@ -136,7 +135,9 @@ def _multiply_add_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
 
 def _window_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
     problem = window_problem(case.view)
-    assert not isinstance(problem, Refusal)
+    if isinstance(problem, Refusal):
+        yield from _grouped_plans(case, isa)
+        return
     for vectors in range(1, MOST_WINDOW_VECTORS + 1):
         for pixels in range(1, MOST_PIXELS + 1):
             if pixels * vectors < isa.vector_registers:
@@ -147,7 +148,7 @@ def _grouped_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
     problem = grouped_problem(case.view)
     assert not isinstance(problem, Refusal)
     for pixels in range(1, MOST_PIXELS + 1):
-        yield plan_grouped(problem, isa, pixels)
+        yield plan_groups(problem, isa, pixels)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family, Plan
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.isa import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -57,7 +56,7 @@ def aligned(array: NDArray[Any]) -> Array:
 
 def plan(case: Case, isa: Machine) -> tuple[Any, Plan]:
     """The first family that takes the case, and its plan."""
-    for family in (ContractionFamily(), WinogradFamily(), GroupedFamily(), ConvolutionFamily(), WindowFamily()):
+    for family in (ContractionFamily(), WinogradFamily(), WindowFamily(), ConvolutionFamily()):
         found = family.accepts(case.view, isa)
         if not isinstance(found, Refusal):
             return family, found

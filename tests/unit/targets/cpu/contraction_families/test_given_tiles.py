@@ -11,7 +11,8 @@ from fuseline.targets.cpu.families.contraction.plan import plan_contraction
 from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan, Policy
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.plan import plan_window, window_problem
+from fuseline.targets.cpu.families.window.plan import plan_window
+from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import Tile
 from fuseline.targets.target import Refusal

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.families.window.grouped import GroupedFamily
+from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 
@@ -78,7 +78,7 @@ class Case:
         filters = w.reshape(-1, *self.filter[-3:]).astype(np.float64)
         seen = taps(padded, self.window, self.stride, self.dilation)
         total = sum(np.einsum("...gc,gco->...go", t, f) for t, f in zip(seen, filters, strict=True))
-        run = Runner(GroupedFamily(), self.view())
+        run = Runner(WindowFamily(), self.view())
         for at_end in (True, False):
             assert_close(run(x, w, bias, residual, at_end=at_end)[0], np.maximum(total + bias + residual, 0))
 
@@ -132,7 +132,7 @@ def test_any_shape(
     if min(wide) < 1 or (wide[1] - 1) // stride == 0:
         return
     case = Case(image, window, groups, stride=stride, dilation=dilation, pad=pad)
-    if not isinstance(GroupedFamily().accepts(case.view(), machine()), Refusal):
+    if not isinstance(WindowFamily().accepts(case.view(), machine()), Refusal):
         case.check()
 
 
@@ -149,17 +149,17 @@ REFUSED = {
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_refusals(code: str):
-    found = GroupedFamily().accepts(REFUSED[code].view(), AVX2)
+    found = WindowFamily().accepts(REFUSED[code].view(), AVX2)
     assert isinstance(found, Refusal) and found.code == code
 
 
 def test_a_wide_window_is_refused():
-    found = GroupedFamily().accepts(Case((6, 16), (3, 10), (4, 4, 4)).view(), AVX2)
+    found = WindowFamily().accepts(Case((6, 16), (3, 10), (4, 4, 4)).view(), AVX2)
     assert isinstance(found, Refusal) and found.code == "no-window"
 
 
 def test_a_filter_known_at_run_time_is_refused():
-    found = GroupedFamily().accepts(CASES["four per group"].view(constant=False), AVX2)
+    found = WindowFamily().accepts(CASES["four per group"].view(constant=False), AVX2)
     assert isinstance(found, Refusal) and found.code == "filter-layout"
 
 
@@ -168,7 +168,7 @@ def test_a_plain_convolution_is_refused():
     image = AffineMap(7, 0, (dim(0), dim(1) + dim(4), dim(2) + dim(5), dim(6)))
     maps = [image, dims_map(7, [4, 5, 6, 3]), dims_map(7, [0, 1, 2, 3])]
     view = p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 8), maps, "pppprrr"))
-    found = GroupedFamily().accepts(view, AVX2)
+    found = WindowFamily().accepts(view, AVX2)
     assert isinstance(found, Refusal) and found.code == "not-in-groups"
 
 
@@ -178,7 +178,7 @@ def test_sizes_known_at_run_time_are_refused():
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
     view = p.done(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 4, 4), maps, "ppppprrr"))
-    found = GroupedFamily().accepts(view, AVX2)
+    found = WindowFamily().accepts(view, AVX2)
     assert isinstance(found, Refusal) and found.code == "window-map"
 
 
@@ -186,7 +186,7 @@ def test_a_filter_that_differs_between_lines_is_refused():
     p = Dispatch((1, 6, 6, 4, 4), (4, 3, 3, 4, 4, 4), constants=[1])
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [1, 5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
-    found = GroupedFamily().accepts(
+    found = WindowFamily().accepts(
         p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 4, 4), maps, "ppppprrr")), AVX2
     )
     assert isinstance(found, Refusal) and found.code == "filter-per-pixel"

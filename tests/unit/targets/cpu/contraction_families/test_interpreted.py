@@ -13,7 +13,6 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
@@ -48,8 +47,8 @@ CASES: dict[str, tuple[Family, DispatchView, dict[str, int]]] = {
         {},
     ),
     "depthwise": (WindowFamily(), Window((5, 6), (3, 3), 9, pad=(1, 1)).depthwise(), {}),
-    "grouped": (GroupedFamily(), Grouped((5, 6), (3, 3), (5, 4, 4), pad=(1, 1)).view(), {}),
-    "strided groups": (GroupedFamily(), Grouped((5, 7), (3, 3), (3, 2, 4), pad=(1, 1), stride=2).view(), {}),
+    "grouped": (WindowFamily(), Grouped((5, 6), (3, 3), (5, 4, 4), pad=(1, 1)).view(), {}),
+    "strided groups": (WindowFamily(), Grouped((5, 7), (3, 3), (3, 2, 4), pad=(1, 1), stride=2).view(), {}),
     "pooling": (WindowFamily(), Window((5, 6), (3, 3), 9, pad=(1, 1), stride=2).pooling("max", 0.0), {}),
 }
 

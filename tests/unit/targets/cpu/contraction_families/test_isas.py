@@ -11,7 +11,6 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.grouped import GroupedFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
@@ -59,7 +58,7 @@ CASES: dict[str, tuple[Family, DispatchView]] = {
     "narrow, packed": (ContractionFamily(), narrow_packed()),
     "packed": (ContractionFamily(), rotated_scores()),
     "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),
-    "grouped": (GroupedFamily(), test_grouped.CASES["four per group"].view()),
+    "grouped": (WindowFamily(), test_grouped.CASES["four per group"].view()),
 }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fuseline.targets.cpu.combinators.prefetch import NONE
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.prefetch import LEAST_INSIDE, NONE
+from fuseline.targets.cpu.families.contraction.prefetch import LEAST_INSIDE
 from fuseline.targets.cpu.isa import machine
 
 from .dispatches import plan_of

@@ -11,9 +11,10 @@ import pytest
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.prefetch import NONE, Prefetch, choose_prefetch
+from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, shares_columns, window_problem
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, shares_columns
+from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 

@@ -14,7 +14,8 @@ from fuseline.ir.build import Body
 from fuseline.targets.cpu.families.family import Plan, Refusal
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, with_copy
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, window_problem
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
 

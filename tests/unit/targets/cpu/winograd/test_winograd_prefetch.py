@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.contraction.prefetch import NONE
+from fuseline.targets.cpu.combinators.prefetch import NONE
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import Machine, machine

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.combinators.prefetch import FIRST_CACHE, asking
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import Ahead, Columns
@@ -13,7 +14,6 @@ from fuseline.targets.cpu.emit.packing import PanelPacker
 from fuseline.targets.cpu.emit.pair_packing import PairPacker
 from fuseline.targets.cpu.families.contraction.access import contiguous_reads, loop_pieces
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.prefetch import FIRST_CACHE, asking
 from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.contraction.problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction.tile import place

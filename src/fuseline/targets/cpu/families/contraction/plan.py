@@ -13,9 +13,10 @@ from fuseline.analysis.operand_access import Bound
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.combinators.prefetch import Prefetch
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
-from fuseline.targets.cpu.families.contraction.prefetch import Prefetch, choose_prefetch, row_tiles
+from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch, row_tiles
 from fuseline.targets.cpu.families.contraction.problem import (
     Axis,
     ConstantPart,

@@ -10,19 +10,14 @@ the time that the panel takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from fuseline.targets.cpu.emit.microkernel import Ahead
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, spread
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
 from fuseline.targets.cpu.families.contraction.problem import Problem, RhsMode, estimated
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
+from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import Blocks, Tile
-
-FIRST_CACHE, SECOND_CACHE = 3, 2
-"""The cache that a prefetch fills, as the kernel IR numbers them."""
 
 PREFETCH_BYTES = 2048
 """How far ahead columns that are used once are asked for: 1 to 4 KiB are equal, below and above slower (5x1000x3072:
@@ -36,26 +31,6 @@ LEAST_INSIDE = 0.7
 """The share of a window's steps that must meet the image. Steps in the padding are left out, with their requests, and
 what the others ask for the next tiles leave out, too. 3x3 windows on 17x17: 36 apart (a ninth meets the image) requests
 cost 7 %, 6 apart (0.58) 4 %."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """What is asked for ahead of time, in elements.
-
-    `distance`: how far ahead of each column vector that is read; 0: not at all. `period`: instead, every so many steps
-    of the innermost reduction axis, the next `lines` cache lines of the tile's share of the next panel; 0: not at all.
-    `requests` are made in a run of that axis, `tiles` share a panel, `share` elements each.
-    """
-
-    distance: int = 0
-    period: int = 0
-    lines: int = 1
-    requests: int = 0
-    tiles: int = 1
-    share: int = 0
-
-
-NONE = Prefetch()
 
 
 def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsMode, machine: Machine) -> Prefetch:
@@ -72,54 +47,6 @@ def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsM
     line = LINE_BYTES // size
     lines = -(-steps * tile.vectors * machine.lanes(problem.dtype) // line)
     return spread(_innermost(problem), steps, lines, tiles, line, whole=2 if problem.narrow else 1)
-
-
-def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, whole: int = 1) -> Prefetch:
-    """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps;
-    `innermost` of them in a run, of which `whole` are one of the kernel's, not to be torn apart."""
-    mine = -(-lines // tiles)
-    together = -(-mine // steps)
-    most = max(1, steps * together // mine)
-    if most > 2 * innermost or innermost == 0:  # requests so rare that none falls into most runs of the innermost axis
-        return NONE
-    period = _period(innermost, min(most, innermost))
-    period -= period % whole if period < innermost else 0
-    if period == 0:
-        return NONE
-    requests = -(-innermost // period)
-    return Prefetch(
-        period=period,
-        lines=together,
-        requests=requests,
-        tiles=tiles,
-        share=steps // innermost * requests * together * line,
-    )
-
-
-def asking(
-    kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operand, prefetch: Prefetch, run: int
-) -> Ahead | None:
-    """How tile `number` asks for its share of the panel that begins at `panel`; `run`: elements of columns in a run of
-    the innermost axis."""
-    if not prefetch.period:
-        return None
-    line = LINE_BYTES // BYTES[memory.dtype]
-    start = kernel.add(panel, kernel.mul(number, prefetch.share))
-
-    def request(column: Operand, j: Operand) -> None:
-        before = kernel.mul(kernel.div(column, run), prefetch.requests)
-        first = kernel.add(start, kernel.mul(kernel.add(before, j), prefetch.lines * line))
-        for i in range(prefetch.lines):
-            kernel.prefetch(memory, kernel.add(first, i * line), SECOND_CACHE)
-
-    return Ahead(prefetch.period, request)
-
-
-def _period(extent: int, most: int) -> int:
-    """A number of steps of at most `most`, one that divides `extent` into whole pairs if there is one not much
-    smaller."""
-    whole = [n for n in range(most, most // 2, -1) if extent % n == 0 and n % 2 == 0]
-    return whole[0] if whole else most
 
 
 def _innermost(problem: Problem) -> int:

@@ -37,9 +37,9 @@ class Point:
     number: Operand = 0
     meets: tuple[bool, bool] = (True, True)
 
-    def position(self, kernel: KernelBuilder, row: int) -> Operand:
-        """The index of a row along the tiled axis."""
-        if self.valid is None or row == 0:
+    def position(self, kernel: KernelBuilder, row: Operand) -> Operand:
+        """The index of a row along the tiled axis; one counted at run time exists."""
+        if self.valid is None or row == 0 or not isinstance(row, int):
             return kernel.add(self.start, row)
         return kernel.add(self.start, kernel.min(kernel.sub(self.valid, 1), row))
 

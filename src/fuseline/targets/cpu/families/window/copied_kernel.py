@@ -3,22 +3,22 @@ over the image itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from functools import partial
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
+from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
+from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.families.contraction.problem import Axis
-from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
-from fuseline.targets.cpu.families.window.kernel import WindowKernel
-from fuseline.targets.cpu.families.window.plan import Image
-from fuseline.targets.cpu.families.window.tile import Tile
+from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known
+from fuseline.targets.cpu.families.window.group_columns import GroupColumns
+from fuseline.targets.cpu.families.window.image_copy import ImageCopy
+from fuseline.targets.cpu.families.window.image_reader import int_stride
+from fuseline.targets.cpu.families.window.kernel import Columns, WindowKernel
+from fuseline.targets.cpu.families.window.problem import Image
+from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
-
-COPIED_PIXELS = 4
-"""Pixels copied per iteration."""
-
-Actives = Sequence[Operand | None]
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 
 class CopiedWindowKernel(WindowKernel):
@@ -26,10 +26,11 @@ class CopiedWindowKernel(WindowKernel):
 
     def __init__(self, plan: CopiedWindowPlan, kernel: KernelBuilder) -> None:
         super().__init__(plan, kernel)
-        self.copied_plan = plan
-        self.copy = kernel.scratch(self.problem.dtype, plan.copied)
+        self.copied_plan, groups = plan, plan.problem.groups
         self.original = self.problem.images[0]
         self.image = Image(self._access(), self.original.start, self.original.channels)
+        self.copy = ImageCopy(plan, self.frame, self.reader.pad)
+        self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
         self.first_line: Operand = 0
         self.first_panel: Operand = 0
 
@@ -45,47 +46,51 @@ class CopiedWindowKernel(WindowKernel):
             self.original.access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
         )
 
+    def prepare(self) -> None:
+        """Nothing: the copy holds the padding."""
+
     def image_memory(self, image: Image) -> MemRef:
         """The copy."""
-        return self.copy
+        return self.copy.memory
 
     def image_base(self, tile: Tile) -> Operand:
         """From the first line of the part and the first panel of the bunch."""
-        kernel, plan, line = self.kernel, self.copied_plan, self.problem.line
-        total = kernel.mul(kernel.sub(tile.panel, self.first_panel), plan.width)
+        kernel, line, access = self.kernel, self.problem.line, self.image.access
+        panel = self.copied_plan.image_channels(self.plan.width)
+        total = kernel.mul(kernel.sub(tile.panel, self.first_panel), panel)
         if line is not None:
             total = kernel.add(
-                total,
-                kernel.mul(kernel.sub(tile.outer[line], self.first_line), int(self.image.access.stride(line.inner))),
-            )  # pyright: ignore[reportArgumentType]
-        assert self.problem.pixel is not None
-        return kernel.add(total, kernel.mul(tile.start, int(self.image.access.stride(self.problem.pixel.inner))))  # pyright: ignore[reportArgumentType]
+                total, kernel.mul(kernel.sub(tile.outer[line], self.first_line), int_stride(access, line))
+            )
+        return kernel.add(total, kernel.mul(tile.start, int_stride(access, self.problem.pixel)))
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
-    def _workgroup(self, number: Operand) -> tuple[Operand, ...]:
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        """Bunches of panels outside, parts of the lines inside."""
         plan, kernel = self.copied_plan, self.kernel
         at = self.frame.coordinates(number, plan.grid)
         outer = dict(zip(self.problem.outer, at, strict=False))
-        parts = self._range(at[-2], plan.blocks.lines, plan.parts)
-        first, last = self._range(at[-1], plan.blocks.panels, plan.bunches)
-        channels = int(self.original.channels)  # pyright: ignore[reportArgumentType]
-        whole, rest = divmod(channels, plan.pitch)
-        kernel.loop(first, kernel.min(last, whole), 1, lambda bunch: self._bunch(outer, parts, bunch, plan.pitch))
-        if rest:
-            kernel.when(kernel.compare("gt", last, whole), lambda: self._bunch(outer, parts, whole, rest))
+        parts = block_of(kernel, at[-2], plan.blocks.lines, plan.parts)
+        bunches = block_of(kernel, at[-1], plan.blocks.panels, plan.bunches)
+        width = plan.bunch * plan.width
+        over_panels(
+            kernel,
+            divmod(known(self.problem.channel.extent), width),
+            width,
+            bunches,
+            partial(self._bunch, outer, parts),
+        )
         return ()
 
-    def _bunch(
-        self, outer: dict[Axis, Operand], parts: tuple[Operand, Operand], bunch: Operand, channels: int
-    ) -> tuple[Operand, ...]:
+    def _bunch(self, outer: dict[Axis, Operand], parts: Range, bunch: Operand, channels: int) -> None:
         plan, kernel = self.copied_plan, self.kernel
         panel = kernel.mul(bunch, plan.bunch)
 
-        def part(number: Operand) -> tuple[Operand, ...]:
+        def part(number: Operand) -> tuple[()]:
             first = kernel.mul(number, plan.part)
             lines = kernel.min(plan.part, kernel.sub(plan.lines, first)) if plan.parts > 1 else plan.part
-            self._copy(outer, (first, lines), panel, channels)
+            self.copy.fill(outer, (first, lines), bunch, plan.image_channels(channels))
             kernel.loop(
                 first,
                 kernel.add(first, lines),
@@ -95,115 +100,44 @@ class CopiedWindowKernel(WindowKernel):
             return ()
 
         kernel.loop(*parts, 1, part)
-        return ()
 
     def _copied_line(
         self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int
-    ) -> tuple[Operand, ...]:
-        """Tall tiles and short ones of one line, whole panels of the bunch and then the narrower one."""
-        kernel, split = self.kernel, self.plan.split
+    ) -> tuple[()]:
+        split = self.plan.split
         assert split is not None
         self.first_line, line = lines
         self.first_panel = panel
         here = {**outer, self.problem.line: line} if self.problem.line is not None else outer
-        h, tall, count = split.height, split.tall, split.count
-        kernel.loop(0, tall, 1, self._tiles(here, h, lambda t: kernel.mul(t, h), panel, channels))
-        kernel.loop(
-            tall, count, 1, self._tiles(here, h - 1, lambda t: kernel.add(kernel.mul(t, h - 1), tall), panel, channels)
-        )
+        for tiles in split_tiles(split):
+            whole = Tile(here, 0, tiles.height, None, self.image, panel, ())
+            tiles.each(self.kernel, lambda t, start, whole=whole: self._vectors(whole.of(start=start), channels))
         return ()
 
-    def _tiles(
-        self,
-        outer: dict[Axis, Operand],
-        pixels: int,
-        start: Callable[[Operand], Operand],
-        panel: Operand,
-        channels: int,
-    ) -> Callable[[Operand], tuple[Operand, ...]]:
-        kernel, (whole, rest) = self.kernel, divmod(channels, self.plan.width)
+    def _vectors(self, tile: Tile, channels: int) -> None:
+        """A tile for each vector of the panels from the tile's on: whole panels in a loop, then the narrower one."""
+        kernel, plan, (whole, rest) = self.kernel, self.plan, divmod(channels, self.plan.width)
+        last = kernel.add(tile.panel, whole)
 
-        def at(number: Operand, t: Operand, actives: Actives) -> tuple[Operand, ...]:
-            self._tile(Tile(outer, start(t), pixels, None, self.image, number, actives))
+        def panel(number: Operand, elements: int) -> tuple[()]:
+            for v, active in enumerate(live_lanes(kernel, elements, plan.lanes, plan.width)):
+                self.emit_tile(tile.of(panel=number, actives=[active], first=v))
             return ()
 
-        def body(t: Operand) -> tuple[Operand, ...]:
-            kernel.loop(panel, kernel.add(panel, whole), 1, lambda number: at(number, t, [None] * self.plan.vectors))
-            if rest:
-                at(kernel.add(panel, whole), t, [rest])
-            return ()
+        kernel.loop(tile.panel, last, 1, lambda number: panel(number, plan.width))
+        panel(last, rest)
 
-        return body
+    # channels that mix ------------------------------------------------------------------------------------------------
 
-    # the copy of the image --------------------------------------------------------------------------------------------
+    def row(self, tile: Tile, window: Window, columns: Columns, totals: list[Value]) -> list[Value]:
+        """One window row: for each channel of a group where the channels mix."""
+        if self.groups is None:
+            return super().row(tile, window, columns, totals)
+        return self.groups.each_step(tile.first, tile.actives[0], partial(self.step, tile, window, columns, 0), totals)
 
-    def _copy(self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int) -> None:
-        """The image under some lines, row by row; outside of it the pad value."""
-        kernel, plan, rows = self.kernel, self.copied_plan, self.copied_plan.rows
-        first = kernel.mul(lines[0], rows.along)
-        begin, end = plan.columns.inside(plan.row_columns)
-
-        def row(r: Operand) -> tuple[Operand, ...]:
-            to = kernel.mul(r, plan.row_columns * plan.pitch)
-            step = kernel.add(first, r)
-            source = self._source(outer, step, panel)
-
-            def inside() -> tuple[()]:
-                self._fill(to, 0, begin)
-                self._copy_row(source, to, (begin, end), channels)
-                self._fill(to, end, plan.row_columns)
-                return ()
-
-            def outside() -> tuple[()]:
-                self._fill(to, 0, plan.row_columns)
-                return ()
-
-            if rows.size is None:
-                return inside()
-            coordinate = kernel.add(kernel.mul(step, rows.scale), rows.first)
-            kernel.when(kernel.compare("ult", coordinate, rows.size), inside, outside)
-            return ()
-
-        count = kernel.add(kernel.mul(lines[1], rows.along), rows.steps(0))
-        kernel.loop(0, count, 1, row)
-
-    def _source(self, outer: dict[Axis, Operand], row: Operand, panel: Operand) -> Operand:
-        """Where the channels of a bunch begin in a row of the image."""
-        kernel, access = self.kernel, self.original.access
-        total = kernel.add(self.frame.operand(access.flat.constant), kernel.mul(panel, self.plan.width))
-        for axis, value in outer.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(access.stride(axis.inner))))
-        return kernel.add(total, kernel.mul(row, self.copied_plan.rows.stride))
-
-    def _copy_row(self, source: Operand, to: Operand, columns: tuple[int, int], channels: int) -> None:
-        kernel, plan, (begin, end) = self.kernel, self.copied_plan, columns
-
-        def pixels(count: int) -> Callable[[Operand], tuple[()]]:
-            def body(c: Operand) -> tuple[()]:
-                for i in (kernel.add(c, n) for n in range(count)):
-                    place = kernel.add(source, kernel.mul(i, plan.columns.stride))
-                    self._copy_pixel(place, kernel.add(to, kernel.mul(i, plan.pitch)), channels)
-                return ()
-
-            return body
-
-        whole = begin + (end - begin) // COPIED_PIXELS * COPIED_PIXELS
-        kernel.loop(begin, whole, COPIED_PIXELS, pixels(COPIED_PIXELS))
-        kernel.loop(whole, end, 1, pixels(1))
-
-    def _copy_pixel(self, source: Operand, to: Operand, channels: int) -> None:
-        kernel, memory, lanes = self.kernel, self.frame.argument(self.original.access.source), self.plan.lanes
-        for c in range(0, channels, lanes):
-            active = None if c + lanes <= channels else channels - c
-            kernel.store(self.copy, kernel.add(to, c), kernel.load(memory, kernel.add(source, c), lanes, active=active))
-
-    def _fill(self, row: Operand, begin: int, end: int) -> None:
-        """Columns `begin` to `end` of a row."""
-        kernel, lanes, pitch = self.kernel, self.plan.lanes, self.copied_plan.pitch
-        value = kernel.const(self.reader.pad, self.problem.dtype, lanes)
-
-        def body(i: Operand) -> tuple[()]:
-            kernel.store(self.copy, kernel.add(row, i), value)
-            return ()
-
-        kernel.loop(begin * pitch, end * pitch, lanes, body)
+    def column(self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, step: Operand) -> Value:
+        """A vector of an image column."""
+        if self.groups is None:
+            return super().column(tile, window, offset, user, v, step)
+        address = self.kernel.address(self.copy.memory, self.kernel.add(window.image, offset))
+        return self.groups.spread(address, tile.first, tile.actives[v], step)

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.directions import Direction, direction
-from fuseline.targets.cpu.families.window.plan import WindowPlan, WindowProblem, plan_window
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.problem import WindowProblem
 from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockProblem, Blocks, choose_blocks
+from fuseline.targets.cpu.tiles import BlockProblem, choose_blocks
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
@@ -28,7 +29,8 @@ where they do not."""
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedWindowPlan(WindowPlan):
-    """A plan whose image is copied: `part` lines of the result at a time, for `bunch` panels of channels.
+    """A plan whose image is copied: `part` lines of the result at a time, for `bunch` panels of channels. A tile is one
+    vector of a panel.
 
     A workgroup has `blocks.lines` parts for `blocks.panels` bunches.
     """
@@ -38,26 +40,32 @@ class CopiedWindowPlan(WindowPlan):
     part: int
     bunch: int
 
+    def image_channels(self, channels: int) -> int:
+        """The channels of the image behind so many of the result, in whole groups."""
+        groups = self.problem.groups
+        return channels if groups is None else channels // groups.outputs * groups.inputs
+
     @property
     def pitch(self) -> int:
         """Channels of a copied pixel."""
-        return self.bunch * self.width
+        return self.bunch * self.image_channels(self.width)
 
     @property
     def row_columns(self) -> int:
         """Pixels of a copied row."""
         assert self.problem.pixel is not None
-        return self.columns.steps(_int(self.problem.pixel.extent))
+        return self.columns.steps(known(self.problem.pixel.extent))
 
     @property
     def copied(self) -> int:
-        """Elements of the copy."""
-        return self.rows.steps(self.part) * self.row_columns * self.pitch
+        """Elements of the copy, and what vectors at its end reach beyond it."""
+        slack = 2 * self.lanes if self.pitch % self.lanes or self.problem.groups is not None else 0
+        return self.rows.steps(self.part) * self.row_columns * self.pitch + slack
 
     @property
     def lines(self) -> int:
         """Lines of the result."""
-        return _int(self.problem.line.extent) if self.problem.line is not None else 1
+        return known(self.problem.line.extent) if self.problem.line is not None else 1
 
     @property
     def parts(self) -> int:
@@ -67,7 +75,7 @@ class CopiedWindowPlan(WindowPlan):
     @property
     def bunches(self) -> int:
         """Bunches of panels, the last one perhaps smaller."""
-        return -(-_int(self.panel_count) // self.bunch)
+        return -(-known(self.panel_count) // self.bunch)
 
     @property
     def grid(self) -> tuple[Dim, ...]:
@@ -79,7 +87,7 @@ class CopiedWindowPlan(WindowPlan):
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
     """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more
     channels, or a copy."""
-    found = _directions(plan.problem)
+    found = ways_of(plan.problem)
     if (
         found is None
         or plan.vectors != 1
@@ -100,7 +108,7 @@ def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
 def _wide_tile(plan: WindowPlan, ways: tuple[Direction, Direction], machine: Machine) -> tuple[int, int]:
     """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in
     pairs."""
-    channels = -(-_int(plan.problem.channel.extent) // plan.lanes)
+    channels = -(-known(plan.problem.channel.extent) // plan.lanes)
     lines = 1 if plan.columns_first else 2
     vectors = max(1, min(channels, lines * LINE_BYTES // (plan.lanes * BYTES[plan.problem.dtype])))
     if not plan.columns_first:
@@ -118,14 +126,14 @@ def _loads(ways: tuple[Direction, Direction], pixels: int) -> float:
 def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
     """The plan (of one vector per tile) with a copied image; None where the walk is not plain, or one line takes too
     much scratch."""
-    problem, ways = plan.problem, _directions(plan.problem)
+    problem, ways = plan.problem, ways_of(plan.problem)
     if ways is None:
         return None
     rows, columns = ways
     size = BYTES[problem.dtype]
     bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
-    row_bytes = columns.steps(_int(problem.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
-    lines = _int(problem.line.extent) if problem.line is not None else 1
+    row_bytes = columns.steps(known(problem.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
+    lines = known(problem.line.extent) if problem.line is not None else 1
     part = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
     if part == 0:
         return None
@@ -137,17 +145,18 @@ def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
         columns=columns, part=part,
         bunch=bunch, notes={**plan.notes, "image": "copied"},
     )  # fmt: skip
-    copied = replace(copied, blocks=_blocks(copied, machine))
-    return replace(copied, workgroups=d.product(copied.grid))
+    return spread_out(copied, machine)
 
 
-def _int(size: Dim) -> int:
+def known(size: Dim) -> int:
+    """A size that is not a matter of the run."""
     assert isinstance(size, int)
     return size
 
 
-def _directions(problem: WindowProblem) -> tuple[Direction, Direction] | None:
-    """Down the lines and along the pixels, where nothing else moves over the image and all is known now."""
+def ways_of(problem: WindowProblem) -> tuple[Direction, Direction] | None:
+    """The directions down the lines and along the pixels, where nothing else moves over the image and all is known now;
+    else None."""
     known = isinstance(problem.channel.extent, int) and all(
         isinstance(axis.extent, int) for axis in (problem.line, problem.pixel) if axis is not None
     )
@@ -179,7 +188,7 @@ def _crowded(
     """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds
     beside other streams."""
     (rows, columns), (pixels, vectors) = ways, tile
-    size, channels = BYTES[problem.dtype], _int(problem.channel.extent)
+    size, channels = BYTES[problem.dtype], known(problem.channel.extent)
     width = range(0, vectors * machine.lanes(problem.dtype) * size, LINE_BYTES)
     places = [
         row * rows.window * rows.stride + column * columns.stride
@@ -192,13 +201,26 @@ def _crowded(
     return max(sets.values()) > machine.l1_bytes // (LINE_BYTES * L1_SETS) - 2
 
 
-def _blocks(plan: CopiedWindowPlan, machine: Machine) -> Blocks:
+def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
+    """The plan with its grid: parts of lines and bunches of panels in blocks."""
     problem, outer = plan.problem, 1
     for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
-    window = plan.rows.positions * plan.columns.positions
     assert problem.pixel is not None
-    work = 8 * window * _int(problem.pixel.extent) * plan.part * plan.pitch  # as `window_blocks` has it
-    return choose_blocks(
+    cost = (
+        8 if problem.groups is None else 2 * problem.groups.inputs
+    )  # a step alone is bound by loads, as `window_blocks` has it
+    work = (
+        cost
+        * plan.rows.positions
+        * plan.columns.positions
+        * known(problem.pixel.extent)
+        * plan.part
+        * plan.bunch
+        * plan.width
+    )
+    blocks = choose_blocks(
         BlockProblem(outer, plan.parts, 1, plan.bunches, work, 0, 0, serial=problem.view.serial), machine
     )
+    plan = replace(plan, blocks=blocks)
+    return replace(plan, workgroups=d.product(plan.grid))

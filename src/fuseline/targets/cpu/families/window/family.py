@@ -1,25 +1,33 @@
-"""Windows channel by channel: depthwise convolutions, max, min and average pooling, and sums over whole images,
-channels innermost."""
+"""Windows over images, channels innermost: depthwise convolutions, max, min and average pooling, sums over whole
+images, channel by channel; and convolutions in groups too narrow for register tiles of their own, several groups side
+by side in one vector."""
 
 from __future__ import annotations
 
+from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrowded
+from fuseline.targets.cpu.families.window.groups import grouped_problem, plan_groups
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
-from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, window_problem
+from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class WindowFamily(Family):
-    """Takes depthwise convolutions and poolings of f32 or f64 whose channels are contiguous in image and result."""
+    """Takes depthwise convolutions, poolings and convolutions in narrow groups, of f32 or f64, whose channels are
+    contiguous in image and result."""
 
     name = "window"
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan where the root slides a window channel by channel."""
+        """A plan where the root slides a window channel by channel, or over narrow groups of them."""
+        if view.root_view is not None and kind(view.root_view.op) is Kind.CONVOLUTION:
+            grouped = grouped_problem(view)
+            return grouped if isinstance(grouped, Refusal) else plan_groups(grouped, machine)
         problem = window_problem(view)
         plan = problem if isinstance(problem, Refusal) else plan_window(problem, machine)
         return plan if isinstance(plan, Refusal) else uncrowded(plan, machine)

@@ -53,13 +53,16 @@ class FilterReader:
             total = kernel.add(total, kernel.mul(value, self.stride(axis)))
         return total
 
-    def vector(self, tile: Tile, window: Window, tap: int, v: int, active: Operand | None) -> Value | None:
-        """The tap of a window row for vector `v` of the channels; None without a filter."""
+    def vector(self, tile: Tile, window: Window, tap: int, v: int, step: Operand = 0) -> Value | None:
+        """The tap of a window row for vector `v` of the tile, at channel `step` of its groups; None without a
+        filter."""
         if self.memory is None:
             return None
-        across = self.plan.problem.across
-        step = self.kernel.mul(self.stride(across), tap) if across is not None else 0
-        index = self.kernel.add(self.kernel.add(window.filter, step), v * self.plan.lanes)
+        problem, active = self.plan.problem, tile.actives[v]
+        first = window.filter
+        for axis, i in ((problem.groups.inner if problem.groups is not None else None, step), (problem.across, tap)):
+            first = self.kernel.add(first, self.kernel.mul(i, self.stride(axis))) if axis is not None else first
+        index = self.kernel.add(first, (tile.first + v) * self.plan.lanes)
         return self.kernel.load(
             self.memory, index, self.plan.lanes, active=None if self.plan.packed is not None else active
         )

@@ -10,7 +10,8 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
 from fuseline.targets.cpu.families.contraction.runtime_rows import interior_of
-from fuseline.targets.cpu.families.window.plan import Image, WindowPlan
+from fuseline.targets.cpu.families.window.plan import WindowPlan
+from fuseline.targets.cpu.families.window.problem import Image
 from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
@@ -148,6 +149,7 @@ class ImageReader:
 
 
 def int_stride(access: LinearAccess, axis: Axis | None) -> int:
+    """Elements between two steps of an axis that is walked by numbers known now; 0 without an axis."""
     stride = access.stride(axis.inner) if axis is not None else 0
     assert isinstance(stride, int)
     return stride

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.problem import Axis
-from fuseline.targets.cpu.families.window.plan import Image, WindowPlan
+from fuseline.targets.cpu.families.window.plan import WindowPlan
+from fuseline.targets.cpu.families.window.problem import Image
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
@@ -17,7 +19,8 @@ class Tile:
     live lanes of its vectors.
 
     `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel
-    meets padding along the line. `stored`: pixels at the beginning that other tiles store (None: none).
+    meets padding along the line. `stored`: pixels at the beginning that other tiles store. `first`: the number of its
+    first vector in the panel.
     """
 
     outer: dict[Axis, Operand]
@@ -25,10 +28,15 @@ class Tile:
     pixels: int
     spread: tuple[int, int] | None
     image: Image
-    panel: Operand
-    actives: Sequence[Operand | None]
+    panel: Operand = 0
+    actives: Sequence[Operand | None] = ()
     inside: bool = False
-    stored: Operand | None = None
+    stored: Operand = 0
+    first: int = 0
+
+    def of(self, **changes: Any) -> Tile:
+        """The tile with other fields."""
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)

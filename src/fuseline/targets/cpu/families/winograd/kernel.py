@@ -16,11 +16,13 @@ from functools import reduce
 from math import prod
 
 from fuseline.analysis.structured import splat_value
+from fuseline.targets.cpu.combinators.prefetch import asking
+from fuseline.targets.cpu.combinators.split import split_tiles
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import Ahead, ReductionAxis, TileReduction
 from fuseline.targets.cpu.emit.packing import over_axes
-from fuseline.targets.cpu.families.contraction.prefetch import asking
+from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.families.winograd.matrices import Rows
@@ -34,12 +36,11 @@ class WinogradKernel:
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.kernel = plan, kernel
+        self.plan, self.kernel, blocking = plan, kernel, plan.blocking
         self.root = plan.problem.base.root
-        self.emitter = BodyEmitter(kernel, plan.view, {self.root.op.results[0]: self._held})
+        self.emitter = BodyEmitter(kernel, plan.view)
         self.frame = self.emitter.frame
-        self.accumulator: Value | None = None
-        blocking = plan.blocking
+        self.results = RootResults(self.emitter, self.root, plan.problem.paths, plan.lanes)
         self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
         self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
@@ -48,13 +49,6 @@ class WinogradKernel:
         self.filter = kernel.binding(position, "f32", plan.constant_layouts[position].elements)
         self.direct = DirectTile(plan, self.reader, self.filter, self.pixels)
         self.align = kernel.machine.vector_bytes
-
-    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-        assert self.accumulator is not None
-        initial = splat_value(self.root.outputs[0])
-        if initial == 0:
-            return self.accumulator
-        return self.kernel.add(self.accumulator, self.emitter.value_at(self.root.outputs[0], index, lanes, active))
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
@@ -157,25 +151,12 @@ class WinogradKernel:
         kernel.loop(0, points, 1, point)
 
     def _panel(self, point: Operand, base: Operand, column: Operand) -> None:
-        kernel, split = self.kernel, self.plan.rows
+        for tiles in split_tiles(self.plan.rows):
 
-        def tiles(height: int, before: int, first: int) -> Callable[[Operand], tuple[Operand, ...]]:
-            def tile(t: Operand) -> tuple[Operand, ...]:
-                self._tile(
-                    point,
-                    base,
-                    column,
-                    kernel.add(kernel.mul(t, height), first),
-                    height,
-                    self._ahead(base, kernel.add(t, before)),
-                )
-                return ()
+            def tile(t: Operand, first: Operand, height: int = tiles.height) -> None:
+                self._tile(point, base, column, first, height, self._ahead(base, t))
 
-            return tile
-
-        kernel.loop(0, split.tall, 1, tiles(split.height, 0, 0))
-        if split.short:
-            kernel.loop(0, split.short, 1, tiles(split.height - 1, split.tall, split.tall * split.height))
+            tiles.each(self.kernel, tile)
 
     def _ahead(self, base: Operand, number: Operand) -> Ahead | None:
         """How register tile `number` asks for its share of the panel behind the one at `base`."""
@@ -293,11 +274,9 @@ class WinogradKernel:
             kernel.when(kernel.compare("ge", number, last), lambda: self._vector(loops, at, whole, columns - whole))
 
     def _vector(self, loops: Sequence[AnyIndex], offset: Operand, column: Operand, active: Operand | None) -> None:
-        kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
         at = list(loops)
-        at[plan.problem.base.column.inner] = Index(column, 1 if lanes > 1 else 0)
-        self.accumulator = kernel.load(self.pixels, offset, lanes, align=self.align)
-        for path in plan.problem.paths:
-            index = path.index(self.frame, at, lanes)
-            value = self.emitter.value_at(path.value, index, lanes, active)
-            path.store(self.frame, index, value, active)
+        at[self.plan.problem.base.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
+        value = self.kernel.load(self.pixels, offset, self.plan.lanes, align=self.align)
+        if splat_value(self.root.outputs[0]) != 0:
+            value = self.kernel.add(value, self.results.start(at, active))
+        self.results.finish(at, active, value)

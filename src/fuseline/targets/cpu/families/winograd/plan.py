@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.prefetch import NONE, Prefetch, spread
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, spread
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
 from fuseline.targets.cpu.families.winograd.problem import FilteringProblem, ImageSegment

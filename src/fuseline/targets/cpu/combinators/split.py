@@ -1,0 +1,72 @@
+"""An axis in tiles, a grid in blocks.
+
+split 13 rows in tiles of 5       0 ... 4 | 5 ... 8 | 9 ... 12        one tall tile of 5, two short ones of 4: no thin
+                                                                      tile at the end
+block 1 of 7 panels, 3 each       . . . 3 4 5 .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.tiles import RowSplit
+
+Range = tuple[Operand, Operand]
+"""From the first up to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles number `begin` to `end` of an axis: `height` positions each, tile `t` from position `t * height + offset`
+    on."""
+
+    height: int
+    offset: int
+    begin: int
+    end: int
+
+    def start(self, kernel: KernelBuilder, tile: Operand) -> Operand:
+        """The first position of a tile."""
+        return kernel.add(kernel.mul(tile, self.height), self.offset)
+
+    def first_of(self, tile: int) -> int:
+        """The first position of a tile whose number is known."""
+        return tile * self.height + self.offset
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """The first positions of the first and the last tile."""
+        return self.first_of(self.begin), self.first_of(self.end - 1)
+
+    def each(self, kernel: KernelBuilder, body: Callable[[Operand, Operand], Any], within: Range | None = None) -> None:
+        """`body(tile, first position)` for those tiles whose number is in the range `within` (None: all)."""
+
+        def tile(number: Operand) -> tuple[()]:
+            body(number, self.start(kernel, number))
+            return ()
+
+        first, last = within or (self.begin, self.end)
+        kernel.loop(kernel.max(first, self.begin), kernel.min(last, self.end), 1, tile)
+
+
+def split_tiles(split: RowSplit) -> Sequence[Tiles]:
+    """The tall tiles of a split, and behind them the short ones, if there are any.
+
+    >>> [(tiles.height, tiles.spread) for tiles in split_tiles(RowSplit(height=5, tall=1, short=2))]
+    [(5, (0, 0)), (4, (5, 9))]
+    """
+    tall = Tiles(split.height, 0, 0, split.tall)
+    return [tall, Tiles(split.height - 1, split.tall, split.tall, split.count)] if split.short else [tall]
+
+
+def block_of(kernel: KernelBuilder, index: Operand, size: int, count: Operand) -> Range:
+    """What block `index` covers of `count` things in blocks of `size`; all of them where they are known to be one
+    block."""
+    if isinstance(count, int) and size >= count:
+        return 0, count
+    start = kernel.mul(index, size)
+    return start, kernel.min(kernel.add(start, size), count)

@@ -1,0 +1,296 @@
+"""The roles of the loops of a root that slides a window over an image: channel by channel, or over groups of channels.
+
+out[outer, line, pixel, channel] = combine over window of image[.., pixel * stride + window * dilation - low, channel]
+(* filter[window, channel])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims, yielded
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.combining import combiners
+from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
+from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, estimated, is_packable_constant
+from fuseline.targets.target import Refusal
+
+UNROLLED_WINDOW = 9
+"""A window wider than this along the line is a loop, and its pixels share no columns."""
+
+_IDENTITY: dict[type[Operation], float] = {
+    arith.AddfOp: 0.0, arith.MaximumfOp: -inf, arith.MaxnumfOp: -inf, arith.MinimumfOp: inf, arith.MinnumfOp: inf,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The channels `start` to `start + channels` of the image, which lie in one binding."""
+
+    access: LinearAccess
+    start: Dim
+    channels: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a window goes over the image: `pixel` is the tiled axis of the result, `across` the reduction axis that
+    slides along it (None: none does), `line` the axis of the result before it, `outer` those before that; `down` are
+    the other reduction axes, outermost first.
+    """
+
+    outer: tuple[Axis, ...]
+    line: Axis | None
+    pixel: Axis | None
+    down: tuple[Axis, ...]
+    across: Axis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Channels that mix within groups: `outputs` of the result are made of `inputs` of the image, over which `inner`
+    runs."""
+
+    inner: Axis
+    outputs: int
+    inputs: int
+
+    def sources(self, v: int, lanes: int) -> tuple[int, ...]:
+        """The image channel behind each lane of vector `v` of a panel at the first step, counted from the panel's
+        first.
+
+        >>> axis = Axis((0,), (4,))
+        >>> Groups(axis, 4, 4).sources(0, 8), Groups(axis, 12, 12).sources(1, 8)
+        ((0, 0, 0, 0, 4, 4, 4, 4), (0, 0, 0, 0, 12, 12, 12, 12))
+        """
+        return tuple((v * lanes + lane) // self.outputs * self.inputs for lane in range(lanes))
+
+
+@dataclass(frozen=True)
+class WindowProblem:
+    """The roles of the loops and operands. `channel` runs along the lanes; where the channels mix in `groups` it is
+    (group, output in group).
+
+    `images` are the parts of the image along its channels, one after the other: more than one where it is a concat.
+    """
+
+    view: DispatchView
+    root: StructuredOp
+    dtype: str
+    extents: tuple[Dim, ...]
+    images: tuple[Image, ...]
+    image_position: int
+    filter: Operand | None
+    filter_position: int
+    channel: Axis
+    walk: Walk
+    skips_padding: bool
+    groups: Groups | None = None
+
+    @property
+    def outer(self) -> tuple[Axis, ...]:
+        """The axes of the result before lines and pixels."""
+        return self.walk.outer
+
+    @property
+    def line(self) -> Axis | None:
+        """The axis before the pixels."""
+        return self.walk.line
+
+    @property
+    def pixel(self) -> Axis | None:
+        """The tiled axis."""
+        return self.walk.pixel
+
+    @property
+    def down(self) -> tuple[Axis, ...]:
+        """The reduction axes that do not slide along the pixels."""
+        return self.walk.down
+
+    @property
+    def across(self) -> Axis | None:
+        """The reduction axis that does."""
+        return self.walk.across
+
+    @property
+    def any_order(self) -> bool:
+        """Whether the root only combines elements of the image, by an op that may be done in any order from any
+        start."""
+        return len(self.root.body.ops) == 2 and self.filter is None and combiners(self.root.op) is not None
+
+    @property
+    def reduction(self) -> tuple[Axis, ...]:
+        """All reduction axes, outermost first."""
+        return (*self.down, *((self.across,) if self.across is not None else ()))
+
+
+def window_problem(view: DispatchView) -> WindowProblem | Refusal:
+    """The root of `view` as a window problem, or why it is none."""
+    root = view.root_view
+    if root is None or kind(root.op) not in (Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION):
+        return Refusal("not-a-window", "the root slides no window channel by channel")
+    used = [i for i in range(len(root.inputs)) if root.body.args[i].uses]
+    sides = multiply_add_operands(root.op)
+    if (
+        len(root.outputs) != 1
+        or len(used) not in (1, 2)
+        or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE))
+    ):
+        return Refusal("window-body", "the window combines something else than one image, with at most one filter")
+    dtype = dtype_of(root.op.results[0].type)
+    if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used):
+        return Refusal("element-type", "windows are for f32 and f64 throughout")
+    if any(extent == 0 for extent in root.loops(view.shapes)):
+        return Refusal("empty", "a loop never runs")
+    return _with_operands(view, root, dtype, used)
+
+
+def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int]) -> WindowProblem | Refusal:
+    extents = root.loops(view.shapes)
+    position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
+    other = next((i for i in used if i != position), None)
+    found = access_segments(view, root.inputs[position], root.input_maps[position], extents)
+    if not found or any(segment.access.quotients for segment in found):
+        return Refusal("image-computed", "the image does not lie in buffers as it is")
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    moving = [loop for loop in written if extents[loop] != 1]
+    if not moving or set(written) != set(root.parallel):
+        return Refusal("no-channels", "nothing runs along the lanes")
+    channel = _channel(found, moving)
+    if channel is None:
+        return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
+    filter_ = _operand(view, root, other, extents) if other is not None else None
+    if filter_ is not None and not _filter_readable(view, filter_, channel):
+        return Refusal("filter-layout", "the filter is neither a constant nor contiguous along the channels")
+    images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
+    return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel))
+
+
+def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
+    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if
+    there is a choice."""
+    padded = {loop for segment in found for bound in segment.access.bounds for loop in bound.coordinate.terms}
+    lanes = [
+        loop
+        for loop in moving
+        if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)
+    ]
+    return lanes[-1] if lanes else None
+
+
+def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
+    """The operand that the window slides over: the one with the most loops in its coordinates."""
+    return max(used, key=lambda i: len(used_dims(root.input_maps[i])))
+
+
+def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Sequence[Dim]) -> Operand:
+    value, map_ = root.inputs[position], root.input_maps[position]
+    return Operand(value, map_, linear_access(view, value, map_, extents))
+
+
+def _filter_readable(view: DispatchView, filter_: Operand, channel: int) -> bool:
+    if is_packable_constant(view, filter_):
+        return any(isinstance(e, AffineDimExpr) and e.position == channel for e in filter_.map.results)
+    return lies_along(filter_, channel)
+
+
+def lies_along(filter_: Operand, channel: int) -> bool:
+    """Whether vectors of the filter can be loaded as they lie."""
+    return filter_.access is not None and not filter_.bounds and filter_.access.stride(channel) == 1
+
+
+def _with_roles(
+    view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
+    operands: tuple[tuple[Image, ...], int, Operand | None, int],
+    loops: tuple[list[int], int],
+) -> WindowProblem | Refusal:  # fmt: skip
+    dtype, extents = types
+    images, image_position, filter_, filter_position = operands
+    moving, channel = loops
+    accesses = [image.access for image in images]
+    walk = walk_of(accesses, extents, [loop for loop in moving if loop != channel], root.reduction)
+    if isinstance(walk, Refusal):
+        return walk
+    channels = Axis((channel,), (extents[channel],))
+    return WindowProblem(
+        view,
+        root,
+        dtype,
+        extents,
+        images,
+        image_position,
+        filter_,
+        filter_position,
+        channels,
+        walk,
+        skips_padding(root, accesses),
+    )
+
+
+def walk_of(
+    images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]
+) -> Walk | Refusal:
+    """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image."""
+    axes = {loop: Axis((loop,), (extents[loop],)) for loop in (*pixels, *reduction)}
+    moving = sorted(
+        (loop for loop in reduction if extents[loop] != 1), key=lambda loop: -abs(estimated(images[0].stride(loop)))
+    )
+    pixel = pixels[-1] if pixels and _slides(images, pixels[-1]) else None
+    rest = [loop for loop in pixels if loop != pixel]
+    across = _across(images, pixel, moving, extents)
+    if any(not _simple(bound, moving) for access in images for bound in access.bounds):
+        return Refusal("window-map", "a padded coordinate mixes several window loops")
+    return Walk(
+        tuple(axes[loop] for loop in rest[:-1]), axes[rest[-1]] if rest else None,
+        axes[pixel] if pixel is not None else None,
+        tuple(axes[loop] for loop in moving if loop != across), axes[across] if across is not None else None,
+    )  # fmt: skip
+
+
+def _slides(images: Sequence[LinearAccess], loop: int) -> bool:
+    """Whether tiling `loop` is of use: it moves over the image by a number known now."""
+    return all(isinstance(access.stride(loop), int) for access in images)
+
+
+def _across(
+    images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]
+) -> int | None:
+    """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of
+    columns per step."""
+    if pixel is None:
+        return None
+    along = [bound for access in images for bound in access.bounds if pixel in bound.coordinate.terms]
+    shared = [loop for bound in along for loop in reduction if loop in bound.coordinate.terms]
+    candidates = shared or list(reduction[-1:])
+    for loop in candidates:
+        extent = extents[loop]
+        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and _slides(images, loop):
+            return loop
+    return None
+
+
+def _simple(bound: Bound, reduction: Sequence[int]) -> bool:
+    steps = [bound.coordinate.terms[loop] for loop in reduction if loop in bound.coordinate.terms]
+    return len(steps) <= 1 and all(isinstance(step, int) and step > 0 for step in steps)
+
+
+def skips_padding(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
+    """Whether combining the pad value changes nothing, so that window rows in the padding may be left out."""
+    combine = yielded(root.op)[0].owner
+    if not isinstance(combine, Operation):
+        return False
+    identity = _IDENTITY.get(type(combine))
+    direct = any(operand in root.body.args for operand in combine.operands)
+    plain = len(root.body.ops) == 2 or multiply_add_operands(root.op) is not None
+    return (
+        identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
+    )

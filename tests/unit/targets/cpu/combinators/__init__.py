@@ -1,0 +1,1 @@
+"""The combinators that kernels are put together from, on the kernel evaluator."""

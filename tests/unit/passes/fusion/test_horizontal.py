@@ -72,7 +72,28 @@ def test_a_concat_of_arguments_has_nobody_to_write_it():
     (concat,) = groups["concat"]
     refusal = concat_join(concat, order)
     assert isinstance(refusal, WhyNot)
-    assert (refusal.code, refusal.at) == ("no-rule", concat.root.name)
+    words = "no part of the concat is made by a dispatch that could write it in place"
+    assert (refusal.code, refusal.detail, refusal.at) == ("no-rule", words, concat.root.name)
+
+
+def test_parts_that_all_wait_for_each_other_are_told():
+    p = Program((4, 8))
+    first = p.unary(p.x[0])
+    groups, order = _order(p.done(p.concat(first, p.unary(first))))
+    (concat,) = groups["concat"]
+    assert concat_join(concat, order) == WhyNot(
+        "cycle", "the parts of the concat depend on each other", concat.root.name
+    )
+
+
+def test_a_concat_of_more_parts_than_arms_is_told():
+    p = Program((64, 32), *[(32, 16)] * 4)
+    p.done(p.concat(*(p.matmul(p.x[0], w) for w in p.x[1:])))
+    limited = replace(TARGET, arms_limit=3, roots_limit=1)
+    refused = {(d.rule, d.code, d.detail, d.at == d.consumer) for d in p.partition(limited).decisions if not d.arms}
+    assert refused == {("concat-slices", "arms-limit", "4 arms, the target takes 3", True)}
+    assert all(d.numbers == {"arms": 4.0} for d in p.partition(limited).decisions if not d.arms)
+    assert len(p.partition(replace(limited, arms_limit=4)).groups) == 1
 
 
 def test_a_concat_is_written_by_those_that_no_path_connects():

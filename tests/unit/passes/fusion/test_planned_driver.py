@@ -90,7 +90,9 @@ def test_ops_in_groups_of_their_own_stay_apart():
     nodes = _graph(p)[1]
     result = _apply(p, FusionPlan(groups=tuple((node.id,) for node in nodes)))
     assert _ids(result) == sorted((node.id,) for node in nodes)
-    assert {(d.rule, d.code) for d in result.decisions} >= {("plan", "forbidden")}
+    told = {(d.rule, d.code, d.detail) for d in result.decisions if d.code == "forbidden"}
+    assert told == {("plan", "forbidden", "the plan puts them into different groups")}
+    assert {d.at for d in result.decisions} <= {node.name for node in nodes}
 
 
 def test_ops_that_no_group_lists_fuse_by_default_among_themselves():
@@ -114,7 +116,10 @@ def test_forbidden_ops_do_not_meet_and_the_decision_says_so():
         p := p.done(p.unary(p.unary(p.x[0]))), FusionPlan(forbid=(tuple(node.id for node in _graph(p)[1]),))
     )
     assert len(result.groups) == 2
-    assert [(d.rule, d.verdict, d.code) for d in result.decisions] == [("plan", "missed", "forbidden")]
+    first, second = _graph(p)[1]
+    (decision,) = result.decisions
+    assert (decision.rule, decision.verdict, decision.code) == ("plan", "missed", "forbidden")
+    assert (decision.detail, decision.at) == (f"the plan keeps {first.name} and {second.name} apart", second.name)
 
 
 def test_forbid_wins_over_a_group():
@@ -192,9 +197,12 @@ def test_an_illegal_group_is_refused_with_the_pair_and_the_reason(entry: str):
     p = _transposed_reads()
     producer, consumer = _graph(p)[1]
     error = _refusal(p, [producer.id, consumer.id], entry)
-    assert f"{producer.name} -> {consumer.name}: indexing-map: " in error.message
-    assert error.message.startswith("group 1 " if entry == "groups" else "force 1 ")
+    reason = "indexing-map: the reads do not map the root's parallel loops one to one"
+    name = "group 1" if entry == "groups" else "force 1"
+    assert error.message == f"{name} cannot be one dispatch: {producer.name} -> {consumer.name}: {reason}"
     assert error.node == "n1, n2"
+    way_out = "take one of the two out of the group, or add the op that is missing between them"
+    assert error.hint == f"docs/why-not.md explains indexing-map at {consumer.name}; {way_out}"
 
 
 def test_a_group_that_would_wait_for_itself_is_refused():
@@ -204,14 +212,17 @@ def test_a_group_that_would_wait_for_itself_is_refused():
     p.done(p.binary(first, last, dims_map(2, [1])))
     nodes = _graph(p)[1]
     error = _refusal(p, [nodes[0].id, nodes[-1].id])
-    assert ": cycle: " in error.message
-    assert "lies on a path between them" in error.message
+    assert error.message.endswith(
+        f"{nodes[0].name} -> {nodes[-1].name}: cycle: {nodes[1].name} lies on a path between them"
+    )
 
 
 def test_arms_that_depend_on_each_other_are_refused():
     p = Program((64, 64))
     nodes = _graph(p.done(p.row_sum(p.unary(p.unary(p.unary(p.x[0])), permutation=(1, 0)), 0)))[1]
-    assert "cycle" in _refusal(p, [nodes[0].id, nodes[-1].id]).message
+    message = _refusal(p, [nodes[0].id, nodes[-1].id]).message
+    ends = f"{nodes[0].name} -> {nodes[-1].name}: cycle: "
+    assert any(message.endswith(f"{ends}{node.name} lies on a path between them") for node in nodes[1:-1])
 
 
 def test_two_groups_that_wait_for_each_other_are_refused():
@@ -226,7 +237,8 @@ def test_two_groups_that_wait_for_each_other_are_refused():
 def test_limits_of_the_target_hold_for_a_group():
     p = _wide_row()
     ids = [node.id for node in _graph(p)[1]]
-    assert "binding-limit" in _refusal(p, ids, target=TargetDescription("tiny", binding_limit=1)).message
+    message = _refusal(p, ids, target=TargetDescription("tiny", binding_limit=1)).message
+    assert message.endswith("binding-limit: 2 buffers, the target binds 1")
 
 
 def test_stale_entries_are_told_one_by_one_and_refused_when_strict():
@@ -250,17 +262,80 @@ def test_stale_entries_are_told_one_by_one_and_refused_when_strict():
         "plan: force 1 does not match: x, y not in the graph; skipped",
         "plan: forbid 1 does not match: z not in the graph; skipped",
     ]
-    with pytest.raises(FuselineError, match="group 2 does not match: gone") as caught:
+    with pytest.raises(FuselineError) as caught:
         matcher.check(record, strict=True)
-    assert caught.value.code == "E0702"
+    error = caught.value
+    assert (error.code, error.node, error.hint) == (
+        "E0702",
+        None,
+        "correct the entries, or leave --plan-strict out to skip them",
+    )
+    assert error.message == "; ".join(line.removeprefix("plan: ").removesuffix("; skipped") for line in lines[1:])
+
+
+def test_many_stale_entries_are_counted():
+    p = PROGRAMS["softmax"]()
+    graph, nodes = _graph(p)
+    groups = ((nodes[0].id,), *((f"gone{i}", *(f"{i}.{k}" for k in range(i))) for i in range(7)))
+    matcher = PlanMatcher(FusionPlan(groups=groups, model="m.onnx"))
+    matcher.guide(graph)
+    with pytest.raises(FuselineError) as caught:
+        matcher.check(CompileRecord(), strict=True)
+    error = caught.value
+    assert error.node == "m.onnx"
+    assert error.message.startswith(
+        "group 2 does not match: gone0 not in the graph; group 3 does not match: gone1, 1.0 not in the graph; "
+    )
+    assert error.message.endswith("; and 2 more")
+    assert error.message.count("does not match") == 5
+    lines = matcher.check(CompileRecord(), strict=False)
+    assert lines[4] == "plan: group 6 does not match: gone4, 4.0, 4.1, 4.2, 4.3 not in the graph; skipped"
+    assert lines[5] == "plan: group 7 does not match: gone5, 5.0, 5.1, 5.2, 5.3 and others not in the graph; skipped"
+
+
+def test_an_entry_with_ops_of_several_functions_matches_none():
+    graphs = [_graph(PROGRAMS[name]())[0] for name in ("softmax", "shared operand")]
+    matcher = PlanMatcher(FusionPlan(groups=(tuple(graph.nodes[0].id for graph in graphs),)))
+    assert [matcher.guide(graph).sets for graph in graphs] == [(), ()]
+    assert matcher.check(CompileRecord(), strict=False) == ["plan: group 1 has ops of several functions; skipped"]
+
+
+def test_what_a_plan_was_made_for_is_compared():
+    graph, nodes = _graph(_chain())
+    matcher = PlanMatcher(FusionPlan(groups=((nodes[0].id,),), graph="g", target="cpu", threads=2, pipeline="p"))
+    matcher.guide(graph)
+    record = CompileRecord(fingerprint="g", target="null", threads=8, pipeline="q")
+    assert matcher.check(record, strict=True) == [
+        "plan: made for target cpu, this is null",
+        "plan: made for threads 2, this is 8",
+        "plan: made for pipeline p, this is q",
+    ]
+    assert matcher.check(CompileRecord(fingerprint="", target="cpu", threads=2, pipeline="p"), strict=True) == []
 
 
 def test_a_plan_of_another_graph_is_refused():
     matcher = PlanMatcher(FusionPlan(groups=(("gone",),)))
     matcher.guide(_graph(_chain())[0])
-    with pytest.raises(FuselineError, match="no op of the plan is in the graph") as caught:
-        matcher.check(CompileRecord(), strict=False)
-    assert caught.value.code == "E0702"
+    with pytest.raises(FuselineError) as caught:
+        matcher.check(CompileRecord(fingerprint="f1"), strict=False)
+    error = caught.value
+    assert (error.code, error.node, error.hint) == (
+        "E0702",
+        None,
+        "make a new plan: fuseline compile MODEL --emit plan",
+    )
+    assert error.message == "no op of the plan is in the graph: the plan is for another graph, the graph is f1"
+
+
+def test_a_plan_says_what_it_is_for_when_it_fits_nothing():
+    matcher = PlanMatcher(FusionPlan(groups=(("gone",),), graph="f0", model="m.onnx"))
+    matcher.guide(_graph(_chain())[0])
+    with pytest.raises(FuselineError) as caught:
+        matcher.check(CompileRecord(fingerprint="f1"), strict=True)
+    assert (caught.value.node, caught.value.message) == (
+        "m.onnx",
+        "no op of the plan is in the graph: the plan is for f0, the graph is f1",
+    )
 
 
 def test_a_plan_that_matches_says_nothing():

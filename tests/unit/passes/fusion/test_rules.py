@@ -7,6 +7,7 @@ from dataclasses import replace
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir.build import dims_map
+from fuseline.passes.fusion.rules.elementwise_epilogue import ElementwiseEpilogue
 
 from .programs import TARGET, Program
 
@@ -119,7 +120,8 @@ def test_too_few_rows_for_the_threads_is_refused():
     p = Program((2, 1 << 20), (2,))
     y = p.binary(p.x[0], p.unary(p.x[1]), dims_map(2, [0]))
     decision = p.done(y).decisions(replace(TARGET, threads=8))["elementwise", "elementwise"]
-    assert (decision.verdict, decision.code) == ("missed", "parallelism")
+    assert (decision.verdict, decision.code, decision.at) == ("missed", "parallelism", decision.consumer)
+    assert decision.detail == "2 parallel iterations would be left for 8 threads"
 
 
 def test_a_pad_is_read_inside_a_convolution():
@@ -145,7 +147,13 @@ def test_too_many_buffers_for_the_target_is_refused():
     p = Program((8, 8), (8, 8), (8, 8))
     y = p.binary(p.binary(p.x[0], p.x[1]), p.x[2])
     decision = p.done(y).decisions(replace(TARGET, binding_limit=3))["elementwise", "elementwise"]
-    assert (decision.verdict, decision.code) == ("missed", "binding-limit")
+    assert (decision.verdict, decision.code, decision.detail) == (
+        "missed",
+        "binding-limit",
+        "4 buffers, the target binds 3",
+    )
+    assert decision.at == decision.consumer
+    assert decision.numbers == {"bindings": 4.0}
 
 
 def test_a_path_outside_the_group_is_a_cycle():
@@ -154,8 +162,13 @@ def test_a_path_outside_the_group_is_a_cycle():
     m = p.matmul(top, p.x[1])
     q = p.matmul(m, p.x[1])
     y = p.binary(q, top)
-    decision = p.done(y).decisions()["elementwise", "elementwise"]
-    assert (decision.verdict, decision.code) == ("missed", "cycle")
+    p.done(y)
+    decision = p.decisions()["elementwise", "elementwise"]
+    assert (decision.verdict, decision.rule, decision.code) == ("missed", "structure", "cycle")
+    assert decision.detail == f"{decision.at} lies on a path between them"
+    assert decision.at in {
+        name for names in p.decisions() for name in (p.decisions()[names].producer, p.decisions()[names].consumer)
+    }
 
 
 def test_a_row_that_fits_the_scratch_exactly():
@@ -177,3 +190,11 @@ def test_a_number_of_roots_that_is_too_large_is_told():
     refused = [d for d in p.decisions(replace(TARGET, roots_limit=1)).values() if d.code == "roots-limit"]
     assert refused and all(d.numbers["roots"] >= 1 for d in refused)
     assert all(d.detail == f"{d.numbers['roots']:g} roots, the target runs 1 in a dispatch" for d in refused)
+
+
+def test_a_pair_that_no_rule_is_about_is_told():
+    p = Program((640, 384), (384,))
+    p.done(p.binary(p.x[0], p.unary(p.x[1]), dims_map(2, [1])))
+    (decision,) = p.partition(rules=[ElementwiseEpilogue()]).decisions
+    assert (decision.rule, decision.verdict, decision.code) == ("none", "missed", "no-rule")
+    assert (decision.detail, decision.at) == ("no fusion rule covers this pair of ops", decision.consumer)

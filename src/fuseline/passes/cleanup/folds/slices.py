@@ -71,8 +71,8 @@ def fold_extract_of_concat(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     strides = op.static_strides.get_values()
     if not (_static(offsets) and _static(sizes) and _static(strides)):
         return False
-    last = offsets[axis] + (sizes[axis] - 1) * strides[axis]
-    found = _operand_at(concat, axis, offsets[axis], last)
+    ends = offsets[axis], offsets[axis] + (sizes[axis] - 1) * strides[axis]
+    found = _operand_at(concat, axis, min(ends), max(ends))  # a slice may run backwards
     if found is None:
         return False
     piece, start = found

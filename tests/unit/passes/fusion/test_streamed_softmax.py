@@ -83,13 +83,17 @@ def test_scores_that_another_dispatch_has_to_make():
 
 
 def test_a_number_of_roots_that_is_too_large():
-    decisions = attention("q", "k").partition(replace(STREAMING, roots_limit=1)).decisions
-    assert ("streamed-softmax", "roots-limit") in rules_and_codes(decisions)
+    p = attention("q", "k")
+    decisions = [d for d in p.partition(replace(STREAMING, roots_limit=1)).decisions if d.rule == "streamed-softmax"]
+    assert {d.code for d in decisions} == {"roots-limit"} and all(d.at for d in decisions)
+    assert {d.numbers["roots"] for d in decisions} <= {1.0, 2.0}
+    assert all(d.detail == f"{d.numbers['roots']:g} roots, the target runs 1 in a dispatch" for d in decisions)
 
 
 def test_scratch_of_a_block_has_a_limit_too():
     decisions = attention("q", "k").partition(replace(STREAMING, scratch_bytes_limit=1000)).decisions
     assert ("streamed-softmax", "scratch") in rules_and_codes(decisions)
+    assert all(d.at for d in decisions if d.code == "scratch")
 
 
 def test_buffers_have_a_limit_too():
@@ -147,3 +151,20 @@ def test_a_stream_is_what_the_target_asks_for():
     (stream,) = streams_of(graph, STREAMING)
     assert {node.op for node in stream.nodes} == set(chain.ops)
     assert stream.product.op is chain.reductions[-1]
+
+
+def test_scores_that_a_path_outside_needs():
+    """The values are made of the scores, too: whoever makes the scores cannot wait for the values."""
+    p = Program((64, 32), (32, 4096), (64, 32))
+    scores = p.matmul(p.x[0], p.x[1])
+    values = p.matmul(p.unary(scores, permutation=(1, 0)), p.x[2])
+    p.done(p.matmul(p.softmax(scores), values))
+    partition = p.partition(replace(STREAMING, scratch_bytes_limit=1 << 13))
+    told = {
+        (d.code, d.detail == f"{d.at} lies on a path between them")
+        for d in partition.decisions
+        if d.rule == "structure"
+    }
+    assert told == {("cycle", True)}
+    (values_node,) = {d.at for d in partition.decisions if d.code == "cycle"}
+    assert values_node in {d.producer for d in partition.decisions if d.consumer_op == "contraction"}

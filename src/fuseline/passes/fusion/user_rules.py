@@ -29,8 +29,8 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """A rule as listed: `origin` is `built-in`, the file, or the entry point's module; `summary` the first line of its
-    documentation."""
+    """A rule as listed: `origin` is `built-in`, the file, or the entry point's module; `summary` the first paragraph of
+    its documentation."""
 
     name: str
     shape: str
@@ -73,9 +73,7 @@ def with_user_rules(step: PassT, paths: Sequence[Path]) -> PassT:
 
 def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:
     """All rules in the order in which they are asked, those of `paths` included. Raises E0704."""
-    builtin = [
-        _Found(rule, _first_line(sys.modules[type(rule).__module__].__doc__), BUILT_IN) for rule in builtin_rules()
-    ]
+    builtin = [_Found(rule, _summary(sys.modules[type(rule).__module__].__doc__), BUILT_IN) for rule in builtin_rules()]
     found = [*builtin, *_package_rules(), *(entry for path in paths for entry in _file_rules(path))]
     order = order_rules(entry.rule for entry in found)
     known = {entry.rule.name: entry for entry in found}
@@ -116,7 +114,7 @@ def _rules_of(module: Any, origin: str) -> list[_Found]:
     if not classes or not all(isinstance(item, type) and issubclass(item, FusionRule) for item in classes):
         raise FuselineError("E0704", "it has no EXPORT that is a FusionRule class, or a list of them", node=origin)
     return [
-        _Found(_made(item, origin), _first_line(item.__dict__.get("__doc__") or getattr(module, "__doc__", "")), origin)
+        _Found(_made(item, origin), _summary(item.__dict__.get("__doc__") or getattr(module, "__doc__", "")), origin)
         for item in classes
     ]
 
@@ -141,6 +139,6 @@ def _made(kind: type[FusionRule], origin: str) -> FusionRule:
         raise FuselineError("E0704", f"rule {name} cannot be made: {problem}", node=origin) from problem
 
 
-def _first_line(documentation: object) -> str:
-    lines = str(documentation or "").strip().splitlines()
-    return lines[0].strip() if lines else ""
+def _summary(documentation: object) -> str:
+    """The first paragraph, as one line."""
+    return " ".join(str(documentation or "").strip().partition("\n\n")[0].split())

@@ -198,7 +198,7 @@ func.func @moved(%x: tensor<6xi8>, %y: tensor<2x4xi8>) -> tensor<2x2xf32> {
 // -----
 
 // A scale that varies along the sum cannot follow it.
-// CHECK: mm: not computed in integers of 16 bits (scale-in-sum)
+// CHECK: mm: not computed in integers of 16 bits (scale-in-sum): a scale that varies along the sum
 // CHECK-LABEL: func.func @scale_in_sum
 // CHECK-NOT: arith.muli
 func.func @scale_in_sum(%x: tensor<4x3xi8>) -> tensor<4x2xf32> {
@@ -240,7 +240,7 @@ func.func @scale_in_sum(%x: tensor<4x3xi8>) -> tensor<4x2xf32> {
 // -----
 
 // The sum starts from something else.
-// CHECK: mm: not computed in integers of 16 bits (not-from-zero)
+// CHECK: mm: not computed in integers of 16 bits (not-from-zero): the sum starts from something else than 0
 // CHECK-LABEL: func.func @not_from_zero
 // CHECK-NOT: arith.muli
 func.func @not_from_zero(%x: tensor<4x3xi8>) -> tensor<4x2xf32> {
@@ -282,7 +282,7 @@ func.func @not_from_zero(%x: tensor<4x3xi8>) -> tensor<4x2xf32> {
 // -----
 
 // So many products may exceed 32 bits.
-// CHECK: mm: not computed in integers of 16 bits (sum-overflow)
+// CHECK: mm: not computed in integers of 16 bits (sum-overflow): the sum may not fit 32 bits
 // CHECK-LABEL: func.func @overflow
 // CHECK-NOT: arith.muli
 func.func @overflow(%x: tensor<4x70000xi8>, %xs: tensor<f32>) -> tensor<4x2xf32> {
@@ -481,7 +481,7 @@ func.func @depthwise(%x: tensor<8x5xi8>, %y: tensor<3x5xi8>) -> tensor<6x5xi32> 
 // -----
 
 // With as many products as these they are not.
-// CHECK: mm: not computed in integers of 16 bits (narrow-groups)
+// CHECK: mm: not computed in integers of 16 bits (narrow-groups): fewer than 16 output channels read the same input channels
 // CHECK-LABEL: func.func @long_depthwise
 // CHECK-NOT: xf32>
 func.func @long_depthwise(%x: tensor<604x5xi8>, %y: tensor<600x5xi8>) -> tensor<5x5xi32> {

@@ -148,3 +148,86 @@ def test_programs_without_symbols_are_looked_at_as_well(offset: int, size: int, 
     with pytest.raises(FuselineError, match="at least") as caught:
         step.apply(ctx, module)
     assert (caught.value.code, caught.value.node) == ("E0107", "part")
+
+
+LOOP = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %m: index {fuseline.name = "m"},
+    %k: index {fuseline.name = "k"}) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  scf.for %i = %c0 to %m step %c1 {
+    PLACE
+    %s = tensor.extract_slice %x[%p] [1] [1] : tensor<?xf32> to tensor<1xf32> loc("step")
+  }
+  return %x : tensor<?xf32>
+}"""
+FREE, MANY = d.symbol("n", 0), d.symbol("m", 1)
+UP = "%p = arith.addi %i, %c2 : index"
+DOWN = "%q = arith.subi %m, %c1 : index\n %p = arith.subi %q, %i : index"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"), [(UP, [(FREE, d.add(MANY, 2))]), (DOWN, [(FREE, MANY)])], ids=["forwards", "backwards"]
+)
+def test_what_a_loop_cuts_is_weighed_where_it_is_tightest(place: str, expected: list[tuple[d.Dim, d.Dim]]):
+    """In the last iteration where the place grows, in the first where it shrinks: one requirement, not two."""
+    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY).requirements.values()
+    assert [(item.left, item.right, item.node) for item in found] == [(*pair, "step") for pair in expected]
+
+
+def test_what_a_loop_cuts_at_a_place_of_unknown_direction_holds_at_both_ends():
+    k = d.symbol("k", -9, 9)
+    place = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %c2 : index"
+    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY, k=k).requirements.values()
+    last = d.add(d.mul(d.sub(MANY, 1), k), 2)
+    assert {(item.left, item.right) for item in found} == {(FREE, 3), (FREE, d.add(last, 1)), (last, 0)}
+
+
+def test_what_a_loop_cuts_beside_its_counter_is_weighed_once():
+    found = noted(LOOP.replace("PLACE", "%p = arith.addi %m, %c0 : index"), n=FREE, m=MANY).requirements.values()
+    assert [(item.left, item.right) for item in found] == [(FREE, d.add(MANY, 1))]
+
+
+CUTS = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %m: index {fuseline.name = "m"}) -> tensor<?xf32> {
+  %v = arith.constant 0.0 : f32
+  BODY
+  return %r : tensor<?xf32>
+}"""
+PAD = """%r = tensor.pad %x {} {{
+  ^bb0(%i: index):
+    tensor.yield %v : f32
+  }} : tensor<?xf32> to tensor<?xf32> loc("at")"""
+ANY = d.symbol("m", -5, 9)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('%r = tensor.empty(%m) : tensor<?xf32> loc("at")', [(ANY, 0)]),
+        (
+            PAD.format("low[%m] high[-1]"),
+            [(ANY, 0)],
+        ),
+        (
+            PAD.format("low[0] high[%m]"),
+            [(ANY, 0)],
+        ),
+        (
+            '%r = tensor.extract_slice %x[0] [%m] [1] : tensor<?xf32> to tensor<?xf32> loc("at")',
+            [(ANY, 0), (N, ANY)],
+        ),
+        (
+            '%r = tensor.extract_slice %x[%m] [2] [-1] : tensor<?xf32> to tensor<?xf32> loc("at")',
+            [(ANY, 0), (N, d.add(ANY, 1)), (d.sub(ANY, 2), -1)],
+        ),
+        (
+            '%r = tensor.extract_slice %x[%m] [2] [3] : tensor<?xf32> to tensor<?xf32> loc("at")',
+            [(ANY, 0), (N, d.add(ANY, 4))],
+        ),
+    ],
+    ids=["empty", "pad before", "pad after", "size", "backwards", "strides"],
+)
+def test_sizes_that_must_be_large_enough(body: str, expected: list[tuple[d.Dim, d.Dim]]):
+    found = noted(CUTS.replace("BODY", body), m=ANY).requirements.values()
+    assert [(item.left, item.right) for item in found if item.at_least] == expected
+    assert all(item.node == "at" for item in found)

@@ -115,6 +115,9 @@ def test_half_floats_are_summed_in_float32():
     )
     (total,) = evaluate_function(ones, [np.ones(4096, np.float16), np.float16(0)])
     assert float(total) == 4096
+    product = generic(["d0", "d0", ""], "r", ["tensor<2xf16>"] * 2, ["tensor<f16>"], body)
+    left, right = np.array([300, 300], np.float16), np.array([300, -300], np.float16)
+    assert float(evaluate_function(product, [left, right, np.float16(0)])[0]) == 0  # 300 * 300 is no number of 16 bits
 
 
 @pytest.mark.parametrize("op", ["addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf"])

@@ -43,16 +43,18 @@ Fact: TypeAlias = tuple[Affine, Affine]
 def factors(form: Affine, smaller: Affine, larger: Affine) -> set[int]:
     """How often `larger - smaller` may be added to `form` so that a term of it goes."""
     difference = larger.plus(smaller, -1)
-    found = ((form.terms.get(atom, 0), c) for atom, c in difference.terms.items())
-    return {-mine // c for mine, c in found if mine * c < 0 and mine % c == 0}
+    found = (divmod(-form.terms.get(atom, 0), c) for atom, c in difference.terms.items())
+    return {times for times, rest in found if times > 0 and rest == 0}
+
+
+_NEGATED = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ne": "eq"}
 
 
 def order(predicate: str, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
     """A signed comparison as `<=` facts."""
+    if not holds and predicate not in _NEGATED:
+        return
     one = Affine(1)
-    names = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt"}
-    if not holds:
-        predicate = names.get(predicate, "")
     facts = {
         "slt": [(a.plus(one), b)],
         "sle": [(a, b)],
@@ -60,7 +62,7 @@ def order(predicate: str, holds: bool, a: Affine, b: Affine) -> Iterator[Fact]:
         "sge": [(b, a)],
         "eq": [(a, b), (b, a)],
     }
-    yield from facts.get(predicate, [])
+    yield from facts.get(predicate if holds else _NEGATED[predicate], [])
 
 
 def text(form: Affine) -> str:

@@ -86,7 +86,6 @@ class _Checker:
         with self._under([(Affine(lane + 1), self.known.form(active))] if isinstance(active, Value) else []):
             offsets = self.known.form(op.args[3])
             self._range(op, address, offsets, offsets)
-        self.known.lane = 0
 
     def _range(self, op: Value, address: Address, first: Affine, last: Affine) -> None:
         place = self.known.form(address.index).plus(Affine(address.offset))

@@ -41,7 +41,5 @@ def range_of_load(load: Value, contents: Mapping[int, Range]) -> Range | None:
 
 
 def _of_table(memory: MemRef) -> Range | None:
-    """Of a table inside the code."""
-    if memory.kind != "table" or memory.dtype in FLOATS or not memory.data:
-        return None
-    return Range(int(min(memory.data)), int(max(memory.data)))
+    """Of a table of integers inside the code; of what it holds no element of another type is an index."""
+    return Range(int(min(memory.data)), int(max(memory.data))) if memory.data else None

@@ -69,7 +69,7 @@ class IndexBounds:
             return Affine(int(operand))
         if operand in self.numbers:
             return Affine(self.numbers[operand])
-        key = (operand, self.lane if operand.type.lanes > 1 else 0)
+        key = (operand, self.lane)
         found = self.forms.get(key)
         if found is None:
             found = self.forms[key] = self._form_everywhere(operand)
@@ -86,7 +86,7 @@ class IndexBounds:
             or (self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit))
         )
         self.facts = facts
-        return form if fits else Affine(0, {value: 1})
+        return form if fits else _atom(value)
 
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
@@ -108,7 +108,7 @@ class IndexBounds:
             a, b = (self.form(arg) for arg in value.args)
             if not a.terms and not b.terms and ((a.constant >= 0 and b.constant > 0) or value.op in ("min", "max")):
                 return Affine(fold(a.constant, b.constant))
-        return Affine(0, {value: 1})
+        return _atom(value)
 
     # bounds -----------------------------------------------------------------------------------------------------------
 
@@ -236,3 +236,8 @@ class IndexBounds:
                 if self._at_most(form.plus(smaller, -factor).plus(larger, factor), limit, tries - 1):
                     return True
         return False
+
+
+def _atom(value: Value) -> Affine:
+    """A value as a term of its own."""
+    return Affine(0, {value: 1})

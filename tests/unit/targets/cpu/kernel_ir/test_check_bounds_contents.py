@@ -48,6 +48,9 @@ def test_lanes_that_are_not_read_are_zero() -> None:
     assert unproved(inside, lanes=4, shift=-4) == 0
     assert unproved(inside, lanes=4, shift=-4, active=3) == 4
     assert unproved({0: Range(-EXTENT, -1)}, lanes=4, shift=EXTENT, active=3) == 4
+    assert unproved({0: Range(1 - EXTENT, -1)}, lanes=4, shift=EXTENT - 1, active=3) == 0
+    assert unproved({0: Range(1, EXTENT)}, lanes=4, shift=-1, active=3) == 4
+    assert unproved({0: Range(1, EXTENT - 1)}, lanes=4, active=3) == 0
 
 
 def test_what_the_kernel_writes_is_no_constant() -> None:
@@ -73,5 +76,6 @@ def test_ranges_of_bytes() -> None:
     assert range_of_bytes(bytes_of([3, -7, 2**40], "i8"), "i64") == (-7, 2**40)
     assert range_of_bytes(bytes_of([3, -7, 2**30], "i4"), "i32") == (-7, 2**30)
     assert range_of_bytes(bytes_of([3.0], "f4"), "f32") is None
+    assert range_of_bytes(bytes_of([7], "i8"), "i64") == (7, 7)
     assert range_of_bytes(bytes_of([], "i8"), "i64") is None
     assert range_of_bytes(np.zeros(5, np.uint8), "i32") == (0, 0)

@@ -91,6 +91,8 @@ NARROW: dict[str, tuple[Callable[[KernelBuilder, Any], Any], int]] = {
     "a sum that may not fit": (lambda k, i: k.add(i, k.const(65, "i8")), -1),
     "a product that may not fit": (lambda k, i: k.mul(i, k.const(3, "i8")), -1),
     "a difference that fits": (lambda k, i: k.sub(k.const(63, "i8"), i), 64),
+    "a difference that may not fit": (lambda k, i: k.sub(k.const(-66, "i8"), i), -1),
+    "the least number that fits": (lambda k, i: k.sub(i, k.const(63, "i8")), -1),
     "a number of another sign": (lambda k, i: k.const(200, "i8"), -1),
 }
 

@@ -4,6 +4,7 @@ never is."""
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -131,7 +132,7 @@ def test_what_no_rule_bounds_from_above(index: Index):
     assert "lies before" in problems(ONE, index, 10**6)[0].detail
 
 
-@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ult"])
+@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne", "ult"])
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("branch", [True, False])
 def test_a_condition_bounds_an_index(predicate: str, swapped: bool, branch: bool):
@@ -140,6 +141,14 @@ def test_a_condition_bounds_an_index(predicate: str, swapped: bool, branch: bool
     low, high = extremes(nest, lambda o, i: i)
     upper_is_tight(nest, lambda o, i: i, high, low)
     lower_is_tight(nest, lambda o, i: i, low)
+
+
+def test_a_problem_names_the_element_and_the_end():
+    details = [
+        p.detail for p in problems(loops((0, 5, 1), (0, 3, 1)), lambda o, i, j: o.add(o.mul(i, 3), o.sub(7, j)), 9)
+    ]
+    (detail,) = details
+    assert re.fullmatch(r"cannot show that element 3\*index\d+ \+ -1\*index\d+ \+ 7 lies before 9", detail)
 
 
 def test_unsigned_order_tells_the_sign_too():
@@ -162,10 +171,9 @@ def test_unsigned_order_failed_by_what_may_be_negative_tells_nothing():
     lower_is_tight(nest, lambda o, i: i, -20)
 
 
-@pytest.mark.parametrize("predicate", ["ne", "uge"])
 @pytest.mark.parametrize("branch", [True, False])
-def test_other_conditions_leave_the_loop_to_bound_the_index(predicate: str, branch: bool):
-    nest = Nest(loops((0, 21, 1)).loops, lambda o, i: o.compare(predicate, i, 7), branch)
+def test_other_conditions_leave_the_loop_to_bound_the_index(branch: bool):
+    nest = Nest(loops((0, 21, 1)).loops, lambda o, i: o.compare("uge", i, 7), branch)
     upper_is_tight(nest, lambda o, i: i, 20, 0)
     lower_is_tight(nest, lambda o, i: i, 0)
 
@@ -293,6 +301,22 @@ def test_one_workgroup_is_the_default():
     k = Builder("kernel", AVX2)
     k.load(k.binding(0, "f32", 1), k.begin)
     assert check_bounds(k.finish()) == []
+
+
+@pytest.mark.parametrize(("last", "count"), [(9, 0), (8, 1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_second_address_is_read_where_the_condition_fails(last: int, count: int, swapped: bool):
+    k = Builder("kernel", AVX2)
+    memory, zero = k.binding(0, "f32", last + 1), k.scratch("f32", 1)
+
+    def body(i: Any) -> None:
+        if swapped:
+            k.load(k.select_mem(k.compare("lt", i, 10), memory, i, zero, 0))
+        else:
+            k.load(k.select_mem(k.compare("ge", i, 10), zero, 0, memory, i))
+
+    k.loop(0, 20, 1, body)
+    assert len(check_bounds(k.finish())) == count
 
 
 def test_the_choice_of_an_address_tells_nothing_about_the_next():

@@ -97,8 +97,8 @@ class TargetVeto:
 
     def refusal(self, groups: Sequence[Group]) -> Refusal | None:
         """The same in the target's own words."""
-        arms = [arm for group in groups for arm in (group.arms or (group,))]
-        return self.legal(GroupCandidate(tuple(arms), self.shapes))
+        arms = tuple([arm for group in groups for arm in (group.arms or (group,))])
+        return self.legal(GroupCandidate(arms, self.shapes))
 
     def require(self, groups: Iterable[Group]) -> None:
         """Raises E0307 naming the nodes of a group that the target does not take, which there is where it refuses an op

@@ -11,7 +11,7 @@ per grid point, times the inner loops:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -132,8 +132,12 @@ class Group:
                 if read.producer not in mine:
                     yield read
 
-    def results(self) -> list[SSAValue]:
+    def results(self) -> Sequence[SSAValue]:
         """The values that someone outside reads, or that the function returns."""
+        return self._results
+
+    @cached
+    def _results(self) -> tuple[SSAValue, ...]:
         mine = self.member_set
         found: dict[int, SSAValue] = {}  # by identity: the hash of a value is that in Python
         for node in self.members:
@@ -142,7 +146,7 @@ class Group:
                     found[id(read.value)] = read.value
             if node.escapes:
                 found.update([(id(result), result) for result in node.op.results])
-        return list(found.values())
+        return tuple(found.values())
 
     def buffers(self) -> set[SSAValue]:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""

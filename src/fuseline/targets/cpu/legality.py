@@ -8,10 +8,11 @@ to, would leave the whole dispatch, root and all, to the loop nest; by itself it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
@@ -21,22 +22,29 @@ from fuseline.targets.target import Refusal
 def refusal_of(candidate: DispatchCandidate) -> Refusal | None:
     """Why no family but the loop nest would take a dispatch around a root; None where one does, or where there is no
     root."""
-    if not candidate.has_root or not _is_of_a_piece(candidate):
+    if not candidate.has_root:
+        return None
+    odd = [value for value in candidate.results if not _is_plain(value)]
+    if not odd or not _is_of_a_piece(candidate):
         return None
     computed = [member for member in candidate.members if not member.inlined]
-    refusals = (_result_refusal(value, computed) for value in candidate.results)
+    refusals = (_result_refusal(value, computed) for value in odd)
     return next((refusal for refusal in refusals if refusal is not None), None)
+
+
+def _is_plain(value: SSAValue) -> bool:
+    """Whether a result is computed point by point, over a point at least for each block."""
+    type_ = cast("TensorType[Any]", value.type)  # xDSL's classes are slow to ask about derivation
+    return is_generic(value.owner) and len(type_.shape.data) > 0
 
 
 def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
     """Whether the dispatch has one kernel. Arms have one each, and what was asked about each; but a concat whose parts
     all come from one other arm is made by that."""
-    if len(candidate.arms) == 1:
+    arms = candidate.arms
+    if len(arms) == 1:
         return True
-    parts, concats = (
-        [arm for arm in candidate.arms if arm.has_root],
-        [arm for arm in candidate.arms if not arm.has_root],
-    )
+    parts, concats = [arm for arm in arms if arm.has_root], [arm for arm in arms if not arm.has_root]
     if len(parts) != 1 or len(concats) != 1:
         return False
     made = {member.op for member in parts[0].members}
@@ -44,30 +52,16 @@ def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
 
 
 def _result_refusal(value: SSAValue, computed: Sequence[CandidateMember]) -> Refusal | None:
-    """Why a result is not written where one of the members `computed` makes it. Where several reduce, blocks of points
+    """Why a result that is not plain is not written by the members `computed`. Where several reduce, blocks of points
     are met one by one."""
-    assert isinstance(value, OpResult) and isinstance(value.type, TensorType)
     several = sum(member.reduces for member in computed) > 1
-    if is_generic(value.op):
-        scalar = several and value.type.get_num_dims() == 0
-        return (
-            Refusal(
-                "scalar-result",
-                f"{value.op.name} makes one element of all blocks; the root would be left to the loop nest",
-            )
-            if scalar
-            else None
-        )
-    if (
-        several
-        and isinstance(value.op, tensor.ConcatOp)
-        and all(_is_made_by(part, computed) for part in value.op.inputs)
-    ):
+    op, left = cast("Operation", value.owner), "the root would be left to the loop nest"
+    if is_generic(op):
+        return Refusal("scalar-result", f"{op.name} makes one element of all blocks; {left}") if several else None
+    if several and isinstance(op, tensor.ConcatOp) and all(_is_made_by(part, computed) for part in op.inputs):
         return None
-    return Refusal(
-        "result-moved", f"{value.op.name} moves a result on its way out; the root would be left to the loop nest"
-    )
+    return Refusal("result-moved", f"{op.name} moves a result on its way out; {left}")
 
 
 def _is_made_by(value: SSAValue, members: Sequence[CandidateMember]) -> bool:
-    return isinstance(value, OpResult) and any(member.op is value.op for member in members)
+    return any(member.op is value.owner for member in members)

@@ -9,6 +9,11 @@ EXCLUSIONS = {
     "automatic-pads-of-a-sparse-transpose": (
         "`ConvTranspose` with `auto_pad` whose stride exceeds its window: onnxruntime leaves out the last zeros."
     ),
+    "automatic-pads-of-sparse-windows": "Windows with `SAME` padding that leave out two or more places between them, "
+    "except in `ConvTranspose`: "
+    "onnxruntime cuts places off the image (`Conv`, `LpPool`, `AveragePool` from operator set 19 on) or refuses; "
+    "fuseline pads nothing, as "
+    "TensorFlow, whose padding it is.",
     "division-by-0-or-minus-1": "`Div` and `Mod` of integers by 0 or -1: a division by 0 is not defined, and "
     "onnxruntime dies of it, as it "
     "does where the lowest number is divided by -1.",

@@ -57,6 +57,13 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
         ),
         (X, W),
     ),
+    "automatic-pads-of-sparse-windows": (
+        (
+            '(float[1,1,6] x) => (float[a,b,c] y) { y = LpPool <auto_pad = "SAME_UPPER", kernel_shape = [1], strides = '
+            "[3]> (x) }"
+        ),
+        (np.array([[[1.5, -2.25, 3.125, 0.1, 2.7, 9.5]]], np.float32),),
+    ),
     "gelu-of-doubles": ('(double[3] x) => (double[a] y) { y = Gelu <approximate = "tanh"> (x) }', (THIRDS,)),
     "group-norm-of-doubles": (
         (

@@ -38,7 +38,15 @@ def window(g: Graph, x: Value, *, dilations: bool = True) -> dict[str, Any]:
     elif g.chance(0.6):
         found["pads"] = [g.number(0, max((size - 1), 0)) if g.chance(0.5) else size // 2 for size in kernel * 2]
     exclude("window-beyond-image", _exceeds(x, found))
+    exclude("automatic-pads-of-sparse-windows", found.get("auto_pad", "VALID") != "VALID" and _skips(found))
     return found
+
+
+def _skips(settings: dict[str, Any]) -> bool:
+    """Whether windows leave out two or more places between them."""
+    return any(
+        size + 1 < stride for size, stride in zip(settings["kernel_shape"], settings.get("strides", ()), strict=False)
+    )
 
 
 def _exceeds(x: Value, settings: dict[str, Any]) -> bool:

@@ -55,37 +55,42 @@ class _Checker:
                     self.block(op.body)
             elif isinstance(op, When):
                 for side, holds in ((op.then, True), (op.otherwise, False)):
-                    with self._under(self.known.facts_of(op.condition, holds)):
-                        self.block(side)
+                    with self._under(self.known.facts_of(op.condition, holds)) as possible:
+                        if possible:
+                            self.block(side)
             elif op.op in ("load", "store", "gather", "scatter"):
                 self._access(op)
 
     @contextmanager
-    def _under(self, facts: Iterable[Fact]) -> Generator[None]:
-        """Inside, these conditions hold as well."""
+    def _under(self, facts: Iterable[Fact]) -> Generator[bool]:
+        """Inside, these conditions hold as well; whether they can."""
         before = len(self.known.facts)
         self.known.facts += list(facts)
-        yield
+        yield all(
+            larger.terms or smaller.terms or smaller.constant <= larger.constant
+            for smaller, larger in self.known.facts[before:]
+        )
         del self.known.facts[before:]
 
     def _access(self, op: Value) -> None:
         address, active = op.args[0], op.args[1]
         if op.op in ("load", "store"):
             lanes = (op.type if op.op == "load" else op.args[3].type).lanes
-            count: Operand = lanes if active is None else active
-            self._range(op, address, Affine(), self.known.form(count).plus(Affine(1), -1))
+            count = self.known.form(lanes if active is None else active)
+            with self._under([] if active is None else [(Affine(1), count)]) as possible:
+                if possible:
+                    self._range(op, address, Affine(), count.plus(Affine(1), -1))
         else:
             for lane in range(op.args[3].type.lanes):
                 self._lane(op, address, active, lane)
 
     def _lane(self, op: Value, address: Address, active: Operand | None, lane: int) -> None:
         """One lane of a gather or scatter, which is live only if `active` exceeds it."""
-        if isinstance(active, int) and lane >= active:
-            return
         self.known.lane = lane
-        with self._under([(Affine(lane + 1), self.known.form(active))] if isinstance(active, Value) else []):
-            offsets = self.known.form(op.args[3])
-            self._range(op, address, offsets, offsets)
+        with self._under([] if active is None else [(Affine(lane + 1), self.known.form(active))]) as possible:
+            if possible:
+                offsets = self.known.form(op.args[3])
+                self._range(op, address, offsets, offsets)
 
     def _range(self, op: Value, address: Address, first: Affine, last: Affine) -> None:
         place = self.known.form(address.index).plus(Affine(address.offset))
@@ -95,8 +100,9 @@ class _Checker:
             return
         condition, a, b = address.root.args
         for side, holds in ((a, True), (b, False)):
-            with self._under(self.known.facts_of(condition, holds)):
-                self._range(op, side, first, last)
+            with self._under(self.known.facts_of(condition, holds)) as possible:
+                if possible:
+                    self._range(op, side, first, last)
 
     def _inside(self, op: Value, memory: MemRef, first: Affine, last: Affine) -> None:
         extent = self.known.form(memory.extent)

@@ -12,10 +12,17 @@ from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine, Fact, factors, order
 from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_load
+from fuseline.targets.cpu.kernel_ir.quotients import (
+    bounds_of_division,
+    bounds_of_product,
+    bounds_of_shift,
+    is_dividable,
+)
 from fuseline.targets.cpu.kernel_ir.types import BITS, Kernel, Loop, Value
 
 _DEPTH_LIMIT = 24
 _FACTS_TRIED = 2
+_SIDES_TRIED = 2
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {"udiv": int.__floordiv__, "urem": int.__mod__, "min": min, "max": max}
 
@@ -35,6 +42,7 @@ class IndexBounds:
         self.forms: dict[tuple[Value, int], Affine] = {}
         self.lane = 0
         self.facts: list[Fact] = []
+        self._known: dict[tuple[frozenset[tuple[Value, int]], int, int], int | None] = {}
 
     # conditions -------------------------------------------------------------------------------------------------------
 
@@ -91,26 +99,54 @@ class IndexBounds:
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
             return Affine(int(value.attr[self.lane] if isinstance(value.attr, tuple) else value.attr))
+        if value.op == "index" and self._runs_once(value.attr):
+            return self.form(value.attr.lo)
         if value.op == "splat" or (value.op == "cast" and value.attr in ("sext", "trunc")):
             return self.form(value.args[0])
         if value.op == "cast" and value.attr == "zext" and self.not_negative(self.form(value.args[0])):
             return self.form(value.args[0])
+        computed = self._computed(value) if value.op in ("add", "sub", "mul", *_FOLDS) else None
+        return _atom(value) if computed is None else computed
+
+    def _computed(self, value: Value) -> Affine | None:
+        """Arithmetic that stays affine: sums, multiples, and what is computed of numbers."""
+        a, b = (self.form(arg) for arg in value.args)
         if value.op in ("add", "sub"):
-            a, b = (self.form(arg) for arg in value.args)
             return a.plus(b, 1 if value.op == "add" else -1)
         if value.op == "mul":
-            a, b = (self.form(arg) for arg in value.args)
             a, b = (a, b) if not b.terms else (b, a)
-            if not b.terms:
-                return a.times(b.constant)
-        fold = _FOLDS.get(value.op)
-        if fold is not None:
-            a, b = (self.form(arg) for arg in value.args)
-            if not a.terms and not b.terms and ((a.constant >= 0 and b.constant > 0) or value.op in ("min", "max")):
-                return Affine(fold(a.constant, b.constant))
-        return _atom(value)
+            return None if b.terms else a.times(b.constant)
+        if not a.terms and not b.terms and ((a.constant >= 0 and b.constant > 0) or value.op in ("min", "max")):
+            return Affine(_FOLDS[value.op](a.constant, b.constant))
+        if value.op in ("udiv", "urem") and not b.terms and b.constant == 1:
+            return a if value.op == "udiv" else Affine()
+        return None
+
+    def _runs_once(self, loop: Loop) -> bool:
+        """Whether there is no second iteration. What an index is where there is none at all is nobody's question."""
+        span = self.form(loop.hi).plus(self.form(loop.lo), -1)
+        return not span.terms and span.constant <= loop.step
 
     # bounds -----------------------------------------------------------------------------------------------------------
+
+    def most(self, form: Affine) -> int | None:
+        """A number that `form` does not exceed, whatever the conditions in force; None if none is found."""
+        key = (frozenset(form.terms.items()), form.constant, self.lane)
+        if key not in self._known:
+            facts, self.facts = self.facts, []
+            self._known[key] = self.upper(form)
+            self.facts = facts
+        return self._known[key]
+
+    def least(self, form: Affine) -> int | None:
+        """A number that `form` is not below, whatever the conditions in force; None if none is found."""
+        found = self.most(form.times(-1))
+        return None if found is None else -found
+
+    def simpler(self, form: Affine) -> Iterator[Affine]:
+        """Forms that `form` does not exceed: its most deeply defined term replaced by its bounds."""
+        if form.terms:
+            yield from (found[0] for found in self._replaced(form, _deepest(form)) if len(found) == 1)
 
     def upper(self, form: Affine, depth: int = 0) -> int | None:
         """A number that `form` does not exceed; None if none is found."""
@@ -118,7 +154,7 @@ class IndexBounds:
             return form.constant
         if depth > _DEPTH_LIMIT:
             return None
-        atom = max(form.terms, key=lambda value: (value.depth, value.number))
+        atom = _deepest(form)
         found: list[int] = []
         for replaced in self._replaced(form, atom):
             bounds = [self.upper(one, depth + 1) for one in replaced]
@@ -137,7 +173,7 @@ class IndexBounds:
                 not divisor.terms
                 and divisor.constant > 0
                 and coefficient % divisor.constant == 0
-                and self._dividable(atom)
+                and is_dividable(self, atom)
             ):
                 yield [rest.plus(self.form(atom.args[0]), coefficient // divisor.constant)]
 
@@ -152,7 +188,11 @@ class IndexBounds:
         elif atom.op == "select":
             yield [self.form(arg) for arg in atom.args[1:]]
         elif atom.op in ("udiv", "urem"):
-            yield from self._division(atom, above)
+            yield from bounds_of_division(self, atom, above)
+        elif atom.op == "mul":
+            yield from bounds_of_product(self, atom, above)
+        elif atom.op == "lshr":
+            yield from bounds_of_shift(self, atom, above)
         elif atom.op == "srem":
             yield from self._signed_rest(atom, above)
         elif atom.op == "and" and not self.form(atom.args[1]).terms and self.form(atom.args[1]).constant >= 0:
@@ -168,6 +208,20 @@ class IndexBounds:
             found = range_of_load(atom, self.contents)
             if found is not None:
                 yield [Affine(found.high if above else found.low)]
+        elif atom.op == "shuffle":
+            found = self._picked(atom, above)
+            if found is not None:
+                yield [Affine(found)]
+
+    def _picked(self, shuffle: Value, above: bool) -> int | None:
+        """What bounds the lane that a shuffle takes, as a number: lanes of one value are not told apart in forms."""
+        place, first = shuffle.attr[self.lane], shuffle.args[0]
+        count = first.type.lanes
+        lane, self.lane = self.lane, place % count
+        form = self.form(first if place < count else shuffle.args[1])
+        found = self.most(form) if above else self.least(form)
+        self.lane = lane
+        return found
 
     def _extreme(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         sides = [self.form(arg) for arg in atom.args]
@@ -184,26 +238,6 @@ class IndexBounds:
         whole = all(number % loop.step == 0 for number in (span.constant, *span.terms.values()))
         return hi.plus(Affine(loop.step if whole else 1), -1)
 
-    def _division(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
-        """What may be negative is divided as the large number of the same bits: the quotient may be any, while a rest
-        is below its divisor."""
-        divisor, dividable = self.form(atom.args[1]), self._dividable(atom)
-        known = not divisor.terms and divisor.constant > 0
-        if not above and (dividable or (known and atom.op == "urem")):
-            yield [Affine(0)]
-        if not above or not known:
-            return
-        whole = self._upper_before(atom, self.form(atom.args[0])) if dividable else None
-        if atom.op == "urem":
-            yield [Affine(divisor.constant - 1 if whole is None else min(divisor.constant - 1, whole))]
-        elif whole is not None:
-            yield [Affine(whole // divisor.constant)]
-
-    def _dividable(self, division: Value) -> bool:
-        """Whether what is divided is not negative."""
-        least = self._upper_before(division, self.form(division.args[0]).times(-1))
-        return least is not None and least <= 0
-
     def _signed_rest(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         """A rest is nearer to 0 than what divides, on either side."""
         divisor = self.form(atom.args[1])
@@ -212,7 +246,7 @@ class IndexBounds:
             most = max(abs(ends[0]), abs(ends[1])) - 1
             yield [Affine(most if above else -most)]
 
-    def _upper_before(self, atom: Value, form: Affine) -> int | None:
+    def upper_before(self, atom: Value, form: Affine) -> int | None:
         """`upper` of what `atom` is made of, or what one of the conditions in force gives; one on later values might
         lead back to the atom."""
         found = [self.upper(form)]
@@ -223,7 +257,20 @@ class IndexBounds:
 
     def at_most(self, form: Affine, limit: int) -> bool:
         """Whether `form <= limit`, with the help of the conditions in force."""
-        return self._at_most(form, limit, _FACTS_TRIED)
+        return self._at_most(form, limit, _FACTS_TRIED) or self._sides_at_most(form, limit, _SIDES_TRIED)
+
+    def _sides_at_most(self, form: Affine, limit: int, tries: int) -> bool:
+        """Whether a condition tells it of both sides of a minimum, maximum or choice, or of the one that matters."""
+        atom = _deepest(form) if form.terms and self.facts else None
+        if atom is None or atom.op not in ("min", "max", "select"):
+            return False
+
+        def holds(side: Affine) -> bool:
+            return self._at_most(side, limit, _FACTS_TRIED) or (
+                tries > 1 and self._sides_at_most(side, limit, tries - 1)
+            )
+
+        return any(all(holds(side) for side in sides) for sides in self._replaced(form, atom))
 
     def _at_most(self, form: Affine, limit: int, tries: int) -> bool:
         bound = self.upper(form)
@@ -241,3 +288,8 @@ class IndexBounds:
 def _atom(value: Value) -> Affine:
     """A value as a term of its own."""
     return Affine(0, {value: 1})
+
+
+def _deepest(form: Affine) -> Value:
+    """The term that is defined most deeply, of those the last."""
+    return max(form.terms, key=lambda value: (value.depth, value.number))

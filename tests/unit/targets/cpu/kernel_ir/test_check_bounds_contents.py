@@ -79,3 +79,47 @@ def test_ranges_of_bytes() -> None:
     assert range_of_bytes(bytes_of([7], "i8"), "i64") == (7, 7)
     assert range_of_bytes(bytes_of([], "i8"), "i64") is None
     assert range_of_bytes(np.zeros(5, np.uint8), "i32") == (0, 0)
+
+
+def test_lanes_that_a_shuffle_picks() -> None:
+    def problems(mask: tuple[int, ...], low: int = 0) -> int:
+        k = KernelBuilder("kernel", machine("avx2"))
+        a, b = (k.load(k.binding(i, "i64", 32), 0, 4) for i in range(2))
+        k.gather(k.binding(2, "f32", EXTENT), k.shuffle(a, b, mask))
+        return len(check_bounds(k.finish(), contents={0: Range(0, EXTENT - 1), 1: Range(low, EXTENT)}))
+
+    assert problems((0, 3, 2, 2)) == 0
+    assert problems((0, 4, 2, 7)) == 2
+    assert problems((0, 4, 2, 7), low=-1) == 4
+
+
+def test_lanes_that_a_shuffle_picks_of_one_value_are_not_one_number() -> None:
+    """Both come from one load, and may differ by as much as the table holds."""
+    k = KernelBuilder("kernel", machine("avx2"))
+    x = k.load(k.binding(0, "i64", 32), 0, 4)
+    k.gather(k.binding(1, "f32", EXTENT), k.sub(x, k.shuffle(x, None, (3, 2, 1, 0))))
+    assert len(check_bounds(k.finish(), contents={0: Range(2, 3)})) == 4
+
+
+@pytest.mark.parametrize(("most", "fits"), [(2**31 - 2, True), (2**31 - 1, False)])
+def test_places_that_are_moved_in_the_bits_they_are_stored_in(most: int, fits: bool) -> None:
+    """`place + 1` in 32 bits, never negative unless it wraps."""
+    k = KernelBuilder("kernel", machine("avx2"))
+    place = k.add(k.load(k.binding(0, "i32", 32), 0), k.const(1, "i32"))
+    k.load(k.binding(1, "f32", 2**40), k.cast(place, "i64"))
+    assert (check_bounds(k.finish(), contents={0: Range(0, most)}) == []) is fits
+
+
+def test_a_condition_does_not_tell_what_a_number_is_elsewhere() -> None:
+    """Below 300 the third of a place fits into a byte; what was found there does not hold behind the branch."""
+    k = KernelBuilder("kernel", machine("avx2"))
+    x, place = k.binding(1, "f32", 200), k.load(k.binding(0, "i64", 32), 0)
+    third = k.div(place, 3)
+
+    def read() -> tuple[()]:
+        k.load(x, k.cast(k.cast(third, "i8"), "i64"))
+        return ()
+
+    k.when(k.compare("lt", place, 300), read, lambda: ())
+    k.load(x, k.add(k.cast(k.cast(third, "i8"), "i64"), 100))
+    assert len(check_bounds(k.finish(), contents={0: Range(0, 599)})) == 4

@@ -37,7 +37,35 @@ INSIDE_TRIANGLE = Nest([lambda o: (0, 6, 1), lambda o, i: (i, 6, 1)])
 BLOCKS = Nest([lambda o: (0, 5, 1), lambda o, i: (0, o.add(o.mul(i, 8), 8), 8)])
 WINDOWS = Nest([lambda o: (0, 5, 1), lambda o, i: (o.mul(i, 3), o.add(o.mul(i, 3), 6), 2)])
 
+ONCE = loops((4, 6, 8), (0, 5, 1))
+SIDES = loops((0, 30, 1), (1, 7, 1))
+TILES = Nest(
+    [lambda o: (1, 4, 1), lambda o, a: (1, 3, 1), lambda o, a, b: (0, o.mul(o.mul(o.mul(a, b), 2), o.size(2)), 1)]
+)
+
+
+def tile(o: Any, a: Any, b: Any, t: Any) -> Any:
+    """Which of `2 * size(2)` a loop over as many times `a * b` is in."""
+    return o.div(o.div(t, a), b)
+
+
 TIGHT: dict[str, tuple[Nest, Index]] = {
+    "a product with the index of a single iteration": (ONCE, lambda o, i, j: o.mul(i, j)),
+    "a product": (SIDES, lambda o, i, j: o.mul(i, j)),
+    "a square of a sum": (SIDES, lambda o, i, j: o.mul(o.add(i, 3), o.add(i, 3))),
+    "a quotient by an index": (SIDES, lambda o, i, j: o.div(i, j)),
+    "a quotient by an index, from below": (SIDES, lambda o, i, j: o.div(o.add(i, 40), j)),
+    "a rest by an index": (SIDES, lambda o, i, j: o.rem(i, j)),
+    "a rest of little by an index": (loops((0, 3, 1), (1, 7, 1)), lambda o, i, j: o.rem(i, j)),
+    "a rest and its divisor": (SIDES, lambda o, i, j: o.sub(o.rem(i, j), j)),
+    "a quotient by 1 of what may be negative": (
+        loops((-9, 9, 1), (1, 2, 1)),
+        lambda o, i, j: i if isinstance(o, Numbers) else o.div(i, j),
+    ),
+    "a rest by 1": (loops((-9, 9, 1), (1, 2, 1)), lambda o, i, j: 0 if isinstance(o, Numbers) else o.rem(i, j)),
+    "one of several tiles": (TILES, tile),
+    "a place in a row of tiles": (TILES, lambda o, a, b, t: o.sub(o.div(t, a), o.mul(b, o.mul(o.size(2), 2)))),
+    "halves of tiles": (TILES, lambda o, a, b, t: o.div(tile(o, a, b, t), 2)),
     "a constant": (ONE, lambda o, i: 12),
     "a loop from 0": (ONE, lambda o, i: i),
     "a loop from elsewhere": (loops((-5, 9, 1)), lambda o, i: i),
@@ -119,9 +147,9 @@ def test_a_quotient_times_something_else_is_only_bounded():
     [
         lambda o, i: o.bitand(i, -8),
         lambda o, i: o.bitand(i, i),
-        lambda o, i: o.mul(i, i),
-        lambda o, i: o.div(10, o.add(i, 1)),
-        lambda o, i: o.rem(10, o.add(i, 1)),
+        lambda o, i: o.mul(i, o.sub(i, 1)),
+        lambda o, i: o.div(10, i),
+        lambda o, i: o.rem(10, i),
         lambda o, i: o.div(i, o.size(1)),
         lambda o, i: o.rem(i, o.size(1)),
         lambda o, i: o.div(o.size(0), o.size(1)),
@@ -218,6 +246,22 @@ def test_a_condition_bounds_what_is_divided(index: Index, high: int):
     upper_is_tight(nest, index, high, 0)
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda o, i: o.min(i, 12),
+        lambda o, i: o.max(o.min(i, 12), 3),
+        lambda o, i: o.select(o.compare("lt", i, 9), i, 5),
+    ],
+)
+def test_a_condition_bounds_what_is_chosen_from(index: Index):
+    nest = Nest(loops((-20, 40, 1)).loops, lambda o, i: o.both(o.compare("ge", i, 3), o.compare("lt", i, 30)))
+    low, high = extremes(nest, index)
+    lower_is_tight(nest, index, low)
+    assert not problems(nest, index, 30)
+    assert [p for p in problems(nest, index, high - low, low) if "lies before" in p.detail]
+
+
 def test_a_condition_is_forgotten_behind_its_branch():
     k = Builder("kernel", AVX2)
     memory = k.binding(0, "f32", 10)
@@ -252,6 +296,49 @@ def test_vectors_of_different_masks_are_told_apart():
         for active, last in LENGTHS:
             assert count(active, last + 1, store) == 0
             assert count(active, last, store) == 1
+
+
+def test_what_has_no_active_lane_is_not_touched():
+    """8 lanes at place 9 of 10 elements, of which `size - 4` are active."""
+
+    def count(size: int) -> int:
+        k = Builder("kernel", AVX2)
+        k.load(k.binding(0, "f32", 10), 9, 8, active=k.sub(k.size(0), 4))
+        return len(check_bounds(k.finish(), [size]))
+
+    assert [count(size) for size in (3, 4, 5, 6)] == [0, 0, 0, 1]
+
+
+def test_what_no_size_lets_happen_is_not_asked():
+    """Element 7 of 5 is read where the size exceeds 7, element 0 where it does not."""
+
+    def count(size: int) -> int:
+        k = Builder("kernel", AVX2)
+        memory = k.binding(0, "f32", 5)
+        k.when(k.compare("gt", k.size(0), 7), lambda: (k.load(memory, 7), ())[1], lambda: (k.load(memory, 0), ())[1])
+        return len(check_bounds(k.finish(), [size]))
+
+    assert [count(size) for size in (0, 7, 8)] == [0, 0, 1]
+
+
+def test_bits_moved_to_the_right_are_a_number_from_0_on():
+    """Of 32 bits that nobody knows, of numbers that are known, and by no place at all."""
+
+    def index(places: int, start: int) -> Index:
+        def of(o: Any, i: Any) -> Any:
+            return (
+                (i % 2**32) >> places
+                if isinstance(o, Numbers)
+                else o.cast(o.lshr(o.cast(i, "i32"), o.const(places, "i32")), "i64")
+            )
+
+        upper_is_tight(loops((start, 30, 1)), of, extremes(loops((start, 30, 1)), of)[1], 0)
+        lower_is_tight(loops((start, 30, 1)), of, extremes(loops((start, 30, 1)), of)[0])
+        return of
+
+    index(2, 0)
+    index(29, -3)
+    assert problems(loops((-3, 30, 1)), lambda o, i: o.lshr(i, 0), 30)
 
 
 @pytest.mark.parametrize("scatter", [False, True])
@@ -405,6 +492,10 @@ class Random:
             lambda o, *p: o.add(a(o, *p), b(o, *p)),
             lambda o, *p: o.sub(a(o, *p), b(o, *p)),
             lambda o, *p: o.mul(a(o, *p), m),
+            lambda o, *p: o.mul(a(o, *p), b(o, *p)),
+            lambda o, *p: o.div(o.max(a(o, *p), 0), o.max(b(o, *p), c)),
+            lambda o, *p: o.rem(o.max(a(o, *p), 0), o.max(b(o, *p), c)),
+            lambda o, *p: o.div(o.div(o.max(o.mul(a(o, *p), b(o, *p)), 0), o.max(b(o, *p), 1)), c),
             lambda o, *p: o.mul(o.div(o.max(a(o, *p), 0), c), c),
             lambda o, *p: o.mul(o.div(a(o, *p), c), m),
             lambda o, *p: o.min(o.div(a(o, *p), c), b(o, *p)),

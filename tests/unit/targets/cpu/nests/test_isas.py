@@ -35,7 +35,7 @@ def test_every_isa(name: str, isa: str) -> None:
     kernel = build(view, target)[2]
     assert emit_object(print_llvm([kernel], target), target).startswith(b"\x7fELF")
     if cpu_flags().issuperset(target.needs):
-        check(TEXTS[name], isa=target, bits=14, proved=False)
+        check(TEXTS[name], isa=target, bits=14)
 
 
 def test_avx512_uses_its_registers() -> None:

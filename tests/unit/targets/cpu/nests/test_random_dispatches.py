@@ -18,10 +18,6 @@ COMBINE = [
 ]
 
 
-UNPROVED = {(17, True)}
-"""Right, but beyond the bounds checker: reads through a concat whose lanes lie in several parts."""
-
-
 class Maker:
     """Writes a dispatch over named dimensions; a value is `(name, dimension names)`."""
 
@@ -204,10 +200,4 @@ class Maker:
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_random_dispatch(seed: int, dynamic: bool) -> None:
     maker = Maker(seed, dynamic=dynamic)
-    check(
-        maker.text(),
-        sizes={name: maker.sizes[name] for name in maker.dynamic},
-        seed=seed,
-        bits=14,
-        proved=(seed, dynamic) not in UNPROVED,
-    )
+    check(maker.text(), sizes={name: maker.sizes[name] for name in maker.dynamic}, seed=seed, bits=14)

@@ -125,7 +125,6 @@ def check(
     isa: Machine | None = None,
     family: str = "",
     bits: int = 17,
-    proved: bool = True,
 ) -> None:
     """Compile and run `text`'s function, at both ends of a page, and compare with the oracle."""
     view, sizes, isa = parse(text), dict(sizes or {}), isa or machine()
@@ -133,7 +132,7 @@ def check(
         assert first_family(view, isa)[0].name == family
     arrays = inputs(view, sizes, seed)
     want = evaluate_function(view.entry, [*arrays, *(np.asarray(sizes[name], np.int64) for name in view.size_names)])
-    assert not proved or unproved(view, sizes, isa) == []
+    assert unproved(view, sizes, isa) == []
     for one, expected in zip(evaluated(view, arrays, sizes, isa), want, strict=True):
         compare(one, expected, bits)
     for at_end, parts in ((True, 1), (False, 3)):

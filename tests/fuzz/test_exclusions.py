@@ -95,6 +95,10 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
         (X, np.zeros(0, np.float32), np.array([1, 1, 0.7], np.float32)),
     ),
     "shrink-of-doubles": ("(double[3] x) => (double[a] y) { y = Shrink <bias = 0.1, lambd = 0.3> (x) }", (THIRDS,)),
+    "sign-of-a-half-that-is-nan": (
+        "(float16[2] x) => (float16[a] y) { y = Sign (x) }",
+        (np.array([np.nan, 2], np.float16),),
+    ),
     "sum-out-of-range": (
         "(int32[2] x) => (int32 y) { y = ReduceSum <keepdims = 0> (x) }",
         (np.array([2**31 - 1, 5], np.int32),),

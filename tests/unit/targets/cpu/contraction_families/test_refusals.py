@@ -153,14 +153,6 @@ def test_a_window_over_two_images():
     assert code(WindowFamily(), p.done(y.results[0])) == "window-body"
 
 
-def test_a_filter_known_at_run_time_with_its_channels_first():
-    p = Dispatch((6, 6, 8), (8, 2, 2))
-    maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [0, 3, 4]), dims_map(5, [1, 2, 0])]
-    assert (
-        code(WindowFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-layout"
-    )
-
-
 def test_a_pooling_to_one_element():
     p = Dispatch((2, 2, 1))
     kinds = ["parallel"] * 3 + ["reduction"] * 2

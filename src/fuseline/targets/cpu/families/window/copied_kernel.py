@@ -86,6 +86,7 @@ class CopiedWindowKernel(WindowKernel):
     def _bunch(self, outer: dict[Axis, Operand], parts: Range, bunch: Operand, channels: int) -> None:
         plan, kernel = self.copied_plan, self.kernel
         panel = kernel.mul(bunch, plan.bunch)
+        self.filters.enter(outer, (panel, kernel.add(panel, -(-channels // plan.width))))
 
         def part(number: Operand) -> tuple[()]:
             first = kernel.mul(number, plan.part)

@@ -51,6 +51,11 @@ class CopiedWindowPlan(WindowPlan):
         return self.bunch * self.image_channels(self.width)
 
     @property
+    def staged_panels(self) -> int:
+        """Panels of the filter that are in scratch together: those of a bunch."""
+        return self.bunch
+
+    @property
     def row_columns(self) -> int:
         """Pixels of a copied row."""
         assert self.problem.pixel is not None
@@ -220,7 +225,10 @@ def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
         * plan.width
     )
     blocks = choose_blocks(
-        BlockProblem(outer, plan.parts, 1, plan.bunches, work, 0, 0, serial=problem.view.serial), machine
+        BlockProblem(
+            outer, plan.parts, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=problem.view.serial
+        ),
+        machine,
     )
     plan = replace(plan, blocks=blocks)
     return replace(plan, workgroups=d.product(plan.grid))

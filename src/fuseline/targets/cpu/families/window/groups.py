@@ -39,7 +39,7 @@ from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, is_
 from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
-from fuseline.targets.cpu.families.window.plan import MOST_PIXELS
+from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
 from fuseline.targets.cpu.families.window.problem import Groups, Image, WindowProblem, walk_of
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
@@ -76,8 +76,6 @@ def grouped_problem(view: DispatchView) -> WindowProblem | Refusal:
     filter_ = Operand(root.inputs[position], root.input_maps[position], None)
     if loops is None or access is None or not _lies_in_groups(access, loops, extents):
         return Refusal("not-in-groups", "the channels of a group do not lie side by side in image and result")
-    if not is_packable_constant(view, filter_):
-        return Refusal("filter-layout", "the filter is no constant")
     return _problem(view, root, (dtype, extents), {image: access, position: filter_}, loops)
 
 
@@ -158,21 +156,23 @@ def plan_groups(problem: WindowProblem, machine: Machine, pixels: int | None = N
     if isinstance(paths, Refusal):
         return paths
     width = lcm(groups.outputs, lanes)
-    refused = _refused(problem, ways, lanes, machine)
+    packed = _packed(problem, width // groups.outputs)
+    refused = _refused(problem, ways, lanes, machine) or (refused_staging(problem, width) if packed is None else None)
     if refused is not None:
         return refused
     channels = width // groups.outputs * groups.inputs
     bunch = min(-(-known(problem.channel.extent) // width), max(1, LINE_BYTES // (channels * BYTES[problem.dtype])))
-    packed, part = _packed(problem, width // groups.outputs), _part(problem, ways, bunch * channels, machine)
+    part = _part(problem, ways, bunch * channels, machine)
     tile = pixels or max(2, min(MOST_PIXELS, machine.vector_registers - 2 - min(ways[1].positions, 5)))
-    argument = view.tensors.index(problem.filter.value)  # pyright: ignore[reportArgumentType]
     return spread_out(
         CopiedWindowPlan(
-            view=view, workgroups=0, constant_layouts={argument: packed.layout}, problem=problem, pixels=tile,
-            vectors=width // lanes, lanes=lanes,
-            blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths), rows=ways[0], columns=ways[1], part=part,
-            bunch=bunch,
-            notes={"tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": part},
+            view=view, workgroups=0, constant_layouts=layout_of(problem, packed), problem=problem, pixels=tile,
+            vectors=width // lanes, lanes=lanes, blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths),
+            rows=ways[0], columns=ways[1], part=part, bunch=bunch,
+            notes={
+                "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": part,
+                **filter_note(packed, problem),
+            },
         ),
         machine,
     )  # fmt: skip
@@ -211,9 +211,12 @@ def _part(problem: WindowProblem, ways: tuple[Direction, Direction], channels: i
     return -(-lines // -(-lines // part))
 
 
-def _packed(problem: WindowProblem, groups: int) -> PackedColumns:
+def _packed(problem: WindowProblem, groups: int) -> PackedColumns | None:
+    """The filter in panels of so many groups; None where only the run knows it."""
     filter_, walk = problem.filter, problem.walk
     assert filter_ is not None and walk.across is not None and problem.groups is not None
+    if not is_packable_constant(problem.view, filter_):
+        return None
     shape = [known(size) for size in problem.view.shapes.dims(filter_.value)]
     loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
     reduction = [*(axis.inner for axis in walk.down), problem.groups.inner.inner, walk.across.inner]

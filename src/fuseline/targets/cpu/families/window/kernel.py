@@ -39,7 +39,7 @@ class WindowKernel(RootKernel):
         super().__init__(plan, kernel, plan.problem.root, plan.paths, plan.lanes)
         self.plan, self.problem = plan, plan.problem
         self.reader = ImageReader(plan, self.frame, self.image_memory)
-        self.filters = FilterReader(plan, self.frame)
+        self.filters = FilterReader(plan, self.emitter)
         self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
         self.stage = kernel.scratch(self.problem.dtype, plan.pixels * plan.width) if kernel.compact else None
 
@@ -58,6 +58,8 @@ class WindowKernel(RootKernel):
             kernel, at[-2], plan.blocks.lines, operand(problem.line.extent if problem.line is not None else 1)
         )
         panels = block_of(kernel, at[-1], plan.blocks.panels, operand(plan.panel_count))
+
+        self.filters.enter(outer, panels)
 
         def line(i: Operand) -> tuple[()]:
             self._line({**outer, problem.line: i} if problem.line is not None else outer, panels)

@@ -11,24 +11,30 @@ share image columns, so each column is loaded once for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.structured import used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.problem import estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction.problem import Axis, estimated, is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.problem import WindowProblem, lies_along
 from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, choose_blocks, split_rows
-from fuseline.targets.target import Refusal
+from fuseline.targets.target import PackedLayout, Refusal
 
 MOST_PIXELS = 12
 """Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are
 more code."""
+
+MOST_STAGED_BYTES = 64 * 1024
+"""Scratch for panels of a filter that only the run knows: beside the image, well within a second-level cache."""
 
 MOST_VECTORS = 8
 """Vectors of a tile whose pixels share nothing: as many accumulators hide the latency, and neighbouring channels are
@@ -76,6 +82,16 @@ class WindowPlan(Plan):
         return split_rows(extent, self.pixels) if isinstance(extent, int) else None
 
     @property
+    def stages_filter(self) -> bool:
+        """Whether the filter goes through scratch: only the run knows it, and it does not lie as vectors want it."""
+        return self.packed is None and not reads_in_place(self.problem)
+
+    @property
+    def staged_panels(self) -> int:
+        """Panels of the filter that are in scratch together: those of a workgroup."""
+        return self.blocks.panels
+
+    @property
     def grid(self) -> tuple[Dim, ...]:
         """Extents of the grid, slowest first: outer axes, line blocks, panel blocks."""
         line = self.problem.line
@@ -96,19 +112,63 @@ def plan_window(problem: WindowProblem, machine: Machine, tile: tuple[int, int] 
     columns_first = shares_columns(problem, machine)
     pixels, vectors = tile or _tile(problem, lanes, machine)
     packed = _packed(problem, vectors * lanes)
-    if packed is None and problem.filter is not None and not lies_along(problem.filter, problem.channel.inner):
-        return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
-    layouts = (
-        {view.tensors.index(problem.filter.value): packed.layout}
-        if packed is not None and problem.filter is not None
-        else {}
-    )  # pyright: ignore[reportArgumentType]
+    staged = packed is None and not reads_in_place(problem)
+    refused = refused_staging(problem, vectors * lanes) if staged else None
+    if refused is not None:
+        return refused
     plan = WindowPlan(
-        view=view, workgroups=0, constant_layouts=layouts, problem=problem, pixels=pixels, vectors=vectors, lanes=lanes,
-        blocks=window_blocks(problem, vectors * lanes, machine), packed=packed, paths=tuple(paths),
-        columns_first=columns_first, notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem)},
+        view=view, workgroups=0, constant_layouts=layout_of(problem, packed), problem=problem, pixels=pixels,
+        vectors=vectors, lanes=lanes, blocks=window_blocks(problem, vectors * lanes, machine, staged=staged),
+        packed=packed, paths=tuple(paths), columns_first=columns_first,
+        notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(problem), **filter_note(packed, problem)},
     )  # fmt: skip
     return replace(plan, workgroups=d.product(plan.grid))
+
+
+def layout_of(problem: WindowProblem, packed: PackedColumns | None) -> dict[int, PackedLayout]:
+    """How the bytes of a filter known when compiling must lie, by its position."""
+    if packed is None or problem.filter is None:
+        return {}
+    return {problem.view.tensors.index(problem.filter.value): packed.layout}  # pyright: ignore[reportArgumentType]
+
+
+def reads_in_place(problem: WindowProblem) -> bool:
+    """Whether vectors of the filter, if there is one, can be loaded as they lie."""
+    return problem.filter is None or (problem.groups is None and lies_along(problem.filter, problem.channel.inner))
+
+
+def filter_note(packed: PackedColumns | None, problem: WindowProblem) -> dict[str, str]:
+    """What the report shows of a filter that is staged."""
+    return {"filter": "staged"} if packed is None and not reads_in_place(problem) else {}
+
+
+def refused_staging(problem: WindowProblem, width: int) -> Refusal | None:
+    """Why panels of `width` channels of the filter cannot be evaluated into scratch."""
+    assert problem.filter is not None
+    own = {loop for axis in (problem.line, problem.pixel) if axis is not None for loop in axis.loops}
+    if len(problem.images) > 1:
+        return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
+    if own & used_dims(problem.filter.map):
+        return Refusal("filter-per-pixel", "the filter differs between pixels")
+    if not all(isinstance(axis.extent, int) for axis in problem.filter_axes):
+        return Refusal(
+            "filter-size",
+            "the size of the window is only known at run time, and its filter does not lie as vectors want it",
+        )
+    if panel_steps(problem) * width * BYTES[problem.dtype] > MOST_STAGED_BYTES:
+        return Refusal("filter-size", "a panel of the filter does not fit the scratch")
+    return None
+
+
+def known_extent(axis: Axis) -> int:
+    """The extent of an axis that is not a matter of the run."""
+    assert isinstance(axis.extent, int)
+    return axis.extent
+
+
+def panel_steps(problem: WindowProblem) -> int:
+    """Elements of the filter behind a channel of the result."""
+    return prod(known_extent(axis) for axis in problem.filter_axes)
 
 
 def _image_note(problem: WindowProblem) -> str:
@@ -189,13 +249,15 @@ def _packed(problem: WindowProblem, width: int) -> PackedColumns | None:
         return None
     shape = [size for size in problem.view.shapes.dims(filter_.value) if isinstance(size, int)]
     loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
+    if problem.channel.inner not in loops:
+        return None
     parallel = [axis for axis in (*problem.outer, problem.line, problem.pixel) if axis is not None]
     outer = [loop for axis in parallel for loop in axis.loops if loop in loops]
     return packed_columns(shape, loops, problem.channel.inner, outer, [axis.inner for axis in problem.reduction], width)
 
 
-def window_blocks(problem: WindowProblem, width: int, machine: Machine) -> Blocks:
-    """Lines and panels of `width` channels per workgroup."""
+def window_blocks(problem: WindowProblem, width: int, machine: Machine, *, staged: bool) -> Blocks:
+    """Lines and panels of `width` channels per workgroup. A filter that is `staged` is evaluated by each of them."""
     outer, window = 1, 1
     for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
@@ -204,7 +266,10 @@ def window_blocks(problem: WindowProblem, width: int, machine: Machine) -> Block
     pixels = estimated(problem.pixel.extent) if problem.pixel is not None else 1
     lines = estimated(problem.line.extent) if problem.line is not None else 1
     panels = -(-estimated(problem.channel.extent) // width)
-    work = (
-        8 * window * pixels * width
-    )  # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
-    return choose_blocks(BlockProblem(outer, lines, 1, panels, work, 0, 0, serial=problem.view.serial), machine)
+    # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
+    work, serial = 8 * window * pixels * width, problem.view.serial
+    blocks = choose_blocks(
+        BlockProblem(outer, lines, 1, panels, work, 0, 0, repacks_rhs=staged, serial=serial), machine
+    )
+    most = MOST_STAGED_BYTES // (panel_steps(problem) * width * BYTES[problem.dtype]) if staged else blocks.panels
+    return replace(blocks, panels=min(blocks.panels, most))

@@ -21,7 +21,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
-from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, estimated
 from fuseline.targets.target import Refusal
 
 UNROLLED_WINDOW = 9
@@ -132,6 +132,12 @@ class WindowProblem:
         """All reduction axes, outermost first."""
         return (*self.down, *((self.across,) if self.across is not None else ()))
 
+    @property
+    def filter_axes(self) -> tuple[Axis, ...]:
+        """The axes of the filter beside the channels, outermost first, as it lies in panels."""
+        inner = (self.groups.inner,) if self.groups is not None else ()
+        return (*self.down, *inner, *((self.across,) if self.across is not None else ()))
+
 
 def window_problem(view: DispatchView) -> WindowProblem | Refusal:
     """The root of `view` as a window problem, or why it is none."""
@@ -169,8 +175,6 @@ def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Seq
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
     filter_ = _operand(view, root, other, extents) if other is not None else None
-    if filter_ is not None and not _filter_readable(view, filter_, channel):
-        return Refusal("filter-layout", "the filter is neither a constant nor contiguous along the channels")
     images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
     return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel))
 
@@ -195,12 +199,6 @@ def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
 def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Sequence[Dim]) -> Operand:
     value, map_ = root.inputs[position], root.input_maps[position]
     return Operand(value, map_, linear_access(view, value, map_, extents))
-
-
-def _filter_readable(view: DispatchView, filter_: Operand, channel: int) -> bool:
-    if is_packable_constant(view, filter_):
-        return any(isinstance(e, AffineDimExpr) and e.position == channel for e in filter_.map.results)
-    return lies_along(filter_, channel)
 
 
 def lies_along(filter_: Operand, channel: int) -> bool:

@@ -99,7 +99,7 @@ class CommandTable:
             *moving,
             base + at_ranges,
             stride,
-            words.most_moving,
+            words.most_moves,
         )
         self._write(0, [*context, *[0] * (abi.CONTEXT_BYTES // _WORD - len(context))])
         self.set_segments: Callable[..., None] = partial(
@@ -150,12 +150,12 @@ class _Words:
         self.evaluate, self.addresses = evaluate, addresses
         self.words: list[int] = []
         self.patches: list[tuple[int, int, int]] = []
-        self.most_moving = 0
+        self.most_moves = 0
 
     def add(self, arm: Arm) -> int:
         """Where the words of `arm` begin."""
         first = len(self.words)
-        self.most_moving = max(self.most_moving, len(arm.loop_offsets))
+        self.most_moves = max(self.most_moves, len(arm.loop_offsets))
         for number, ref in enumerate(arm.bindings):
             if arm.loop_offsets:
                 self._moving(ref, arm.loop_offsets[number])

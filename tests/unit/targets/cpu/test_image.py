@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -19,7 +20,7 @@ from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
 from fuseline.targets.cpu.link import image as linker
 from fuseline.targets.cpu.link.image import Image, link_image
-from fuseline.targets.cpu.link.scheduler import scheduler_object, scheduler_text
+from fuseline.targets.cpu.link.scheduler import scheduler_functions, scheduler_object
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 HERE = f"{machine_name()}-unknown-linux-gnu"
@@ -250,10 +251,10 @@ def test_relocations_without_addends_and_absurd_sections_are_refused() -> None:
 
 def test_aarch64_reach_and_alignment_are_checked() -> None:
     for bits in (
-        lambda: linker._arm_adr(1 << 20),
-        lambda: linker._arm_adr(-(1 << 20) - 1),
-        lambda: linker._arm_low(4, 3),
-    ):  # pyright: ignore[reportPrivateUsage]
+        lambda: linker._arm_adr(1 << 20),  # pyright: ignore[reportPrivateUsage]
+        lambda: linker._arm_adr(-(1 << 20) - 1),  # pyright: ignore[reportPrivateUsage]
+        lambda: linker._arm_low(4, 3),  # pyright: ignore[reportPrivateUsage]
+    ):
         with pytest.raises(FuselineError, match="E0404"):
             bits()
     for distance, width in ((2, 26), (1 << 27, 26), (-(1 << 27) - 4, 26), (1 << 15, 14)):
@@ -305,6 +306,6 @@ def test_damaged_objects_never_crash_the_linker(position: int, value: int) -> No
         assert error.code == "E0404"
 
 
-def test_scheduler_text_for_another_machine_is_refused() -> None:
+def test_a_scheduler_for_another_machine_is_refused() -> None:
     with pytest.raises(FuselineError, match="E0501"):
-        scheduler_text("riscv64-unknown-linux-gnu")
+        scheduler_functions(replace(BASELINE, triple="riscv64-unknown-linux-gnu"))

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from fuseline.targets.cpu.kernel_ir.affine import Affine, Fact, text
 from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
-from fuseline.targets.cpu.kernel_ir.types import Address, Block, Kernel, Loop, MemRef, Operand, Value, When
+from fuseline.targets.cpu.kernel_ir.types import (
+    Address,
+    Block,
+    Function,
+    Kernel,
+    Loop,
+    MemRef,
+    Operand,
+    Value,
+    When,
+    While,
+)
 
 
 @dataclass(frozen=True)
@@ -26,11 +37,17 @@ class Problem:
     detail: str
 
 
+_ACCESSES = ("load", "store", "gather", "scatter", "atomic_load", "atomic")
+
+
 def check_bounds(
-    kernel: Kernel, sizes: Sequence[int] = (), workgroups: int = 1, contents: Mapping[int, Range] | None = None
+    kernel: Kernel | Function,
+    sizes: Sequence[int] = (),
+    workgroups: int = 1,
+    contents: Mapping[int, Range] | None = None,
 ) -> list[Problem]:
     """The accesses of `kernel` that cannot be shown to stay inside, for runtime `sizes` and any range of a grid of
-    `workgroups`.
+    `workgroups`. Of a function, integer parameters are taken not to be negative.
 
     Args:
         contents: what lies in constants, by binding position: places that are loaded from there are known to lie
@@ -58,7 +75,12 @@ class _Checker:
                     with self._under(self.known.facts_of(op.condition, holds)) as possible:
                         if possible:
                             self.block(side)
-            elif op.op in ("load", "store", "gather", "scatter"):
+            elif isinstance(op, While):
+                self.block(op.test)
+                with self._under([] if op.condition is None else self.known.facts_of(op.condition, True)) as possible:
+                    if possible:
+                        self.block(op.body)
+            elif op.op in _ACCESSES:
                 self._access(op)
 
     @contextmanager
@@ -74,8 +96,8 @@ class _Checker:
 
     def _access(self, op: Value) -> None:
         address, active = op.args[0], op.args[1]
-        if op.op in ("load", "store"):
-            lanes = (op.type if op.op == "load" else op.args[3].type).lanes
+        if op.op not in ("gather", "scatter"):
+            lanes = (op.args[3].type if op.op == "store" else op.type).lanes
             count = self.known.form(lanes if active is None else active)
             with self._under([] if active is None else [(Affine(1), count)]) as possible:
                 if possible:

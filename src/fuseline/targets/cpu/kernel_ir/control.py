@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.emitter import Emitter
-from fuseline.targets.cpu.kernel_ir.types import I64, Loop, Operand, Type, Value, When, type_of
+from fuseline.targets.cpu.kernel_ir.types import I64, Loop, Operand, Type, Value, When, While, type_of
 
 
 class Control(Emitter):
@@ -36,6 +36,28 @@ class Control(Emitter):
         loop.yields = tuple(body(index, *parameters) or ())
         self.close()
         _check_types("loop", [p.type for p in parameters], loop.yields)
+        loop.results = tuple(self._fresh("result", p.type, depth=self.depth) for p in parameters)
+        self.append(loop)
+        return loop.results
+
+    def while_(
+        self,
+        condition: Callable[..., Value],
+        body: Callable[..., Sequence[Operand] | None],
+        carried: Sequence[Operand] = (),
+    ) -> tuple[Any, ...]:
+        """`body(*carried)` as long as `condition(*carried)` (scalar i1) holds; it returns the next carried values. The
+        last ones are the result."""
+        depth = self.depth + 1
+        parameters = tuple(self._fresh("carried", type_of(c), depth=depth) for c in carried)
+        loop = While(self.fresh_number(), tuple(carried), parameters)
+        self.open(loop.test)
+        loop.condition = condition(*parameters)
+        self.open(loop.body)
+        loop.yields = tuple(body(*parameters) or ())
+        self.close()
+        self.close()
+        _check_types("while", [p.type for p in parameters], loop.yields)
         loop.results = tuple(self._fresh("result", p.type, depth=self.depth) for p in parameters)
         self.append(loop)
         return loop.results

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Block, Loop, Operand, Type, Value, When, depth_of
+from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Block, Loop, Operand, Type, Value, When, While, depth_of
 
 HOISTED = frozenset(
     "mul sub add min max compare select cast bitcast splat iota mask and or xor select_address fdiv fma neg abs sqrt "
@@ -118,7 +118,7 @@ class Emitter:
         self._blocks.pop()
         self._seen.pop()
 
-    def append(self, op: Loop | When) -> None:
+    def append(self, op: Loop | While | When) -> None:
         """Add a finished loop or branch to the current block."""
         self._blocks[-1].ops.append(op)
 

@@ -12,8 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.kernel_ir.llvm_types import bf16_bits
-from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Address, Block, Kernel, Loop, MemRef, Operand, Value, When
+from fuseline.targets.cpu.kernel_ir.types import (
+    BITS,
+    I64,
+    PTR,
+    Address,
+    Block,
+    Kernel,
+    Loop,
+    MemRef,
+    Operand,
+    Value,
+    When,
+    While,
+)
 
 Array = NDArray[Any]
 
@@ -29,6 +43,9 @@ _DTYPES: dict[str, Any] = {
     "i1": np.bool_,
 }
 
+_MOST_ROUNDS = 1 << 20
+"""Of a loop with a condition: one that waits for what does not come is told apart from one that works."""
+
 
 def evaluate(
     kernel: Kernel, bindings: Sequence[Array], sizes: Sequence[int] = (), begin: int = 0, end: int = 1
@@ -41,13 +58,15 @@ def evaluate(
     Raises IndexError for an access outside a buffer, ValueError for a binding whose size is not the kernel's extent for
     it.
     """
-    run = _Run(kernel, bindings, sizes, begin, end)
+    run = Run(kernel, bindings, sizes, begin, end)
     with np.errstate(all="ignore"):
         run.check_extents()
         run.block(kernel.body)
 
 
-class _Run:
+class Run:
+    """One run of a kernel: the values so far, and its memory by the names of the buffers."""
+
     def __init__(self, kernel: Kernel, bindings: Sequence[Array], sizes: Sequence[int], begin: int, end: int) -> None:
         self.kernel = kernel
         self.values: dict[int, Any] = {kernel.begin.number: begin, kernel.end.number: end}
@@ -84,24 +103,40 @@ class _Run:
         return np.array([found], np.int64) if isinstance(found, int) else found
 
     def set(self, value: Value, result: Any) -> None:
-        self.values[value.number] = int(np.asarray(result).reshape(-1)[0]) if value.type == I64 else result
+        self.values[value.number] = int(np.asarray(result).reshape(-1)[0]) if value.type in (I64, PTR) else result
 
     # structure --------------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
         for op in block.ops:
             if isinstance(op, Value):
-                _OPS[op.op](self, op)
+                self.operation(op)
             elif isinstance(op, Loop):
                 self.loop(op)
+            elif isinstance(op, While):
+                self.while_(op)
             else:
                 self.when(op)
+
+    def operation(self, value: Value) -> None:
+        _OPS[value.op](self, value)
 
     def loop(self, loop: Loop) -> None:
         state = [self.get(c) for c in loop.inits]
         for i in range(self.get(loop.lo), self.get(loop.hi), loop.step):
             self.values[loop.index.number] = i
             self.values.update((p.number, s) for p, s in zip(loop.carried, state, strict=True))
+            self.block(loop.body)
+            state = [self.get(y) for y in loop.yields]
+        self.values.update((r.number, s) for r, s in zip(loop.results, state, strict=True))
+
+    def while_(self, loop: While) -> None:
+        state = [self.get(c) for c in loop.inits]
+        for _ in rounds("a loop of a function that is evaluated", most=_MOST_ROUNDS):
+            self.values.update((p.number, s) for p, s in zip(loop.carried, state, strict=True))
+            self.block(loop.test)
+            if not self.vector(loop.condition or 0)[0]:
+                break
             self.block(loop.body)
             state = [self.get(y) for y in loop.yields]
         self.values.update((r.number, s) for r, s in zip(loop.results, state, strict=True))
@@ -170,8 +205,8 @@ def _unsigned(a: Array) -> Array:
 # operations -----------------------------------------------------------------------------------------------------------
 
 
-def _elementwise(function: Callable[..., Array], *, unsigned: bool = False) -> Callable[[_Run, Value], None]:
-    def run(r: _Run, v: Value) -> None:
+def _elementwise(function: Callable[..., Array], *, unsigned: bool = False) -> Callable[[Run, Value], None]:
+    def run(r: Run, v: Value) -> None:
         operands = [r.vector(a) for a in v.args]
         if unsigned:
             operands = [_unsigned(a) for a in operands]
@@ -223,7 +258,7 @@ _INVERSE = {"ueq": "one", "ult": "oge", "ule": "ogt", "ugt": "ole", "uge": "olt"
 _UNSIGNED_COMPARE = {"ult": np.less, "ule": np.less_equal, "ugt": np.greater, "uge": np.greater_equal}
 
 
-def _compare(r: _Run, v: Value) -> None:
+def _compare(r: Run, v: Value) -> None:
     a, b = (r.vector(x) for x in v.args)
     if a.dtype.kind == "f":
         r.set(v, _float_compare(v.attr, a, b))
@@ -244,7 +279,7 @@ def _float_compare(predicate: str, a: Array, b: Array) -> Array:
     return _COMPARE[predicate](a, b)
 
 
-def _cast(r: _Run, v: Value) -> None:
+def _cast(r: Run, v: Value) -> None:
     a, dtype = r.vector(v.args[0]), np.dtype(_DTYPES[v.type.dtype])
     if v.attr in ("zext", "uitofp"):
         a = a.astype(np.uint8) if a.dtype.kind == "b" else _unsigned(a)
@@ -253,68 +288,68 @@ def _cast(r: _Run, v: Value) -> None:
     r.set(v, a.astype(dtype))
 
 
-def _select(r: _Run, v: Value) -> None:
+def _select(r: Run, v: Value) -> None:
     condition, a, b = (r.vector(x) for x in v.args)
     r.set(v, np.where(condition, a, b))
 
 
-def _mask(r: _Run, v: Value) -> None:
+def _mask(r: Run, v: Value) -> None:
     r.set(v, np.arange(v.type.lanes) < r.get(v.args[0]))
 
 
-def _splat(r: _Run, v: Value) -> None:
+def _splat(r: Run, v: Value) -> None:
     r.set(v, np.repeat(r.vector(v.args[0]), v.type.lanes))
 
 
-def _extract(r: _Run, v: Value) -> None:
+def _extract(r: Run, v: Value) -> None:
     r.set(v, r.vector(v.args[0])[v.attr : v.attr + 1])
 
 
-def _insert(r: _Run, v: Value) -> None:
+def _insert(r: Run, v: Value) -> None:
     out = r.vector(v.args[0]).copy()
     out[v.attr] = r.vector(v.args[1])[0]
     r.set(v, out)
 
 
-def _shuffle(r: _Run, v: Value) -> None:
+def _shuffle(r: Run, v: Value) -> None:
     both = np.concatenate([r.vector(a) for a in v.args])
     r.set(v, both[list(v.attr)])
 
 
-def _select_address(r: _Run, v: Value) -> None:
+def _select_address(r: Run, v: Value) -> None:
     condition, a, b = v.args
     r.values[v.number] = r.place(a if r.vector(condition)[0] else b)
 
 
-def _load(r: _Run, v: Value) -> None:
+def _load(r: Run, v: Value) -> None:
     address, _, mask = v.args
     _read(r, v, address, mask, np.arange(v.type.lanes))
 
 
-def _gather(r: _Run, v: Value) -> None:
+def _gather(r: Run, v: Value) -> None:
     address, _, mask, indices = v.args
     _read(r, v, address, mask, r.vector(indices).astype(np.int64))
 
 
-def _read(r: _Run, v: Value, address: Address, mask: Value | None, offsets: Array) -> None:
+def _read(r: Run, v: Value, address: Address, mask: Value | None, offsets: Array) -> None:
     buffer, positions, live = r.elements(address, mask, offsets)
     out = np.zeros(v.type.lanes, buffer.dtype)
     out[live] = buffer[positions[live]]
     r.set(v, out)
 
 
-def _store(r: _Run, v: Value) -> None:
+def _store(r: Run, v: Value) -> None:
     address, _, mask, value = v.args
     data = r.vector(value)
     _write(r, address, mask, np.arange(len(data)), data)
 
 
-def _scatter(r: _Run, v: Value) -> None:
+def _scatter(r: Run, v: Value) -> None:
     address, _, mask, indices, value = v.args
     _write(r, address, mask, r.vector(indices).astype(np.int64), r.vector(value))
 
 
-def _write(r: _Run, address: Address, mask: Value | None, offsets: Array, data: Array) -> None:
+def _write(r: Run, address: Address, mask: Value | None, offsets: Array, data: Array) -> None:
     memory, _ = r.place(address)
     if not memory.writable:
         raise IndexError(f"{memory.name} is read-only ({r.kernel.symbol})")
@@ -322,7 +357,7 @@ def _write(r: _Run, address: Address, mask: Value | None, offsets: Array, data: 
     buffer[positions[live]] = data[live]
 
 
-def _nothing(r: _Run, v: Value) -> None:
+def _nothing(r: Run, v: Value) -> None:
     del r, v
 
 
@@ -336,7 +371,7 @@ def _trailing_zeros(a: Array) -> Array:
     return np.array([((int(x) & -int(x)).bit_length() - 1) if x else bits for x in a])
 
 
-_OPS: dict[str, Callable[[_Run, Value], None]] = {
+_OPS: dict[str, Callable[[Run, Value], None]] = {
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
     "mul": _elementwise(np.multiply),

@@ -18,7 +18,7 @@ from fuseline.targets.cpu.kernel_ir.quotients import (
     bounds_of_shift,
     is_dividable,
 )
-from fuseline.targets.cpu.kernel_ir.types import BITS, Kernel, Loop, Value
+from fuseline.targets.cpu.kernel_ir.types import BITS, Function, Kernel, Loop, Value
 
 _DEPTH_LIMIT = 24
 _FACTS_TRIED = 2
@@ -36,7 +36,9 @@ class IndexBounds:
         contents: by binding position, the least and the greatest element of a constant.
     """
 
-    def __init__(self, kernel: Kernel, sizes: Sequence[int], workgroups: int, contents: Mapping[int, Range]) -> None:
+    def __init__(
+        self, kernel: Kernel | Function, sizes: Sequence[int], workgroups: int, contents: Mapping[int, Range]
+    ) -> None:
         self.kernel, self.workgroups, self.contents = kernel, workgroups, contents
         self.numbers = {size: int(sizes[i]) for i, size in enumerate(kernel.sizes)}
         self.forms: dict[tuple[Value, int], Affine] = {}
@@ -181,8 +183,8 @@ class IndexBounds:
         """Upper (or lower) bounds of an atom; a list means the extreme of its members."""
         if atom.op == "index":
             yield [self._loop_end(atom.attr, above)]
-        elif atom.op == "argument":
-            yield [Affine(self.workgroups if above and atom.attr == "end" else (self.workgroups - 1 if above else 0))]
+        elif atom.op in ("argument", "parameter"):
+            yield from self._given(atom, above)
         elif atom.op in ("min", "max"):
             yield from self._extreme(atom, above)
         elif atom.op == "select":
@@ -229,6 +231,13 @@ class IndexBounds:
             yield from ([side] for side in sides)
         else:
             yield sides
+
+    def _given(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        """A kernel's range of workgroups, or what a function is given, of which nobody knows how large it is."""
+        if not above:
+            yield [Affine(0)]
+        elif atom.op == "argument":
+            yield [Affine(self.workgroups if atom.attr == "end" else self.workgroups - 1)]
 
     def _loop_end(self, loop: Loop, above: bool) -> Affine:
         lo, hi = self.form(loop.lo), self.form(loop.hi)

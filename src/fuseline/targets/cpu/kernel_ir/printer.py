@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir import print_functions
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text, suffix, typed
 from fuseline.targets.cpu.kernel_ir.types import (
     BYTES,
     I1,
     Address,
     Block,
+    Function,
     Kernel,
     Loop,
     MemRef,
@@ -19,6 +21,7 @@ from fuseline.targets.cpu.kernel_ir.types import (
     Type,
     Value,
     When,
+    While,
     type_of,
 )
 
@@ -28,8 +31,8 @@ _INT_EXTREMES = {"min": "smin", "max": "smax", "umin": "umin", "umax": "umax"}
 _NO_WRAP = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 
 
-def print_llvm(kernels: Sequence[Kernel], machine: Machine) -> str:
-    """One LLVM module with the kernels as exported functions."""
+def print_llvm(kernels: Sequence[Kernel | Function], machine: Machine) -> str:
+    """One LLVM module with the kernels as exported functions, and other functions."""
     declarations: set[str] = set()
     bodies = [_Printer(kernel, machine, declarations).text() for kernel in kernels]
     attributes = _attributes(machine)
@@ -48,7 +51,7 @@ def _attributes(machine: Machine) -> str:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, machine: Machine, declarations: set[str]) -> None:
+    def __init__(self, kernel: Kernel | Function, machine: Machine, declarations: set[str]) -> None:
         self.kernel, self.machine, self.declarations = kernel, machine, declarations
         self.lines: list[str] = []
         self.label = "entry"
@@ -57,25 +60,30 @@ class _Printer:
 
     def text(self) -> str:
         kernel = self.kernel
+        if isinstance(kernel, Function):
+            self._block(kernel.body)
+            return "\n".join(
+                [print_functions.head(kernel) + " #0 {", "entry:", *self.lines, print_functions.end(kernel), "}\n"]
+            )
         head = (
             f"define void @{kernel.symbol}(ptr noalias %bindings, ptr noalias %sizes, i64 %v{kernel.begin.number}, "
             f"i64 %v{kernel.end.number}, "
         )
-        self._prologue()
+        self._prologue(kernel)
         self._block(kernel.body)
         tables = "".join(_table(kernel.symbol, t) for t in kernel.tables)
         return tables + head + "ptr noalias %scratch) #0 {\nentry:\n" + "\n".join(self.lines) + "\n  ret void\n}\n"
 
     # parts ------------------------------------------------------------------------------------------------------------
 
-    def _prologue(self) -> None:
+    def _prologue(self, kernel: Kernel) -> None:
         out = self.lines.append
-        for memory in self.kernel.bindings:
+        for memory in kernel.bindings:
             slot = self._offset("%bindings", memory.position * 8)
             out(f"  %{memory.name} = load ptr, ptr {slot}, align 8, !invariant.load !{{}}")
-        for memory in self.kernel.scratch:
+        for memory in kernel.scratch:
             out(f"  %{memory.name} = getelementptr i8, ptr %scratch, i64 {memory.position}")
-        for i, size in enumerate(self.kernel.sizes):
+        for i, size in enumerate(kernel.sizes):
             out(f"  %v{size.number} = load i64, ptr {self._offset('%sizes', i * 8)}, align 8, !invariant.load !{{}}")
 
     def _offset(self, pointer: str, byte_offset: int) -> str:
@@ -96,6 +104,8 @@ class _Printer:
                 handlers[op.op](self, op)
             elif isinstance(op, Loop):
                 self._loop(op)
+            elif isinstance(op, While):
+                self._while(op)
             else:
                 self._when(op)
 
@@ -132,6 +142,10 @@ class _Printer:
     def _phis(self, loop: Loop, before: str, latch: str) -> list[str]:
         number = loop.number
         lines = [f"  %v{loop.index.number} = phi i64 [ {reference(loop.lo)}, %{before} ], [ %next{number}, %{latch} ]"]
+        return lines + self._carried(loop, before, latch)
+
+    def _carried(self, loop: Loop | While, before: str, latch: str) -> list[str]:
+        lines: list[str] = []
         for parameter, init, after in zip(loop.carried, loop.inits, loop.yields, strict=True):
             ends = f"[ {reference(init)}, %{before} ], [ {reference(after)}, %{latch} ]"
             lines.append(f"  %v{parameter.number} = phi {llvm_type(parameter.type)} {ends}")
@@ -141,6 +155,26 @@ class _Printer:
         skipped = not _surely_runs(loop)
         for result, init, after in zip(loop.results, loop.inits, loop.yields, strict=True):
             ends = f"[ {reference(after)}, %{latch} ]" + (f", [ {reference(init)}, %{before} ]" if skipped else "")
+            self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} {ends}")
+
+    def _while(self, loop: While) -> None:
+        head, body, done = (f"{part}{loop.number}" for part in ("while", "do", "done"))
+        before, saved = self.label, self.pointers
+        self.lines.append(f"  br label %{head}")
+        self._enter(head)
+        at = len(self.lines)
+        self._block(loop.test)
+        assert loop.condition is not None
+        self.lines.append(f"  br i1 {reference(loop.condition)}, label %{body}, label %{done}")
+        tested = self.label
+        self._enter(body)
+        self._block(loop.body)
+        self.lines.append(f"  br label %{head}")
+        self.lines[at:at] = self._carried(loop, before, self.label)
+        self._enter(done)
+        self.pointers = dict(saved)
+        for result, parameter in zip(loop.results, loop.carried, strict=True):
+            ends = f"[ %v{parameter.number}, %{tested} ]"
             self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} {ends}")
 
     def _when(self, when: When) -> None:
@@ -199,6 +233,8 @@ class _Printer:
     def _root(self, root: MemRef | Value) -> str:
         if isinstance(root, Value):
             return f"%v{root.number}"
+        if root.base is not None:
+            return f"%v{root.base.number}"
         return f"@{self.kernel.symbol}_{root.name}" if root.kind == "table" else f"%{root.name}"
 
     # operations -------------------------------------------------------------------------------------------------------
@@ -396,6 +432,7 @@ _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
             + "load store gather scatter prefetch".split()
         )
     },
+    **print_functions.HANDLERS,
 }
 
 

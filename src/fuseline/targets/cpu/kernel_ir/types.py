@@ -1,8 +1,8 @@
 """The kernel IR's data: typed SSA values, buffers with extents, and blocks that nest.
 
-A kernel is a tree: a `Block` lists operations in order; an operation is a `Value` (one result or none), a `Loop` or a
-`When`, and the last two hold blocks. An operand is a `Value` or a Python int, which stands for an i64 scalar. Three
-consumers walk the tree: the LLVM printer, the NumPy evaluator and the bounds checker.
+A kernel is a tree: a `Block` lists operations in order; an operation is a `Value` (one result or none), a `Loop`, a
+`While` or a `When`, and the last three hold blocks. An operand is a `Value` or a Python int, which stands for an i64
+scalar. Three consumers walk the tree: the LLVM printer, the NumPy evaluator and the bounds checker.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ BYTES: dict[str, int] = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16
 """Bytes of one element in memory (a bool takes a byte)."""
 
 I64 = Type("i64")
+I32 = Type("i32")
 I1 = Type("i1")
 PTR = Type("ptr")
 VOID = Type("void")
@@ -61,7 +62,7 @@ Operand: TypeAlias = Value | int
 class MemRef:
     """A flat buffer addressed in elements. `extent` counts elements; reads and writes stay in `[0, extent)`."""
 
-    __slots__ = ("alignment", "data", "dtype", "extent", "kind", "name", "position", "writable")
+    __slots__ = ("alignment", "base", "data", "dtype", "extent", "kind", "name", "position", "writable")
 
     def __init__(
         self,
@@ -74,17 +75,19 @@ class MemRef:
         writable: bool,
         alignment: int,
         data: tuple[float | int, ...] = (),
+        base: Value | None = None,
     ) -> None:
         self.name = name
         self.dtype = dtype
         self.extent = extent
-        self.kind = (
-            kind  # "binding" (position: its number), "scratch" (position: byte offset), "table" (data: its numbers)
-        )
+        # "binding" (position: its number), "scratch" (position: byte offset), "table" (data: its numbers), and in
+        # functions "pointer" (base: what leads there)
+        self.kind = kind
         self.position = position
         self.writable = writable
         self.alignment = alignment
         self.data = data
+        self.base = base
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}: {self.extent} x {self.dtype}>"
@@ -114,7 +117,7 @@ class Block:
     __slots__ = ("ops",)
 
     def __init__(self) -> None:
-        self.ops: list[Value | Loop | When] = []
+        self.ops: list[Value | Loop | While | When] = []
 
 
 class Loop:
@@ -140,6 +143,23 @@ class Loop:
         self.index = index
         self.inits = inits
         self.carried = carried
+        self.body = Block()
+        self.yields: tuple[Operand, ...] = ()
+        self.results: tuple[Value, ...] = ()
+
+
+class While:
+    """`body` as long as `condition` (a scalar i1, what `test` computes) holds, with carried values; `results` are the
+    carried values when it does not."""
+
+    __slots__ = ("body", "carried", "condition", "inits", "number", "results", "test", "yields")
+
+    def __init__(self, number: int, inits: tuple[Operand, ...], carried: tuple[Value, ...]) -> None:
+        self.number = number
+        self.inits = inits
+        self.carried = carried
+        self.test = Block()
+        self.condition: Value | None = None
         self.body = Block()
         self.yields: tuple[Operand, ...] = ()
         self.results: tuple[Value, ...] = ()
@@ -175,6 +195,18 @@ class Kernel:
     tables: tuple[MemRef, ...] = ()
     scratch_bytes: int = 0
     size_upper_bounds: dict[int, int] = field(default_factory=dict[int, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A finished function that is no kernel (`FunctionBuilder`)."""
+
+    symbol: str
+    parameters: tuple[Value, ...]
+    body: Block
+    result: Operand | None = None
+    exported: bool = False
+    sizes: tuple[Value, ...] = ()
 
 
 def type_of(operand: Operand) -> Type:

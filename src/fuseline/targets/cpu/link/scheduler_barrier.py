@@ -1,11 +1,17 @@
-"""How the scheduler's threads wait for each other, as LLVM text: `wait`, `signal`, and the barrier `sync` made of them.
+"""How the scheduler's threads wait for each other: `wait`, `signal`, and the barrier `sync` made of them.
 
 One flag per thread on a line of its own, no read-modify-write; who waits spins shortly, pauses, yields, then sleeps in
-a futex. `$NAME` stands for a number of `VALUES`, of `fuseline.runtime.abi`, or of the machine;
-`targets/cpu/link/scheduler.py` puts them in.
+a futex.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fuseline.runtime import abi
+from fuseline.targets.cpu.kernel_ir.functions import FunctionBuilder
+from fuseline.targets.cpu.kernel_ir.types import I32, I64, PTR, Function, MemRef, Operand, Value
 
 SPINS = 64
 """Loads before the first pause: covers threads that arrive within about 50 ns of each other."""
@@ -13,157 +19,120 @@ SPINS = 64
 FEW_THREADS = 4
 """Up to this many threads the barrier is all-to-all."""
 
+WORD = 8
+TEAM_WORDS, LINE_WORDS = abi.TEAM_BYTES // WORD, abi.LINE_BYTES // WORD
+
 _FUTEX_WAIT_PRIVATE, _FUTEX_WAKE_PRIVATE = 128, 129
-
-VALUES = {"SPINS": SPINS, "FEW": FEW_THREADS, "WAIT": _FUTEX_WAIT_PRIVATE, "WAKE": _FUTEX_WAKE_PRIVATE}
-
-_WAIT = """
-; Returns once *flag has reached want (difference taken signed).
-define internal void @wait(ptr %team, ptr %flag, i64 %want, ptr %sleepers) nounwind noinline {
-entry:
-  %pauses.p = getelementptr i8, ptr %team, i64 $TEAM_PAUSES
-  %pauses = load i64, ptr %pauses.p
-  %yields.p = getelementptr i8, ptr %team, i64 $TEAM_YIELDS
-  %yields = load i64, ptr %yields.p
-  br label %spin
-spin:
-  %i = phi i64 [0, %entry], [%i1, %spin.next]
-  %v0 = load atomic i64, ptr %flag acquire, align 8
-  %d0 = sub i64 %v0, %want
-  %ok0 = icmp sge i64 %d0, 0
-  br i1 %ok0, label %done, label %spin.next
-spin.next:
-  %i1 = add i64 %i, 1
-  %more0 = icmp ult i64 %i1, $SPINS
-  br i1 %more0, label %spin, label %pause
-pause:
-  %j = phi i64 [0, %spin.next], [%j1, %pause.next]
-  %more1 = icmp ult i64 %j, %pauses
-  br i1 %more1, label %pause.next, label %yield
-pause.next:
-  $PAUSE
-  %j1 = add i64 %j, 1
-  %v1 = load atomic i64, ptr %flag acquire, align 8
-  %d1 = sub i64 %v1, %want
-  %ok1 = icmp sge i64 %d1, 0
-  br i1 %ok1, label %done, label %pause
-yield:
-  %k = phi i64 [0, %pause], [%k1, %yield.next]
-  %more2 = icmp ult i64 %k, %yields
-  br i1 %more2, label %yield.next, label %sleep
-yield.next:
-  %k1 = add i64 %k, 1
-  %yield.p = getelementptr i8, ptr %team, i64 $TEAM_YIELD
-  %yield.f = load ptr, ptr %yield.p
-  %yr = call i32 %yield.f()
-  %v2 = load atomic i64, ptr %flag acquire, align 8
-  %d2 = sub i64 %v2, %want
-  %ok2 = icmp sge i64 %d2, 0
-  br i1 %ok2, label %done, label %yield
-sleep:
-  %s0 = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %v3 = load atomic i64, ptr %flag seq_cst, align 8
-  %d3 = sub i64 %v3, %want
-  %ok3 = icmp sge i64 %d3, 0
-  br i1 %ok3, label %woken, label %block
-block:
-  %low = and i64 %v3, 4294967295
-  %syscall.p = getelementptr i8, ptr %team, i64 $TEAM_SYSCALL
-  %syscall.f = load ptr, ptr %syscall.p
-  %fr = call i64 (i64, ...) %syscall.f(i64 $FUTEX, ptr %flag, i64 $WAIT, i64 %low, ptr null)
-  br label %woken
-woken:
-  %s1 = atomicrmw sub ptr %sleepers, i64 1 seq_cst
-  %v4 = load atomic i64, ptr %flag acquire, align 8
-  %d4 = sub i64 %v4, %want
-  %ok4 = icmp sge i64 %d4, 0
-  br i1 %ok4, label %done, label %sleep
-done:
-  ret void
-}
-"""
-
-_SIGNAL = """
-; Sets *flag and wakes whoever sleeps on it. The exchange is a full fence, so a sleeper is seen or sees the new value.
-define internal void @signal(ptr %team, ptr %flag, i64 %value, ptr %sleepers) nounwind alwaysinline {
-entry:
-  %old = atomicrmw xchg ptr %flag, i64 %value seq_cst
-  %n = load atomic i64, ptr %sleepers seq_cst, align 8
-  %some = icmp ne i64 %n, 0
-  br i1 %some, label %wake, label %done
-wake:
-  %syscall.p = getelementptr i8, ptr %team, i64 $TEAM_SYSCALL
-  %syscall.f = load ptr, ptr %syscall.p
-  %r = call i64 (i64, ...) %syscall.f(i64 $FUTEX, ptr %flag, i64 $WAKE, i64 2147483647)
-  br label %done
-done:
-  ret void
-}
-"""
-
-_BARRIER = """
-; Raises the flag of this thread to generation.
-define internal void @arrive(ptr %team, i64 %thread, i64 %generation) nounwind {
-  %line = mul i64 %thread, $LINE
-  %offset = add i64 %line, $TEAM_FLAGS
-  %flag = getelementptr i8, ptr %team, i64 %offset
-  %sleepers = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
-  call void @signal(ptr %team, ptr %flag, i64 %generation, ptr %sleepers)
-  ret void
-}
-; Waits until the flags of all threads have reached generation.
-define internal void @await_all(ptr %team, i64 %threads, i64 %generation) nounwind {
-entry:
-  %sleepers = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
-  %flags = getelementptr i8, ptr %team, i64 $TEAM_FLAGS
-  br label %loop
-loop:
-  %t = phi i64 [0, %entry], [%t1, %next]
-  %line = mul i64 %t, $LINE
-  %flag = getelementptr i8, ptr %flags, i64 %line
-  %v = load atomic i64, ptr %flag acquire, align 8
-  %d = sub i64 %v, %generation
-  %ok = icmp sge i64 %d, 0
-  br i1 %ok, label %next, label %slow
-slow:
-  call void @wait(ptr %team, ptr %flag, i64 %generation, ptr %sleepers)
-  br label %next
-next:
-  %t1 = add i64 %t, 1
-  %more = icmp ult i64 %t1, %threads
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
-"""
-
-_SYNC = """
-; The barrier. Few threads watch each other's flags: one hop. Many threads would fetch each other's lines n*n times:
-; thread 0 gathers and releases, two hops of n lines each.
-define internal void @sync(ptr %team, i64 %thread, i64 %threads, i64 %generation) nounwind {
-entry:
-  call void @arrive(ptr %team, i64 %thread, i64 %generation)
-  %few = icmp ule i64 %threads, $FEW
-  %gathers = icmp eq i64 %thread, 0
-  %watch = or i1 %few, %gathers
-  br i1 %watch, label %gather, label %follow
-gather:
-  call void @await_all(ptr %team, i64 %threads, i64 %generation)
-  br i1 %few, label %done, label %release
-release:
-  %word = getelementptr i8, ptr %team, i64 $TEAM_RELEASE
-  %sleepers = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
-  call void @signal(ptr %team, ptr %word, i64 %generation, ptr %sleepers)
-  ret void
-follow:
-  %word.f = getelementptr i8, ptr %team, i64 $TEAM_RELEASE
-  %sleepers.f = getelementptr i8, ptr %team, i64 $TEAM_SLEEPERS
-  call void @wait(ptr %team, ptr %word.f, i64 %generation, ptr %sleepers.f)
-  ret void
-done:
-  ret void
-}
-"""
+_ALL = 2**31 - 1
+_LOW_HALF = 2**32 - 1
 
 
-BARRIER_TEXT = _WAIT + _SIGNAL + _BARRIER + _SYNC
+def barrier_functions(futex: int) -> Iterator[Function]:
+    """The functions of the barrier, for a system whose call number of futex this is."""
+    yield _wait(futex)
+    yield _signal(futex)
+    yield _arrive()
+    yield _await_all()
+    yield _sync()
+
+
+def _wait(futex: int) -> Function:
+    """`wait(team, flag, want, sleepers)` returns once the flag has reached `want` (difference taken signed)."""
+    f = FunctionBuilder("wait", (PTR, PTR, I64, PTR))
+    team_pointer, flag_pointer, want, sleepers_pointer = f.parameters
+    team, flag, sleepers = f.words(team_pointer, TEAM_WORDS), f.words(flag_pointer, 1), f.words(sleepers_pointer, 1)
+
+    def is_early(now: Value) -> Value:
+        return f.compare("lt", f.sub(now, want), 0)
+
+    def attempts(limit: Operand, act: Callable[[], Any], early: Value) -> Value:
+        """Whether it is still early after so many more looks at the flag."""
+
+        def again(i: Value, early: Value) -> Value:
+            return f.bitand(early, f.compare("lt", i, limit))
+
+        def look(i: Value, _: Value) -> Sequence[Operand]:
+            act()
+            return f.add(i, 1), is_early(f.atomic_load(flag, "acquire"))
+
+        return f.while_(again, look, (0, early))[1]
+
+    def sleep(_: Value) -> Sequence[Operand]:
+        f.atomic("add", sleepers, 1)
+        now = f.atomic_load(flag, "seq_cst")
+        low = f.bitand(now, _LOW_HALF)
+        f.when(is_early(now), lambda: _system_call(f, team, futex, flag_pointer, _FUTEX_WAIT_PRIVATE, low, 0))
+        f.atomic("sub", sleepers, 1)
+        return (is_early(f.atomic_load(flag, "acquire")),)
+
+    early = attempts(SPINS, lambda: None, is_early(f.atomic_load(flag, "acquire")))
+    early = attempts(f.word(team, abi.TEAM_PAUSES), f.pause, early)
+    early = attempts(f.word(team, abi.TEAM_YIELDS), lambda: f.call(f.pointer(team, abi.TEAM_YIELD), (), I32), early)
+    f.while_(lambda early: early, sleep, (early,))
+    return f.finish()
+
+
+def _signal(futex: int) -> Function:
+    """`signal(team, flag, value, sleepers)` sets the flag and wakes whoever sleeps on it. The exchange is a full fence,
+    so a sleeper is seen or sees the new value."""
+    f = FunctionBuilder("signal", (PTR, PTR, I64, PTR))
+    team, flag, value, sleepers = f.parameters
+    f.atomic("xchg", f.words(flag, 1), value)
+    asleep = f.compare("ne", f.atomic_load(f.words(sleepers, 1), "seq_cst"), 0)
+    f.when(asleep, lambda: _system_call(f, f.words(team, TEAM_WORDS), futex, flag, _FUTEX_WAKE_PRIVATE, _ALL))
+    return f.finish()
+
+
+def _system_call(f: FunctionBuilder, team: MemRef, *arguments: Operand) -> None:
+    f.call(f.pointer(team, abi.TEAM_SYSCALL), arguments, I64, variadic=True)
+
+
+def _flag_of(f: FunctionBuilder, team: Value, thread: Operand) -> Value:
+    return f.advance(team, f.add(f.mul(thread, abi.LINE_BYTES), abi.TEAM_FLAGS))
+
+
+def _arrive() -> Function:
+    """`arrive(team, thread, generation)` raises the flag of this thread."""
+    f = FunctionBuilder("arrive", (PTR, I64, I64))
+    team, thread, generation = f.parameters
+    f.call("signal", (team, _flag_of(f, team, thread), generation, f.advance(team, abi.TEAM_SLEEPERS)))
+    return f.finish()
+
+
+def _await_all() -> Function:
+    """`await_all(team, threads, generation)` waits until the flags of all threads have reached the generation."""
+    f = FunctionBuilder("await_all", (PTR, I64, I64))
+    team, threads, generation = f.parameters
+    sleepers = f.advance(team, abi.TEAM_SLEEPERS)
+
+    def await_one(thread: Operand) -> None:
+        flag = _flag_of(f, team, thread)
+        missing = f.sub(f.atomic_load(f.words(flag, 1), "acquire"), generation)
+        f.when(f.compare("lt", missing, 0), lambda: _nothing(f.call("wait", (team, flag, generation, sleepers))))
+
+    f.loop(0, threads, 1, await_one)
+    return f.finish()
+
+
+def _sync() -> Function:
+    """`sync(team, thread, threads, generation)`, the barrier. Few threads watch each other's flags: one hop. Many
+    threads would fetch each other's lines n*n times: thread 0 gathers and releases, two hops of n lines each."""
+    f = FunctionBuilder("sync", (PTR, I64, I64, I64))
+    team, thread, threads, generation = f.parameters
+    f.call("arrive", (team, thread, generation))
+    release, sleepers = f.advance(team, abi.TEAM_RELEASE), f.advance(team, abi.TEAM_SLEEPERS)
+    few = f.compare("le", threads, FEW_THREADS)
+
+    def gather() -> None:
+        f.call("await_all", (team, threads, generation))
+        f.when(few, lambda: None, lambda: _nothing(f.call("signal", (team, release, generation, sleepers))))
+
+    def follow() -> None:
+        f.call("wait", (team, release, generation, sleepers))
+
+    f.when(f.bitor(few, f.compare("eq", thread, 0)), gather, follow)
+    return f.finish()
+
+
+def _nothing(_: Value) -> None:
+    """What a call without a result yields."""

@@ -197,10 +197,10 @@ def _through_pulled(node: Node, group: Group) -> Iterable[Read]:
 
 def _space(group: Group) -> list[Hashable]:
     """The space of a group without a root."""
-    return [] if group.heavy or group.reduces or not group.grid else [("space", group.grid)]
+    return [] if group.heavy or group.reduces or not group.grid else [group.grid]
 
 
 def _small(group: Group, target: TargetDescription) -> list[Hashable]:
     """Groups that wait for nothing but their launch."""
     sizes = [node.points for node in group.members]
-    return ["small"] if all(size is not None and size <= target.costs.serial_elements for size in sizes) else []
+    return [SMALL] if all(size is not None and size <= target.costs.serial_elements for size in sizes) else []

@@ -6,14 +6,19 @@ Loops made inner are **demoted**: they run inside a workgroup, one after the oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.structured import dims_of
+from fuseline.ir.dim import Dim
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.node import Read
+from fuseline.passes.fusion.node import Node, Read
+
+Places: TypeAlias = "Mapping[Node, tuple[int | None, ...]]"
+"""The grid loop of each loop of a member, see `Group`."""
 
 
 @dataclass(frozen=True)
@@ -100,35 +105,37 @@ def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read)
 
 def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
     """Both groups as one over the loops that correspond (unit loops fall away)."""
-    mine = {p: i for i, (p, _) in enumerate(alignment.pairs)}
-    theirs = {c: i for i, (_, c) in enumerate(alignment.pairs)}
-    place = {
-        node: tuple(mine.get(g) if g is not None else None for g in loops) for node, loops in producer.place.items()
-    }
-    place |= {
-        node: tuple(theirs.get(g) if g is not None else None for g in loops) for node, loops in consumer.place.items()
-    }
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    grid = tuple(producer.grid[p] for p, _ in alignment.pairs)
-    return Group(members, grid, place, producer.pulled | consumer.pulled, streams=producer.streams + consumer.streams)
+    mine: dict[int | None, int] = {p: i for i, (p, _) in enumerate(alignment.pairs)}
+    theirs: dict[int | None, int] = {c: i for i, (_, c) in enumerate(alignment.pairs)}
+    place = {node: tuple(map(mine.get, loops)) for node, loops in producer.place.items()}
+    place |= {node: tuple(map(theirs.get, loops)) for node, loops in consumer.place.items()}
+    return _together(producer, consumer, tuple(producer.grid[p] for p, _ in alignment.pairs), place)
 
 
 def pulled_into(producer: Group, consumer: Group) -> Group:
     """The consumer's group with all of the producer's members read in place."""
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    pulled = producer.pulled | consumer.pulled | set(producer.members)
-    return Group(members, consumer.grid, dict(consumer.place), pulled, streams=producer.streams + consumer.streams)
+    return _together(producer, consumer, consumer.grid, consumer.place, producer.members)
 
 
 def cut_behind(producer: Group, consumer: Group) -> Group:
     """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
-    members = sorted([*producer.members, *consumer.members], key=lambda node: node.position)
-    pulled = producer.pulled | consumer.pulled | set(consumer.members)
-    return Group(members, producer.grid, dict(producer.place), pulled, streams=producer.streams + consumer.streams)
+    return _together(producer, consumer, producer.grid, producer.place, consumer.members)
+
+
+def _together(
+    producer: Group, consumer: Group, grid: tuple[Dim, ...], place: Places, read_in_place: Iterable[Node] = ()
+) -> Group:
+    """The members of both over `grid`."""
+    pulled = producer.pulled.union(consumer.pulled, read_in_place)
+    return Group(_members((producer, consumer)), grid, dict(place), pulled, streams=producer.streams + consumer.streams)
 
 
 def joined(arms: Sequence[Group]) -> Group:
     """Independent groups as the arms of one."""
-    members = sorted((node for arm in arms for node in arm.members), key=lambda node: node.position)
     place = {node: loops for arm in arms for node, loops in arm.place.items()}
-    return Group(members, (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
+    return Group(_members(arms), (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
+
+
+def _members(groups: Iterable[Group]) -> list[Node]:
+    """The members of all, in program order."""
+    return sorted((node for group in groups for node in group.members), key=lambda node: node.position)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, CACHE_LINE_BYTES, Group
 from fuseline.passes.fusion.loop_classes import LoopClasses
-from fuseline.passes.fusion.merging import align, joined, merged, pulled_into
+from fuseline.passes.fusion.merging import align, cut_behind, joined, merged, pulled_into
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.streamed_softmax import streams_of
 
-from .programs import Program
+from .programs import TARGET, Program
 
 
 def nodes_of(p: Program) -> list[Node]:
@@ -101,6 +104,28 @@ def test_arms_lie_side_by_side():
     assert both.members == [arm.root for arm in arms]
     assert (both.grid, both.pulled, both.arms) == ((), set(), tuple(reversed(arms)))
     assert both.key == min(node.id for node in both.members)
+
+
+def test_softmaxes_of_both_are_streamed_on():
+    p = Program((64, 32), (32, "k"), ("k", 32), (64, 32))
+    attended = p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2])
+    p.done(p.binary(p.columns(attended, 0, 32), p.x[3]))
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    (stream,) = streams_of(graph, replace(TARGET, streamed_points=64))
+    one, two = (Group.of(node) for node in nodes_of(p)[-2:])
+    streaming = replace(one, streams=(stream,))
+    for make in (lambda a, b: merged(a, b, align(a, b)), pulled_into, cut_behind):
+        assert make(streaming, two).streams == (stream,)
+        assert make(one, replace(two, streams=(stream,))).streams == (stream,)
+        assert make(streaming, replace(two, streams=(stream,))).streams == (stream, stream)
+
+
+def test_what_is_cut_has_no_loops_of_its_own():
+    p = Program((16, 32))
+    first, last = nodes_of(p.done(p.columns(p.unary(p.x[0]), 0, 30)))
+    group = cut_behind(Group.of(first), Group.of(last))
+    assert (group.members, group.grid, group.pulled) == ([first, last], (16, 32), {last})
+    assert group.place == {first: (0, 1)}
 
 
 def test_loops_of_one_are_of_no_class():

@@ -124,3 +124,15 @@ def test_sums_over_one_space_are_no_arms(sums: bool):
     q = Program((512, 256), (512, 256))
     q.done(*(q.row_sum(x) if sums else q.unary(x) for x in q.x))
     assert len(_groups(q)) == (2 if sums else 1)
+
+
+@pytest.mark.parametrize(("more", "expected"), [(0, 1), (1, 2)])
+def test_small_is_what_one_thread_does_at_once(more: int, expected: int):
+    limit = TARGET.costs.serial_elements
+    p = Program((limit + more,), (limit // 2,))
+    assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == expected
+
+
+def test_sizes_without_a_bound_are_not_small():
+    p = Program(("n",), (3,))
+    assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == 2

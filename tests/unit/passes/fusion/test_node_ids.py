@@ -8,6 +8,7 @@ import pytest
 from xdsl.dialects import arith, math
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.node_ids import ID_DIGITS, assign_ids, digest
@@ -154,3 +155,44 @@ def test_interchangeable_nodes_keep_their_company_apart():
 def test_parts_of_a_digest_do_not_run_together():
     assert digest("ab", "c") != digest("a", "bc") != digest("abc")
     assert len(digest("x")) == 12
+
+
+# what plans hold ------------------------------------------------------------------------------------------------------
+
+
+def _attention() -> Program:
+    p = Program(("q", 32), (32, "k"), ("k", 32))
+    return p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
+
+
+def _block() -> Program:
+    p = Program((34, 16), (3, 16, 24), (24,))
+    y = p.binary(p.convolution(p.pad(p.x[0], (1, 0), (1, 0)), p.x[1]), p.x[2], dims_map(2, [1]))
+    return p.done(p.unary(y, math.TanhOp, permutation=(1, 0)), p.concat(y, p.unary(p.columns(y, 4, 8))))
+
+
+def _alike() -> Program:
+    p = Program((8, 8))
+    a, b = p.unary(p.x[0]), p.unary(p.x[0])
+    c = p.unary(a)
+    return p.done(p.binary(p.row_sum(a), p.row_sum(b)), p.binary(c, p.unary(b)), p.unary(p.collapse(c)))
+
+
+PINNED = [
+    (_attention, "f9af749897ca", "49097483 042e6e52 0decbf76 882d8bb8 ebe66599 5e9ad649", "012345"),
+    (_block, "ad91176f8991", "e7d22776 16188b90 b7dc469e c61137cb 154eeaaa 57df5398 71e03625", "0124356"),
+    (
+        _alike,
+        "76bb34acadfd",
+        "670a7266 565d9329 5af1e65b 5353e8dd 5353e8dd-2 1b13c5b4 60769a98 ad5b5f6c 9c1a66ca",
+        "104238576",
+    ),
+]
+
+
+@pytest.mark.parametrize(("program", "fingerprint", "ids", "order"), PINNED, ids=["attention", "block", "alike"])
+def test_ids_are_those_that_plans_hold(program: Callable[[], Program], fingerprint: str, ids: str, order: str):
+    """Plans that people keep name ops by them: what changes here makes those stale, and is told in CHANGELOG."""
+    graph = FusionGraph(program().function.body.block, ShapeAnalysis())
+    assert (graph.fingerprint(), " ".join(node.id for node in graph.nodes)) == (fingerprint, ids)
+    assert "".join(str(node.order) for node in graph.nodes) == order

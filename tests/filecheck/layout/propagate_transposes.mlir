@@ -275,3 +275,33 @@ func.func @through_a_collapse(%x: tensor<2x3x5xf32>) -> tensor<6x5xf32> {
   %r = linalg.transpose ins(%c : tensor<5x6xf32>) outs(%f : tensor<6x5xf32>) permutation = [1, 0]
   return %r : tensor<6x5xf32>
 }
+
+// -----
+
+// What is given weighs a quarter of what is computed: the argument is transposed, not the computed part and the result.
+// CHECK-LABEL: func.func @an_argument_weighs_little
+// CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}} : (tensor<8x12xf32>, tensor<8x4xf32>) -> tensor<8x16xf32>
+// CHECK-LABEL: func.func @what_is_computed_weighs_more
+// CHECK: tensor.concat dim(0) %{{.*}}, %{{.*}} : (tensor<12x8xf32>, tensor<4x8xf32>) -> tensor<16x8xf32>
+func.func @an_argument_weighs_little(%x: tensor<12x8xf32>, %y: tensor<8x4xf32>) -> tensor<8x16xf32> {
+  %e = tensor.empty() : tensor<8x12xf32>
+  %t = linalg.transpose ins(%x : tensor<12x8xf32>) outs(%e : tensor<8x12xf32>) permutation = [1, 0]
+  %e1 = tensor.empty() : tensor<8x4xf32>
+  %z = linalg.exp ins(%y : tensor<8x4xf32>) outs(%e1 : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %c = tensor.concat dim(1) %t, %z : (tensor<8x12xf32>, tensor<8x4xf32>) -> tensor<8x16xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %r = linalg.exp ins(%c : tensor<8x16xf32>) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %r : tensor<8x16xf32>
+}
+func.func @what_is_computed_weighs_more(%x: tensor<12x8xf32>, %y: tensor<8x4xf32>) -> tensor<8x16xf32> {
+  %e0 = tensor.empty() : tensor<12x8xf32>
+  %w = linalg.exp ins(%x : tensor<12x8xf32>) outs(%e0 : tensor<12x8xf32>) -> tensor<12x8xf32>
+  %e = tensor.empty() : tensor<8x12xf32>
+  %t = linalg.transpose ins(%w : tensor<12x8xf32>) outs(%e : tensor<8x12xf32>) permutation = [1, 0]
+  %e1 = tensor.empty() : tensor<8x4xf32>
+  %z = linalg.exp ins(%y : tensor<8x4xf32>) outs(%e1 : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %c = tensor.concat dim(1) %t, %z : (tensor<8x12xf32>, tensor<8x4xf32>) -> tensor<8x16xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %r = linalg.exp ins(%c : tensor<8x16xf32>) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %r : tensor<8x16xf32>
+}

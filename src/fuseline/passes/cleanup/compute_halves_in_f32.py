@@ -157,7 +157,7 @@ class _Widening:
     # ops --------------------------------------------------------------------------------------------------------------
 
     def visit_return(self, op: ReturnOp) -> None:
-        if isinstance(op.parent_op(), FuncOp) and self.is_border:
+        if self.is_border:
             self._narrow_operands(op, tuple(self.function.function_type.outputs))
 
     def visit_call(self, op: CallOp) -> None:

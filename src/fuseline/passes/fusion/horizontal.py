@@ -16,8 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
 from fuseline.analysis.structured import Kind, is_constant
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
@@ -166,17 +164,18 @@ def _within_limits(
     """Runs of groups that together bind no more buffers than the target allows, and that it takes; those of two or
     more."""
     runs: list[list[Group]] = []
-    bound: set[SSAValue] = set()
-    arms = 0
     for group in groups:
-        buffers, more = group.buffers(), len(_flat([group]))
-        within = runs and len(bound | buffers) <= target.binding_limit and arms + more <= target.arms_limit
-        if not within or not takes([*runs[-1], group]):
-            runs.append([])
-            bound, arms = set(), 0
-        runs[-1].append(group)
-        bound, arms = bound | buffers, arms + more
+        if runs and _fit([*runs[-1], group], target) and takes([*runs[-1], group]):
+            runs[-1].append(group)
+        else:
+            runs.append([group])
     return [run for run in runs if len(run) > 1]
+
+
+def _fit(groups: Sequence[Group], target: TargetDescription) -> bool:
+    """Whether the groups as arms bind no more buffers, and are no more arms, than the target allows."""
+    buffers = {value for group in groups for value in group.buffers()}
+    return len(buffers) <= target.binding_limit and len(_flat(groups)) <= target.arms_limit
 
 
 def _operands(group: Group) -> list[Hashable]:

@@ -9,7 +9,7 @@ import pytest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.code_size import BORDERED, operations
+from fuseline.passes.fusion.code_size import BORDERED, operations, over_limit
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 
@@ -79,3 +79,20 @@ def test_a_border_along_the_lanes_is_met_twice():
     exp = none // 2
     assert one == none + BORDERED[Kind.PAD] + exp
     assert two == one + 2 * BORDERED[Kind.PAD] + exp
+
+
+def test_what_came_out_too_long_has_a_limit_of_its_own():
+    p = chain(3)
+    nodes = sorted(FusionGraph(p.function.body.block, ShapeAnalysis()).nodes, key=lambda node: node.position)
+    group = Group(nodes, tuple(nodes[-1].loops), {nodes[-1]: (0, 1)}, set(nodes[:-1]))
+    count = operations(group, 1 << 30)
+    unlimited = replace(TARGET, code_limit=0)
+    assert over_limit(group, unlimited) is over_limit(group, replace(TARGET, code_limit=count)) is None
+    assert over_limit(group, unlimited, {"another": 1}) is over_limit(group, unlimited, {nodes[0].name: count}) is None
+    for target in (unlimited, replace(TARGET, code_limit=count)):
+        refusal = over_limit(group, target, {nodes[0].name: count - 1, nodes[1].name: count + 5})
+        assert refusal is not None and (refusal.code, refusal.at) == ("code-limit", group.root.name)
+        assert refusal.detail == (
+            f"about {count} operations or more, the kernel of more than {count - 1} came out too long"
+        )
+    assert over_limit(Group.of(nodes[0]), replace(TARGET, code_limit=1)) is None

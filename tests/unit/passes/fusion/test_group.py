@@ -136,6 +136,13 @@ def test_loops_of_one_are_of_no_class():
     assert classes.shared([first, second]) == [classes.of((second, 1))]
 
 
+def test_units_of_the_last_are_left_out():
+    p = Program((1, 32))
+    nodes = nodes_of(p.done(p.unary(p.unary(p.unary(p.x[0]), permutation=(1, 0)), permutation=(1, 0))))
+    classes = LoopClasses(nodes)
+    assert classes.shared(nodes) == [classes.of((nodes[2], 1))]
+
+
 def test_loops_that_are_known_to_be_one():
     p = Program((16, 32), (16, 32))
     first, second = nodes_of(p.done(p.unary(p.x[0]), p.unary(p.x[1])))

@@ -133,3 +133,33 @@ func.func @replaced_in_two_dimensions(%a: tensor<4x5xf32>, %s: f32, %i: index, %
   %r = tensor.insert %s into %a[%i, %j] : tensor<4x5xf32>
   return %r : tensor<4x5xf32>
 }
+
+// -----
+
+// What a body says of each place is a structured op that asks where it is; a tensor without dimensions has one place.
+// CHECK-LABEL: func.func @generated
+// CHECK: tensor.empty(%n) : tensor<?x3xindex>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]}
+// CHECK: %[[I:.*]] = linalg.index 0
+// CHECK: %[[J:.*]] = linalg.index 1
+// CHECK: %[[A:.*]] = arith.muli %[[I]], %k
+// CHECK: arith.addi %[[A]], %[[J]]
+// CHECK: linalg.generic {{.*}} iterator_types = []}
+// CHECK: linalg.yield %s : f32
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]}
+// CHECK: linalg.yield %k : index
+// CHECK-NOT: tensor.generate
+func.func @generated(%n: index, %k: index, %x: tensor<f32>, %s: f32) -> (tensor<?x3xindex>, tensor<f32>, tensor<2xindex>) {
+  %r = tensor.generate %n {
+  ^bb0(%i: index, %j: index):
+    %a = arith.muli %i, %k : index
+    %b = arith.addi %a, %j : index
+    tensor.yield %b : index
+  } : tensor<?x3xindex>
+  %t = tensor.insert %s into %x[] : tensor<f32>
+  %u = tensor.generate {
+  ^bb0(%i: index):
+    tensor.yield %k : index
+  } : tensor<2xindex>
+  return %r, %t, %u : tensor<?x3xindex>, tensor<f32>, tensor<2xindex>
+}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation
 
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.passes.cleanup.folds.slices import (
@@ -27,25 +27,29 @@ from tests.unit.passes.cleanup.test_folds import folded, parsed
 
 
 def same(fold: Fold, body: str, arguments: str, result: str) -> Any:
-    """The op that `fold` makes of the one that makes `%r`, where the program means the same; None where it is left
-    alone. Sizes of run time are 3."""
+    """The op, or argument, that `fold` puts in place of the one that makes `%r`, where the program means the same; None
+    where it is left alone. Sizes of run time are 3."""
     module, block = parsed(body, arguments, result)
     rng = np.random.default_rng(7)
-    types = [argument.type for argument in block.args]
-    inputs: list[Any] = [
-        rng.standard_normal([size if size >= 0 else 3 for size in type_.get_shape()]).astype(np.float32)
-        if isinstance(type_, TensorType)
-        else np.int64(3)
-        for type_ in types
-    ]
+    inputs = [_input(argument.type, rng) for argument in block.args]
     before = evaluate_module(module, inputs)
     end = block.last_op
     assert end is not None
-    if not fold(end.operands[0].owner, Worklist({})):
+    op = end.operands[0].owner
+    assert isinstance(op, Operation)
+    if not fold(op, Worklist({})):
         return None
     module.verify()
     np.testing.assert_array_equal(evaluate_module(module, inputs)[0], before[0])
-    return end.operands[0].owner
+    value = end.operands[0]
+    return value if isinstance(value, BlockArgument) else value.owner
+
+
+def _input(type_: Attribute, rng: np.random.Generator) -> Any:
+    if isinstance(type_, IndexType):
+        return np.int64(3)
+    shape = [size if size >= 0 else 3 for size in type_.get_shape()] if isinstance(type_, TensorType) else []
+    return rng.standard_normal(shape).astype(np.float32) if shape else np.float32(rng.standard_normal())
 
 
 def static(op: tensor.ExtractSliceOp) -> list[tuple[int, ...]]:

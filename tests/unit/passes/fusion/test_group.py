@@ -69,7 +69,7 @@ def test_what_is_stored_is_what_others_read_and_the_caller_gets():
     c = p.row_sum(b)
     one, two, three = nodes_of(p.done(c, a))
     group = Group([one, two], (16, 32), {one: (0, 1), two: (0, 1)})
-    assert group.results() == [a, b]
+    assert list(group.results()) == [a, b]
     assert group.buffers() == {p.x[0], p.x[1], a, b}
     assert group.bindings() == 4
     assert [read.value for read in group.outside_reads()] == [p.x[0], p.x[1]]

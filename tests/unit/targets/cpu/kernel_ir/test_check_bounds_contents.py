@@ -43,6 +43,14 @@ def test_places_of_a_constant(dtype: str, lanes: int) -> None:
     assert unproved({1: Range(0, EXTENT - 1)}, dtype=dtype, lanes=lanes) == 2 * lanes
 
 
+@pytest.mark.parametrize(("last", "count"), [(EXTENT - 1, 0), (EXTENT, 4)])
+def test_places_that_are_gathered_themselves(last: int, count: int) -> None:
+    k = KernelBuilder("kernel", machine("avx2"))
+    table, x = k.binding(0, "i64", 32), k.binding(1, "f32", EXTENT)
+    k.gather(x, k.gather(table, k.lane_indices(0, 8, 4)))
+    assert len(check_bounds(k.finish(), contents={0: Range(0, last)})) == count
+
+
 def test_lanes_that_are_not_read_are_zero() -> None:
     inside = {0: Range(4, EXTENT + 3)}
     assert unproved(inside, lanes=4, shift=-4) == 0

@@ -44,6 +44,40 @@ def test_it_is_no_greater(name: str):
     assert problems(place, extent - 1) > 0
 
 
+def test_a_signed_rest_may_be_as_far_below_0():
+    assert problems(lambda k, i, e: k.add(k.srem(e, 5), 3), 100) == 1
+    assert problems(lambda k, i, e: k.sub(5, k.srem(e, 6)), 11) == 0
+    assert problems(lambda k, i, e: k.sub(5, k.srem(e, 6)), 10) == 1
+    assert problems(lambda k, i, e: k.sub(4, k.srem(e, 6)), 11) == 1
+
+
+@pytest.mark.parametrize(("divisors", "most"), [((2, 5), 4), ((2, -7), 6), ((-7, 3), 6)])
+def test_a_signed_rest_is_nearer_to_0_than_any_divisor(divisors: tuple[int, int], most: int):
+    def place(k: KernelBuilder, i: Any, e: Any) -> Any:
+        return k.add(k.srem(e, k.select(k.compare("gt", i, 0), *divisors)), most)
+
+    assert (problems(place, 2 * most + 1), problems(place, 2 * most)) == (0, 1)
+
+
+@pytest.mark.parametrize("divisor", [lambda k, e: e, lambda k, e: k.max(e, 1), lambda k, e: k.min(e, -1)])
+def test_a_rest_by_what_nobody_knows_may_be_any_number(divisor: Callable[[KernelBuilder, Any], Any]):
+    assert problems(lambda k, i, e: k.srem(e, divisor(k, e)), 1 << 40) == 2
+
+
+def test_minus_one_is_negative():
+    """`i - 1` for `i` from 0 on is divided as a large number once."""
+    assert problems(lambda k, i, e: k.div(k.add(i, 3), 2), 4) == 0
+    assert problems(lambda k, i, e: k.div(k.add(i, 2), 2), 4) == 2
+
+
+def test_conditions_that_lead_in_a_circle_end():
+    k = KernelBuilder("kernel", AVX2)
+    memory, data = k.binding(0, "f32", 10), k.binding(1, "i64", 2)
+    a, b = k.load(data, 0), k.load(data, 1)
+    k.when(k.compare("eq", a, b), lambda: (k.load(memory, a), ())[1])
+    assert len(check_bounds(k.finish())) == 2
+
+
 def test_what_may_be_negative_is_a_large_number_when_it_is_divided():
     """And twice that is any number, since it does not fit."""
     assert problems(lambda k, i, e: k.div(i, 2), 1 << 40) > 0

@@ -110,6 +110,11 @@ TIGHT: dict[str, tuple[Nest, Index]] = {
     "the larger of a size and a number": (ONE, lambda o, i: o.max(o.size(0), 5)),
     "the smaller of a size of 0": (ONE, lambda o, i: o.min(5, o.size(1))),
     "the larger of a size of 0": (ONE, lambda o, i: o.max(5, o.size(1))),
+    "an index times the smaller of a size and a number": (ONE, lambda o, i: o.mul(i, o.min(o.size(0), 5))),
+    "an index times the larger of a size and a number": (ONE, lambda o, i: o.mul(i, o.max(o.size(0), 15))),
+    "an index times a quotient of a size of 0": (ONE, lambda o, i: o.add(o.mul(i, o.div(o.size(1), 3)), i)),
+    "an index times a size over 1": (ONE, lambda o, i: o.mul(i, o.div(o.size(0), o.sub(o.size(2), 2)))),
+    "a quotient by a size of 1": (ONE, lambda o, i: o.div(i, o.sub(o.size(2), 2))),
     "a minimum below a size": (ONE, lambda o, i: o.sub(o.min(o.size(0), 13), i)),
 }
 
@@ -123,6 +128,7 @@ def test_the_tightest_buffer_is_proved_and_no_smaller_one(nest: Nest, index: Ind
 
 UPPER: dict[str, Index] = {
     "whole multiples of a quotient": lambda o, i: o.sub(o.mul(o.div(i, 7), 7), i),
+    "a quotient by 1": lambda o, i: o.sub(o.div(i, o.sub(o.size(2), 2)), i),
     "twice the multiples": lambda o, i: o.sub(o.mul(o.div(i, 7), 14), o.mul(i, 2)),
 }
 
@@ -240,7 +246,8 @@ def test_two_conditions_in_a_row():
     upper_is_tight(nest, lambda o, i, j, m: i, 2, 0)
 
 
-@pytest.mark.parametrize(("index", "high"), [(lambda o, i: o.div(i, 5), 2), (lambda o, i: o.rem(i, 50), 13)])
+@pytest.mark.parametrize(("index", "high"), [(lambda o, i: o.div(i, 5), 2), (lambda o, i: o.rem(i, 50), 13), (lambda o, i: o.div(o.mul(i, 2), 5), 5)],
+)
 def test_a_condition_bounds_what_is_divided(index: Index, high: int):
     nest = Nest(loops((0, 40, 1)).loops, lambda o, i: o.compare("lt", i, 14))
     upper_is_tight(nest, index, high, 0)

@@ -82,5 +82,5 @@ def _counted(expression: AffineExpr, extents: Sequence[Dim]) -> PlaceRange | Non
     if len(sizes) < len(loops) or prod(sizes) > MOST_POINTS or 0 in sizes:
         return None
     places = dict(zip(loops, loop_indices(sizes), strict=True))
-    values = np.asarray(evaluate_expression(expression, [places.get(loop, 0) for loop in range(len(extents))]))
+    values = np.asarray(evaluate_expression(expression, [places.get(loop) for loop in range(len(extents))]))
     return PlaceRange(int(values.min()), int(values.max()), True)

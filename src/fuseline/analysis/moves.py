@@ -215,7 +215,7 @@ def _insert_slice(
     axes = {axis: i for i, axis in enumerate(kept_axes(box, _shape(op.source)))}
     inner, guards = list(at), list[Guard[C]]()
     for axis, (offset, size, extent) in enumerate(zip(offsets, box, sizes.dims(op.dest), strict=True)):
-        if offset != 0 or size != extent:
+        if size != extent:
             inner[axis] = kind.moved(at[axis], 1, d.mul(offset, -1))
             guards.append(Guard(axes.get(axis), inner[axis], size))
     return [Source(op.source, tuple(inner[axis] for axis in axes), tuple(guards)), Source(op.dest, tuple(at))]

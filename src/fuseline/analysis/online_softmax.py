@@ -348,7 +348,8 @@ def _tells_nan(op: Generic) -> bool:
 def _is_pointwise(op: Generic) -> bool:
     """Whether an all-parallel op makes each element from those at the same place."""
     structured = StructuredOp(op)
-    return not structured.reduction and is_plain(structured.maps[0]) and len(set(structured.maps)) == 1
+    maps = set(structured.maps)
+    return not structured.reduction and len(maps) == 1 and is_plain(maps.pop())
 
 
 def _is_zero(value: SSAValue) -> bool:

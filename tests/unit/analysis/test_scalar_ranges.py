@@ -143,6 +143,35 @@ def test_sizes_in_half_words_are_assumed_to_fit():
     assert {(d.to_text(size), bits) for size, bits in ranges.assumed} == {("n", 32), ("2*n", 32)}
 
 
+RUNNING = """func.func @main(%x: tensor<9xf32>, %i: tensor<5xi64>) -> tensor<i64> {
+  %start = arith.constant dense<3> : tensor<i64>
+  %none = arith.constant dense<> : tensor<0xi64>
+  %away = arith.constant dense_resource<away> : tensor<5xi64>
+  %r = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>, affine_map<(p) -> ()>],
+      iterator_types = ["reduction"]}
+      ins(%i, %away : tensor<5xi64>, tensor<5xi64>) outs(%start : tensor<i64>) {
+  ^bb0(%fed: i64, %held: i64, %total: i64):
+    %zero = arith.constant 0 : index
+    %none_at = tensor.extract %none[%zero] : tensor<0xi64>
+    %at = arith.index_cast %PLACE : i64 to index
+    %read = tensor.extract %x[%at] : tensor<9xf32>
+    %sum = arith.addi %total, %fed : i64
+    linalg.yield %sum : i64
+  } -> tensor<i64>
+  return %r : tensor<i64>
+}"""
+
+
+@pytest.mark.parametrize(("place", "met"), [("total", False), ("held", True), ("none_at", False), ("fed", True)])
+def test_nothing_is_known_of(place: str, met: bool):
+    """Of a running total, whatever it starts from; of a constant that is elsewhere, and of one without elements."""
+    module = parse_module(RUNNING.replace("PLACE", place), new_context())
+    read = [op for op in module.walk() if isinstance(op, tensor.ExtractOp)][-1]
+    generic: Any = read.parent_op()
+    found = ScalarRanges(ShapeAnalysis(), StructuredOp(generic), {}).of(read.indices[0])
+    assert (found.low, found.high, found.met) == (None, None, met)
+
+
 def test_long_chains_are_followed():
     chain = [f"%v{i + 1} = arith.addi %v{i}, %two : index" for i in range(3000)]
     found = range_of("\n".join(["%v0 = arith.addi %p, %two : index", *chain, "%at = arith.addi %v3000, %two : index"]))

@@ -125,14 +125,22 @@ def test_every_part_belongs_to_the_same_row() -> None:
     assert counts(square("d0", "d0", "d1")) == (1, 0, 0)
 
 
-def test_a_reduction_is_its_op_the_step_and_what_is_kept() -> None:
+@pytest.mark.parametrize(("kept", "kinds", "size"), [(0, "pr", 4), (1, "rp", 6)])
+def test_a_reduction_is_its_op_the_step_and_what_is_kept(kept: int, kinds: str, size: int) -> None:
+    row = tensor((size,))
     sums = generic(
-        "%s", [("%x", T)], [("%z", R)], ["d0, d1", "d0"], "pr", "%v = arith.addf %i0, %o0 : f32", [("%v", "f32")]
+        "%s",
+        [("%x", T)],
+        [("%z", row)],
+        ["d0, d1", f"d{kept}"],
+        kinds,
+        "%v = arith.addf %i0, %o0 : f32",
+        [("%v", "f32")],
     )
-    view = parse(function([("x", (4, 6), "f32")], [], "\n".join([fill("z", "0.0", (4,)), sums]), [("%s", R)]))
+    view = parse(function([("x", (4, 6), "f32")], [], "\n".join([fill("z", "0.0", (size,)), sums]), [("%s", row)]))
     (op,) = [op for op in view.members if isinstance(op, GenericOp)]
     found = reduction_of(op.results[0], (AddfOp,))
     assert found is not None
-    assert (found.op, found.combine.name, found.source, found.kept) == (op, "arith.addf", op.inputs[0], (0,))
+    assert (found.op, found.combine.name, found.source, found.kept) == (op, "arith.addf", op.inputs[0], (kept,))
     assert reduction_of(op.results[0], (MaximumfOp,)) is None
     assert reduction_of(op.inputs[0], (AddfOp,)) is None

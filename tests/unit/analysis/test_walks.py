@@ -4,9 +4,10 @@ scalar."""
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects.arith import SelectOp
 
-from fuseline.analysis.structured import yielded
-from fuseline.analysis.walks import Rank, Scatter, loops_behind, rank_of, walk_of
+from fuseline.analysis.structured import StructuredOp, yielded
+from fuseline.analysis.walks import Rank, Scatter, Selection, loops_behind, rank_of, selection_of, walk_of
 from tests.unit.analysis.generics import view_of
 
 SCATTER = """%i = linalg.index 0 : index
@@ -212,3 +213,61 @@ def test_the_loops_behind_a_scalar():
     assert loops_behind(view, yielded(view.op)[0]) == {0, 2, 3}
     assert loops_behind(view, view.body.args[1]) == {1}
     assert loops_behind(view, view.op.operands[0]) == frozenset()
+
+
+ARGMAX = """%i = linalg.index 1 : index
+  %ic = arith.index_cast %i : index to i64
+  %c = arith.cmpf ogt, %a0, %a2 : f32
+  %other = arith.cmpf oge, %a0, %a2 : f32
+  %zero = arith.constant 0 : i64
+  %counts = arith.cmpi sgt, %ic, %zero : i64
+  %placed = arith.cmpi sgt, %zero, %a3 : i64
+  %second = arith.cmpf ogt, %a1, %a0 : f32
+  %v = arith.select %c, %a0, %a2 : f32
+  %p = arith.select %c, %ic, %a3 : i64
+  linalg.yield %v, %p : f32, i64"""
+
+
+def _argmax(body: str = ARGMAX, kinds: str = "pr") -> StructuredOp:
+    maps = ["d0, d1", "d0, d1", "d0", "d0"]
+    return view_of(maps, kinds, ["tensor<5x9xf32>"] * 2, ["tensor<5xf32>", "tensor<5xi64>"], body)
+
+
+def test_a_selection():
+    view = _argmax()
+    chosen = yielded(view.op)[0].owner
+    assert isinstance(chosen, SelectOp) and selection_of(view) == Selection(view, 0, chosen.cond, 0, 1)
+    second = _argmax(ARGMAX.replace("%c, %a0, %a2", "%c, %a1, %a2").replace("ogt, %a0", "ogt, %a1"))
+    assert (found := selection_of(second)) is not None and found.element == 1
+
+
+def test_a_selection_may_yield_the_place_first():
+    swapped = ARGMAX.replace("%a3", "%a4").replace("%a2", "%a3").replace("%a4", "%a2")
+    body = swapped.replace("yield %v, %p : f32, i64", "yield %p, %v : i64, f32")
+    outs = ["tensor<5xi64>", "tensor<5xf32>"]
+    view = view_of(["d0, d1", "d0, d1", "d0", "d0"], "pr", ["tensor<5x9xf32>"] * 2, outs, body)
+    assert (found := selection_of(view)) is not None and (found.kept, found.place) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("linalg.index 1", "linalg.index 0"),
+        ("select %c, %a0, %a2", "select %c, %a2, %a0"),
+        ("select %c, %ic, %a3", "select %c, %a3, %ic"),
+        ("select %c, %ic, %a3", "select %other, %ic, %a3"),
+        ("select %c, %ic, %a3", "select %c, %zero, %a3"),
+        ("select %c,", "select %counts,"),
+        ("select %c,", "select %placed,"),
+        ("select %c,", "select %second,"),
+        ("yield %v, %p", "yield %a2, %p"),
+        ("yield %v, %p", "yield %v, %ic"),
+    ],
+)
+def test_no_selection(change: tuple[str, str]):
+    assert selection_of(_argmax(ARGMAX.replace(*change))) is None
+
+
+def test_a_selection_walks_one_loop():
+    assert selection_of(_argmax(kinds="pp")) is None
+    assert selection_of(_scatter()) is None

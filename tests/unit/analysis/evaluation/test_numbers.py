@@ -220,6 +220,7 @@ def test_erf_is_accurate_to_an_ulp():
     assert np.all(np.abs(erf(x) - expected) <= np.spacing(np.abs(expected)) + 5e-324)
     assert np.isnan(erf(np.array([NAN])))[0]
     assert erf(np.array([INF, -INF, -0.0], np.float32)).tolist() == [1.0, -1.0, -0.0]
+    assert [erf(np.zeros((2, 3), dtype)).dtype for dtype in ("f2", "f4", "f8")] == ["f2", "f4", "f8"]
 
 
 def test_integers_are_seen_with_and_without_their_sign():

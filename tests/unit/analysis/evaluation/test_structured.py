@@ -120,6 +120,20 @@ def test_half_floats_are_summed_in_float32():
     assert float(evaluate_function(product, [left, right, np.float16(0)])[0]) == 0  # 300 * 300 is no number of 16 bits
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%s = arith.subf %a1, %a0 : f32\n linalg.yield %s : f32",
+        "%s = arith.subf %a0, %a1 : f32\n linalg.yield %s : f32",
+        "linalg.yield %a0 : f32",
+        "linalg.yield %a1 : f32",
+        "%d = arith.addf %a1, %a1 : f32\n %s = arith.addf %d, %a0 : f32\n linalg.yield %s : f32",
+    ],
+)
+def test_what_is_no_sum_goes_step_by_step(body: str):
+    check(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3xf32>"], body))
+
+
 @pytest.mark.parametrize("op", ["addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf"])
 def test_float_reductions(op: str):
     check(

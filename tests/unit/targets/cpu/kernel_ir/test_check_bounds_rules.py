@@ -246,7 +246,9 @@ def test_two_conditions_in_a_row():
     upper_is_tight(nest, lambda o, i, j, m: i, 2, 0)
 
 
-@pytest.mark.parametrize(("index", "high"), [(lambda o, i: o.div(i, 5), 2), (lambda o, i: o.rem(i, 50), 13), (lambda o, i: o.div(o.mul(i, 2), 5), 5)],
+@pytest.mark.parametrize(
+    ("index", "high"),
+    [(lambda o, i: o.div(i, 5), 2), (lambda o, i: o.rem(i, 50), 13), (lambda o, i: o.div(o.mul(i, 2), 5), 5)],
 )
 def test_a_condition_bounds_what_is_divided(index: Index, high: int):
     nest = Nest(loops((0, 40, 1)).loops, lambda o, i: o.compare("lt", i, 14))

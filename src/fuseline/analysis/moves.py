@@ -259,11 +259,9 @@ class AffineCoordinates:
 
     def moved(self, at: Coordinate, stride: Dim, offset: Dim) -> Coordinate:
         """A sum that is no plain loop, whatever the offset; None for a stride."""
-        return (
-            AffineBinaryOpExpr(AffineBinaryOpKind.Add, at, self.number(offset))
-            if at is not None and stride == 1
-            else None
-        )  # pyright: ignore[reportArgumentType]
+        if at is None or stride != 1:
+            return None
+        return AffineBinaryOpExpr(AffineBinaryOpKind.Add, at, self.number(offset))  # pyright: ignore[reportArgumentType]
 
     def linearized(self, at: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
         """The coordinate of the one dimension longer than 1."""

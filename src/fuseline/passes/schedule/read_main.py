@@ -64,7 +64,7 @@ def read_main(ctx: CompilerContext, module: ModuleOp) -> MainRead:
     size or tensor of sizes."""
     symbols = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp | ExecutableOp)}
     storage = Storage(ctx)
-    reader = _Reader(main_function(module), symbols, storage, ShapeAnalysis(ctx.symbols)).read()
+    reader = _Reader(main_function(module), symbols, storage, ShapeAnalysis(ctx.symbols), is_body=False).read()
     schedule = Schedule(
         inputs=tuple(reader.inputs),
         outputs=tuple(reader.outputs),
@@ -83,7 +83,7 @@ class _Reader:
     """Reads one function into steps: `@main`, or the body of a loop."""
 
     def __init__(
-        self, function: func.FuncOp, symbols: Symbols, storage: Storage, shapes: ShapeAnalysis, *, is_body: bool = False
+        self, function: func.FuncOp, symbols: Symbols, storage: Storage, shapes: ShapeAnalysis, *, is_body: bool
     ) -> None:
         self.main, self.symbols, self.storage, self.shapes, self.is_body = function, symbols, storage, shapes, is_body
         self.buffers = MainBuffers(function.body.block, shapes, storage)

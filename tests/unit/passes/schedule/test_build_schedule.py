@@ -282,6 +282,28 @@ def test_what_a_host_call_returns_is_of_the_type_that_it_declares(schedule_of: S
     assert [operand.dtype for operand in host.operands] == ["float32"]
 
 
+def test_what_the_border_and_host_operators_take_is_of_the_type_that_they_say(schedule_of: ScheduleOf) -> None:
+    wide = "tensor<64xi64>"
+    attributes, typed = '{fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}', '[{fuseline.dtype = "uint64"}]'
+    named = f'{wide} {{fuseline.dtype = "uint64"}}'
+    declarations = f"func.func private @host.Foo.0({T}) -> ({named}) attributes {attributes}\n"
+    declarations += f""""func.func"() <{{sym_name = "host.Bar.0", function_type = ({wide}) -> {wide},
+        sym_visibility = "private", arg_attrs = {typed}, res_attrs = {typed}}}> ({{}}) {attributes} : () -> ()\n"""
+    calls = f"%h = func.call @host.Foo.0(%x) : ({T}) -> {wide}\n%g = func.call @host.Bar.0(%h) : ({wide}) -> {wide}\n"
+    main = _retyped(_main(calls, "%g"), "%g", wide).replace(f"-> ({wide})", f"-> ({named})")
+    schedule = schedule_of(declarations + main)
+    _, second = (step for step in schedule.steps if isinstance(step, HostStep))
+    assert [operand.dtype for operand in (*second.operands, *second.results)] == ["uint64", "uint64"]
+    assert [result.dtype for result in schedule.outputs] == ["uint64"]
+
+
+def test_a_call_of_no_host_operator_is_refused_with_its_nodes(schedule_of: ScheduleOf) -> None:
+    call = f'%h = func.call @elsewhere(%x) : ({T}) -> {T} loc(fused["a", "b"])\n'
+    with pytest.raises(FuselineError, match="call of elsewhere, which is no host operator") as error:
+        schedule_of(f"func.func private @elsewhere({T}) -> {T}\n" + _main(call, "%h"))
+    assert (error.value.code, error.value.node) == ("E0305", "a, b")
+
+
 def test_sizes_of_another_type_are_refused_with_their_node(schedule_of: ScheduleOf) -> None:
     row = 'tensor.from_elements %c, %c : tensor<2xi32> loc("shape")'
     main = _main(f"%c = arith.constant 5 : i32\n%r = {row}\n", "%r")

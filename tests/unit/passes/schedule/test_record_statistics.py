@@ -25,3 +25,7 @@ def test_a_dispatch_says_which_family_took_it(tmp_path: Path) -> None:
     assert dispatch.workgroups not in ("", "0")
     assert program.stats["launches"] == 1
     assert program.stats["bytes_moved"] == 4 * (64 * 32 + 32 * 48 + 64 * 48)
+    assert program.stats["code_bytes"] > 0 and program.stats["executables"] == 1
+    assert (program.stats["barriers"], program.stats["host_ops"], program.stats["copies"]) == (0, 0, 0)
+    assert program.stats["transient_bytes"] == program.stats["scratch_bytes_max"] * program.record.threads
+    assert program.stats["constant_bytes"] == {"original": 0, "packed": 0}

@@ -9,7 +9,7 @@ from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
-from tests.unit.targets.cpu.kernel_ir.native import call
+from tests.kernels import call
 
 
 @pytest.mark.parametrize("divisor", [0, 1, 3, 4])

@@ -18,8 +18,8 @@ from fuseline.ir import dim as d
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.cpu.target import CpuTarget
-from tests.unit.targets.cpu.arms.programs import Array, close, elementwise, outlined, program, random
-from tests.unit.targets.cpu.kernel_ir.native import Guarded, native
+from tests.kernels import Guarded, native
+from tests.unit.targets.cpu.arms.programs import close, elementwise, outlined, program, random
 
 RUBBISH = np.float32(-777)
 
@@ -27,12 +27,6 @@ RUBBISH = np.float32(-777)
 def _entry(text: str) -> FuncOp:
     module, _ = outlined(text)
     return next(entry_of(op) for op in module.ops if isinstance(op, ExecutableOp))
-
-
-def _guarded(array: Array, *, at_end: bool) -> Guarded:
-    guard = Guarded(array.shape, array.dtype, at_end=at_end)
-    guard.array[...] = array
-    return guard
 
 
 def _run(arm: Arm, operands: Sequence[Guarded], results: Sequence[Guarded], parts: int) -> None:
@@ -63,8 +57,8 @@ def _check(text: str, arms: int) -> None:
     split = split_arms(entry)
     assert len(split) == arms
     for at_end, parts in ((True, 1), (False, 3)):
-        operands = [_guarded(array, at_end=at_end) for array in arrays]
-        results = [_guarded(np.full(shape, RUBBISH), at_end=at_end) for shape in shapes[len(view.tensors) :]]
+        operands = [Guarded.copy(array, at_end=at_end) for array in arrays]
+        results = [Guarded.copy(np.full(shape, RUBBISH), at_end=at_end) for shape in shapes[len(view.tensors) :]]
         for arm in split:
             _run(arm, operands, results, parts)
         for result, want in zip(results, wanted, strict=True):

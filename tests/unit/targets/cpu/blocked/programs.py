@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -14,34 +13,17 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map, identity_map
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
+from tests.graphs.program import Program
+from tests.kernels import Array
 
 Size = int | str
 EPSILON = 1e-5
 
 
-def over_last(p: Dispatch, x: SSAValue, combine: type[Any], *shape: Size) -> SSAValue:
-    """`x` of `shape` reduced over its last dimension."""
-    rank = len(shape)
-    init = p.zeros(*shape[:-1], value=0.0 if combine is arith.AddfOp else -math.inf)
-    maps = [identity_map(rank), dims_map(rank, list(range(rank - 1)))]
-    kinds = ["parallel"] * (rank - 1) + ["reduction"]
-    return p.emit.generic([x], [init], maps, kinds, lambda b: [b.op(combine, b.args[1], b.args[0])]).results[0]
-
-
-def with_rows(p: Dispatch, x: SSAValue, row: SSAValue, body: Any, *shape: Size) -> SSAValue:
-    """Elementwise in `x` of `shape` and a value per row."""
-    rank = len(shape)
-    maps = [identity_map(rank), dims_map(rank, list(range(rank - 1))), identity_map(rank)]
-    return p.elementwise([x, row], p.empty(*shape), body, maps)
-
-
-def row_norm(p: Dispatch, x: SSAValue, n: int, *shape: Size) -> SSAValue:
-    """`x` of `shape` scaled to mean square 1 in every row, as RMS norms do."""
-    square = p.elementwise(
-        [x], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(len(shape))] * 2
-    )
-    total = over_last(p, square, arith.AddfOp, *shape)
+def row_norm(p: Program, x: SSAValue, n: int) -> SSAValue:
+    """`x` scaled to mean square 1 in every row of `n`, as RMS norms do."""
+    square = p.over(x, body=lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]))
+    total = p.reduce(square)
 
     def scaled(b: Body) -> SSAValue:
         mean = b.op(arith.MulfOp, b.args[1], b.constant(1.0 / n, p.element))
@@ -49,20 +31,12 @@ def row_norm(p: Dispatch, x: SSAValue, n: int, *shape: Size) -> SSAValue:
             arith.DivfOp, b.args[0], b.op(mlir_math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(EPSILON, p.element)))
         )
 
-    return with_rows(p, x, total, scaled, *shape)
+    return p.by_row(x, total, scaled)
 
 
 def expected_row_norm(x: Array) -> Array:
     """What `row_norm` gives."""
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON)
-
-
-def softmax(p: Dispatch, x: SSAValue, *shape: Size) -> SSAValue:
-    """Over the last dimension."""
-    top = over_last(p, x, arith.MaximumfOp, *shape)
-    powers = with_rows(p, x, top, lambda b: b.op(mlir_math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1])), *shape)
-    total = over_last(p, powers, arith.AddfOp, *shape)
-    return with_rows(p, powers, total, lambda b: b.op(arith.DivfOp, b.args[0], b.args[1]), *shape)
 
 
 def expected_softmax(x: Array) -> Array:
@@ -79,10 +53,10 @@ def silu(b: Body, x: SSAValue) -> SSAValue:
 
 def product_and_norm(m: Size, n: int, k: int, *, constant: bool, keeps_sum: bool = False) -> DispatchView:
     """`norm(x @ w + bias + residual)`, with the sum as a second result on demand."""
-    p = Dispatch((m, k), (k, n), (n,), (m, n), constants=[1, 2] if constant else [])
-    y = p.add(p.bias(p.matmul(p.x[0], p.x[1], m, n), p.x[2], 1, m, n), p.x[3], m, n)
-    normed = row_norm(p, y, n, m, n)
-    return p.done(normed, y) if keeps_sum else p.done(normed)
+    p = Program((m, k), (k, n), (n,), (m, n), constants=[1, 2] if constant else [])
+    y = p.add(p.bias(p.matmul(p.x[0], p.x[1]), p.x[2], 1), p.x[3])
+    normed = row_norm(p, y, n)
+    return p.dispatch(normed, y) if keeps_sum else p.dispatch(normed)
 
 
 def attention(
@@ -93,9 +67,7 @@ def attention(
     `heads` has one size, or two: groups of heads that share keys and values.
     """
     scores_shape, rank = [*heads, queries, keys], len(heads)
-    p = Dispatch(
-        *([*s, depth] for s in _laid(heads, queries, keys, heads_last)), *([[queries, keys]] if masked else [])
-    )
+    p = Program(*([*s, depth] for s in _laid(heads, queries, keys, heads_last)), *([[queries, keys]] if masked else []))
     every, own, shared = rank + 3, list(range(rank)), [0]
     row, column, inner = rank, rank + 1, rank + 2
 
@@ -112,10 +84,10 @@ def attention(
 
     whole = identity_map(rank + 2)
     read = [whole, *([dims_map(rank + 2, [row, column])] if masked else []), whole]
-    weights = softmax(p, p.elementwise([scores, *p.x[3:]], p.empty(*scores_shape), scaled, read), *scores_shape)
+    weights = p.softmax(p.elementwise([scores, *p.x[3:]], p.empty(*scores_shape), scaled, read))
     maps = [dims_map(every, [*own, row, inner]), order(shared, inner, column), order(own, row, column)]
     out = [queries, *heads, depth] if heads_last else [*heads, queries, depth]
-    return p.done(p.multiply_add(weights, p.x[2], p.zeros(*out), maps, kinds))
+    return p.dispatch(p.multiply_add(weights, p.x[2], p.zeros(*out), maps, kinds))
 
 
 def _laid(heads: Sequence[Size], queries: Size, keys: Size, heads_last: bool) -> list[list[Size]]:
@@ -138,12 +110,10 @@ def expected_attention(arrays: Sequence[Array], *, heads_last: bool) -> Array:
 
 def gate_and_up(m: Size, n: int, k: int, *, constant: bool) -> DispatchView:
     """`silu(x @ g) * (x @ u)`."""
-    p = Dispatch((m, k), (k, n), (k, n), constants=[1, 2] if constant else [])
-    gate = p.elementwise(
-        [p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), lambda b: silu(b, b.args[0]), [identity_map(2)] * 2
-    )
-    up = p.matmul(p.x[0], p.x[2], m, n)
-    return p.done(
+    p = Program((m, k), (k, n), (k, n), constants=[1, 2] if constant else [])
+    gate = p.elementwise([p.matmul(p.x[0], p.x[1])], p.empty(m, n), lambda b: silu(b, b.args[0]), [identity_map(2)] * 2)
+    up = p.matmul(p.x[0], p.x[2])
+    return p.dispatch(
         p.elementwise(
             [gate, up], p.empty(m, n), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(2)] * 3
         )
@@ -162,21 +132,21 @@ def window(rank: int, at: Sequence[int | tuple[int, int, int]]) -> AffineMap:
     return AffineMap(rank, 0, tuple(dims[a] if isinstance(a, int) else dims[a[0]] * a[1] + dims[a[2]] for a in at))
 
 
-def convolved(p: Dispatch, x: SSAValue, filter_: SSAValue, *shape: Size) -> SSAValue:
+def convolved(p: Program, x: SSAValue, filter_: SSAValue, *shape: Size) -> SSAValue:
     """A 3x3 convolution of an image, channels last, with padding 1 read in place; `shape` is that of the result."""
     padded = p.pad(x, [0, 1, 1, 0], [0, 1, 1, 0])
     maps = [window(7, [0, (1, 1, 4), (2, 1, 5), 6]), dims_map(7, [4, 5, 6, 3]), dims_map(7, [0, 1, 2, 3])]
     return p.multiply_add(padded, filter_, p.zeros(*shape), maps, "pppprrr")
 
 
-def depthwise(p: Dispatch, x: SSAValue, filter_: SSAValue, *shape: Size) -> SSAValue:
+def depthwise(p: Program, x: SSAValue, filter_: SSAValue, *shape: Size) -> SSAValue:
     """A 3x3 depthwise convolution, channels last, with padding 1 read in place."""
     padded = p.pad(x, [0, 1, 1, 0], [0, 1, 1, 0])
     maps = [window(6, [0, (1, 1, 4), (2, 1, 5), 3]), dims_map(6, [4, 5, 3]), dims_map(6, [0, 1, 2, 3])]
     return p.multiply_add(padded, filter_, p.zeros(*shape), maps, "pppprr")
 
 
-def pooled(p: Dispatch, x: SSAValue, size: int, *shape: Size) -> SSAValue:
+def pooled(p: Program, x: SSAValue, size: int, *shape: Size) -> SSAValue:
     """The largest element of every `size` by `size` window, side by side; `shape` is that of the result."""
     taps = p.empty(size, size)
     maps = [window(6, [0, (1, size, 4), (2, size, 5), 3]), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
@@ -187,7 +157,7 @@ def pooled(p: Dispatch, x: SSAValue, size: int, *shape: Size) -> SSAValue:
     ).results[0]
 
 
-def over_image(p: Dispatch, x: SSAValue, n: Size, channels: Size) -> SSAValue:
+def over_image(p: Program, x: SSAValue, n: Size, channels: Size) -> SSAValue:
     """The sum of every channel over the image."""
     maps = [identity_map(4), dims_map(4, [0, 3])]
     kinds = ["parallel", "reduction", "reduction", "parallel"]

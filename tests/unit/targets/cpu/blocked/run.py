@@ -6,19 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Plan, Policy
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close, random
+from tests.kernels import Runner, arrays_for, assert_close
 
 THREADS = (1, 2, 8)
-
-
-def arrays_for(view: DispatchView, sizes: Mapping[str, int] | None = None) -> list[Array]:
-    """Random arguments."""
-    return [
-        random([d.evaluate(n, sizes or {}) for n in view.shapes.dims(t)], seed) for seed, t in enumerate(view.tensors)
-    ]
 
 
 def check(

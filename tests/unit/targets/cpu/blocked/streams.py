@@ -12,11 +12,12 @@ from xdsl.ir import SSAValue
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map, identity_map
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
+from tests.graphs.program import Program
+from tests.kernels import Array
 
-from .programs import Size, over_last, with_rows
+from .programs import Size
 
-Change = Callable[[Dispatch, SSAValue], SSAValue]
+Change = Callable[[Program, SSAValue], SSAValue]
 
 
 class Values(NamedTuple):
@@ -54,37 +55,37 @@ def head(
     `scores` and `weights` put something behind each, `split` keeps difference and exponential apart, `after` divides
     the product and not the weights, which starts from `start`.
     """
-    p = Dispatch((queries, depth), (keys, depth), (keys, depth), *more)
+    p = Program((queries, depth), (keys, depth), (keys, depth), *more)
     shape = (queries, keys)
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
     s = p.multiply_add(p.x[0], p.x[1], p.zeros(*shape), maps, "ppr")
     s = scores(p, s) if scores is not None else s
-    top = over_last(p, s, arith.MaximumfOp, *shape)
+    top = p.reduce(s, combine=arith.MaximumfOp)
     powers = _powers(p, s, top, shape, split)
-    total = over_last(p, powers, arith.AddfOp, *shape)
+    total = p.reduce(powers)
     by = divide or scaled_by()
-    w = powers if after else with_rows(p, powers, total, by, *shape)
+    w = powers if after else p.by_row(powers, total, by)
     w = weights(p, w) if weights is not None else w
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
     o = p.multiply_add(w, p.x[2], p.zeros(queries, depth, value=start), maps, "ppr")
-    o = with_rows(p, o, total, by, queries, depth) if after else o
-    return p.done(*(results(Values(s, top, powers, total, w, o)) if results is not None else [o]))
+    o = p.by_row(o, total, by) if after else o
+    return p.dispatch(*(results(Values(s, top, powers, total, w, o)) if results is not None else [o]))
 
 
-def _powers(p: Dispatch, s: SSAValue, top: SSAValue, shape: tuple[Size, Size], split: bool) -> SSAValue:
+def _powers(p: Program, s: SSAValue, top: SSAValue, shape: tuple[Size, Size], split: bool) -> SSAValue:
     def exponential(b: Body) -> SSAValue:
         return b.op(mlir_math.ExpOp, b.op(arith.SubfOp, b.args[0], b.args[1]))
 
     if not split:
-        return with_rows(p, s, top, exponential, *shape)
-    moved = with_rows(p, s, top, lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), *shape)
+        return p.by_row(s, top, exponential)
+    moved = p.by_row(s, top, lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))
     return p.elementwise([moved], p.empty(*shape), lambda b: b.op(mlir_math.ExpOp, b.args[0]), [identity_map(2)] * 2)
 
 
 def with_argument(number: int, kind: Any, *shape: Size, dims: Sequence[int] = (0, 1)) -> Change:
     """An elementwise op with argument `number`, which is read at `dims`."""
 
-    def change(p: Dispatch, x: SSAValue) -> SSAValue:
+    def change(p: Program, x: SSAValue) -> SSAValue:
         maps = [identity_map(2), dims_map(2, list(dims)), identity_map(2)]
         return p.elementwise([x, p.x[number]], p.empty(*shape), lambda b: b.op(kind, b.args[0], b.args[1]), maps)
 

@@ -11,7 +11,8 @@ from xdsl.ir import SSAValue
 from fuseline.ir.build import Body, identity_map
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, arrays_for, assert_close
 
 from .programs import (
     attention,
@@ -20,12 +21,10 @@ from .programs import (
     expected_row_norm,
     expected_softmax,
     gate_and_up,
-    over_last,
     product_and_norm,
     row_norm,
-    softmax,
 )
-from .run import arrays_for, check
+from .run import check
 
 
 def normed(a: Array, b: Array, bias: Array, residual: Array) -> tuple[Array, Array]:
@@ -82,27 +81,27 @@ def test_loops_keep_their_numbers_inside_a_block(m: int | str):
     """A causal mask made of the loops themselves: row and column count from the start of the tensor, not of the
     block."""
     n, k = 41, 6
-    p = Dispatch((m, k), (k, n))
+    p = Program((m, k), (k, n))
 
     def causal(b: Body) -> SSAValue:
         row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
         later = b.op(arith.CmpiOp, column, row, "sgt")
         return b.op(arith.SelectOp, later, b.constant(-1e30, p.element), b.args[0])
 
-    masked = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), causal, [identity_map(2)] * 2)
+    masked = p.elementwise([p.matmul(p.x[0], p.x[1])], p.empty(m, n), causal, [identity_map(2)] * 2)
 
     def expected(a: Array, b: Array) -> list[Array]:
         later = np.arange(n) > np.arange(37)[:, None]
         return [expected_softmax(np.where(later, -1e30, a.astype(np.float64) @ b))]
 
-    plans = check(p.done(softmax(p, masked, m, n)), expected, {"m": 37} if m == "m" else None)
+    plans = check(p.dispatch(p.softmax(masked)), expected, {"m": 37} if m == "m" else None)
     assert plans[-1].notes["block"] != "all"
 
 
 def test_a_gather_from_an_argument_is_read_whole():
     """Rows of a table chosen by the loop's own number, in the middle of a chain."""
     m, n, k = 23, 12, 5
-    p = Dispatch((m, k), (k, n), (m, n))
+    p = Program((m, k), (k, n), (m, n))
 
     def picked(b: Body) -> SSAValue:
         row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
@@ -110,9 +109,9 @@ def test_a_gather_from_an_argument_is_read_whole():
         turned = b.op(arith.SubiOp, last, row)
         return b.op(arith.AddfOp, b.args[0], b.op(tensor.ExtractOp, p.x[2], [turned, column], p.element))
 
-    y = p.elementwise([p.matmul(p.x[0], p.x[1], m, n)], p.empty(m, n), picked, [identity_map(2)] * 2)
+    y = p.elementwise([p.matmul(p.x[0], p.x[1])], p.empty(m, n), picked, [identity_map(2)] * 2)
     plans = check(
-        p.done(row_norm(p, y, n, m, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])]
+        p.dispatch(row_norm(p, y, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])]
     )
     assert plans[-1].notes["block"] != "all"
 
@@ -120,18 +119,18 @@ def test_a_gather_from_an_argument_is_read_whole():
 def test_no_access_leaves_its_buffer():
     """By the kernel IR's evaluator, which checks each."""
     view = attention([2], 9, 13, 5, heads_last=True, masked=True)
-    run = Runner(BlockedFamily(Policy(threads=8)), view, load=False)
+    run = Runner(BlockedFamily(Policy(threads=8)), view)
     arrays = arrays_for(view)
-    assert_close(run.interpreted(*arrays)[0], expected_attention(arrays, heads_last=True), bits=15)
+    assert_close(run.evaluated(*arrays)[0], expected_attention(arrays, heads_last=True), bits=15)
 
 
 def test_rows_read_back_from_a_result_are_reduced_along_memory():
     """The sum of every row, of a value that is a result: lanes run along the row, not across rows."""
     m, n, k = 197, 192, 8
-    p = Dispatch((m, k), (k, n))
-    y = p.matmul(p.x[0], p.x[1], m, n)
+    p = Program((m, k), (k, n))
+    y = p.matmul(p.x[0], p.x[1])
     plans = check(
-        p.done(over_last(p, y, arith.AddfOp, m, n), y),
+        p.dispatch(p.reduce(y), y),
         lambda a, b: [(a.astype(np.float64) @ b).sum(1), a.astype(np.float64) @ b],
         threads=(2, 8),
     )

@@ -11,7 +11,8 @@ from xdsl.dialects import arith
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map, identity_map
 from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch
+from tests.graphs.program import Program
+from tests.kernels import Array
 
 from .programs import (
     convolved,
@@ -27,11 +28,11 @@ from .run import check
 
 
 def averaged(n: int | str, h: int, w: int, inputs: int, channels: int, *, keeps_image: bool) -> DispatchView:
-    p = Dispatch((n, h, w, inputs), (3, 3, inputs, channels), (n, h, w, channels), constants=[1])
-    y = p.add(convolved(p, p.x[0], p.x[1], n, h, w, channels), p.x[2], n, h, w, channels)
-    y = p.relu(y, n, h, w, channels)
+    p = Program((n, h, w, inputs), (3, 3, inputs, channels), (n, h, w, channels), constants=[1])
+    y = p.add(convolved(p, p.x[0], p.x[1], n, h, w, channels), p.x[2])
+    y = p.relu(y)
     total = over_image(p, y, n, channels)
-    return p.done(total, y) if keeps_image else p.done(total)
+    return p.dispatch(total, y) if keeps_image else p.dispatch(total)
 
 
 def expected_average(x: Array, filter_: Array, residual: Array) -> tuple[Any, Any]:
@@ -52,28 +53,28 @@ def test_a_batch_known_at_run_time(n: int):
 
 @pytest.mark.parametrize("channels", [20, 48])
 def test_a_depthwise_convolution_and_a_global_pool(channels: int):
-    p = Dispatch((2, 7, 9, channels), (3, 3, channels), constants=[1])
-    y = p.relu(depthwise(p, p.x[0], p.x[1], 2, 7, 9, channels), 2, 7, 9, channels)
-    check(p.done(over_image(p, y, 2, channels), y), lambda x, f: expected_average(x, f, np.zeros(())))
+    p = Program((2, 7, 9, channels), (3, 3, channels), constants=[1])
+    y = p.relu(depthwise(p, p.x[0], p.x[1], 2, 7, 9, channels))
+    check(p.dispatch(over_image(p, y, 2, channels), y), lambda x, f: expected_average(x, f, np.zeros(())))
 
 
 @pytest.mark.parametrize("channels", [20, 48])
 def test_two_depthwise_convolutions_of_one_image(channels: int):
     shape = (2, 13, 9, channels)
-    p = Dispatch(shape, (3, 3, channels), (3, 3, channels), constants=[1, 2])
+    p = Program(shape, (3, 3, channels), (3, 3, channels), constants=[1, 2])
     first, second = (depthwise(p, p.x[0], p.x[i], *shape) for i in (1, 2))
     product = p.elementwise(
         [first, second], p.empty(*shape), lambda b: b.op(arith.MulfOp, b.args[0], b.args[1]), [identity_map(4)] * 3
     )
-    check(p.done(product), lambda x, f, g: [expected_convolution(x, f) * expected_convolution(x, g)])
+    check(p.dispatch(product), lambda x, f, g: [expected_convolution(x, f) * expected_convolution(x, g)])
 
 
 @pytest.mark.parametrize(("h", "w", "size"), [(12, 8, 2), (13, 9, 2), (9, 12, 3)])
 @pytest.mark.parametrize("channels", [16, 20])
 def test_a_convolution_and_a_pool_of_windows_side_by_side(h: int, w: int, size: int, channels: int):
-    p = Dispatch((2, h, w, 5), (3, 3, 5, channels), constants=[1])
-    y = p.relu(convolved(p, p.x[0], p.x[1], 2, h, w, channels), 2, h, w, channels)
-    view = p.done(pooled(p, y, size, 2, h // size, w // size, channels))
+    p = Program((2, h, w, 5), (3, 3, 5, channels), constants=[1])
+    y = p.relu(convolved(p, p.x[0], p.x[1], 2, h, w, channels))
+    view = p.dispatch(pooled(p, y, size, 2, h // size, w // size, channels))
     check(view, lambda x, f: [expected_pool(np.maximum(expected_convolution(x, f), 0), size)])
 
 
@@ -86,11 +87,11 @@ def test_a_filter_is_packed_as_a_whole_and_read_from_the_panel_of_the_block():
 def test_a_batch_of_constants_is_cut_by_block(groups: int):
     """Row norms of a batch of products, each with a constant of its own: `w` is read from the batch's place."""
     m, n, k = 9, 24, 7
-    p = Dispatch((groups, m, k), (groups, k, n), constants=[1])
+    p = Program((groups, m, k), (groups, k, n), constants=[1])
     maps = [dims_map(4, [0, 1, 3]), dims_map(4, [0, 3, 2]), dims_map(4, [0, 1, 2])]
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(groups, m, n), maps, "pppr")
     plans = check(
-        p.done(row_norm(p, y, n, groups, m, n)),
+        p.dispatch(row_norm(p, y, n)),
         lambda a, b: [expected_row_norm(a.astype(np.float64) @ b)],
         threads=(1, 2, groups),
     )

@@ -9,16 +9,15 @@ from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
-from tests.unit.targets.cpu.contraction_families.dispatches import Runner, assert_close
+from tests.kernels import Runner, arrays_for, assert_close
 
 from .programs import attention, expected_attention
-from .run import arrays_for
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)
 def test_attention_on_every_isa(isa: str):
     view, target = attention([3], 10, 19, 5, heads_last=False, masked=True), machine(isa)
-    run = Runner(BlockedFamily(Policy(threads=8)), view, target, load=False)
+    run = Runner(BlockedFamily(Policy(threads=8)), view, target)
     assert emit_object(print_llvm([run.kernel], target), target)[:4] == b"\x7fELF"
     arrays = arrays_for(view)
-    assert_close(run.interpreted(*arrays)[0], expected_attention(arrays, heads_last=False), bits=15)
+    assert_close(run.evaluated(*arrays)[0], expected_attention(arrays, heads_last=False), bits=15)

@@ -18,10 +18,10 @@ from fuseline.ir.build import dims_map, identity_map
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy, Refusal
 from fuseline.targets.cpu.isa import machine
-from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch, Runner, assert_close
+from tests.graphs.program import Program
+from tests.kernels import Runner, arrays_for, assert_close
 
-from .programs import Size, over_last, row_norm, silu, softmax, with_rows
-from .run import arrays_for
+from .programs import Size, row_norm, silu
 
 STEPS = ("softmax", "norm", "silu", "row", "column", "whole", "product", "centre")
 ARGUMENTS = 5
@@ -37,7 +37,7 @@ def chains(draw: st.DrawFn) -> tuple[DispatchView, dict[str, int]]:
     rows: Size = "m" if draw(st.booleans()) else m
     steps = draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=5))
     lead: list[Size] = [*batch, rows]
-    p = Dispatch([*lead, k], [k, n], [n], [*lead, n], [n, n], constants=draw(st.sampled_from([(), (1, 4)])))
+    p = Program([*lead, k], [k, n], [n], [*lead, n], [n, n], constants=draw(st.sampled_from([(), (1, 4)])))
     x = product(p, p.x[0], p.x[1], lead, n)
     values = [x]
     for step in steps:
@@ -46,11 +46,11 @@ def chains(draw: st.DrawFn) -> tuple[DispatchView, dict[str, int]]:
     if draw(st.booleans()):
         x = p.moved(x, list(reversed(range(len(lead) + 1))), *reversed([*lead, n]))
     kept = draw(st.sampled_from([None, *values[:-1]]))
-    view = p.done(x) if kept is None else p.done(x, kept)
+    view = p.dispatch(x) if kept is None else p.dispatch(x, kept)
     return view, {"m": m} if rows == "m" else {}
 
 
-def product(p: Dispatch, x: SSAValue, w: SSAValue, lead: Sequence[Size], n: Size) -> SSAValue:
+def product(p: Program, x: SSAValue, w: SSAValue, lead: Sequence[Size], n: Size) -> SSAValue:
     """`x @ w` over the last dimension."""
     rank = len(lead)
     own = list(range(rank))
@@ -62,38 +62,31 @@ def product(p: Dispatch, x: SSAValue, w: SSAValue, lead: Sequence[Size], n: Size
     return p.multiply_add(x, w, p.zeros(*lead, n), maps, "p" * (rank + 1) + "r")
 
 
-def _plus(p: Dispatch, x: SSAValue, other: SSAValue, dims: Sequence[int], shape: Sequence[Size]) -> SSAValue:
+def _plus(p: Program, x: SSAValue, other: SSAValue, dims: Sequence[int], shape: Sequence[Size]) -> SSAValue:
     rank = len(shape)
     maps = [identity_map(rank), dims_map(rank, list(dims)), identity_map(rank)]
     return p.elementwise([x, other], p.empty(*shape), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), maps)
 
 
-def _centre(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
-    return with_rows(
-        p, x, over_last(p, x, arith.MaximumfOp, *lead, n), lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), *lead, n
-    )
+def _centre(p: Program, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
+    return p.by_row(x, p.reduce(x, combine=arith.MaximumfOp), lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))
 
 
-def _row_sum(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
-    total = over_last(p, x, arith.AddfOp, *lead, n)
+def _row_sum(p: Program, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
+    total = p.reduce(x)
     scale = 1 / math.sqrt(n)
-    return with_rows(
-        p,
-        x,
-        total,
-        lambda b: b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.constant(scale, p.element))),
-        *lead,
-        n,
+    return p.by_row(
+        x, total, lambda b: b.op(arith.AddfOp, b.args[0], b.op(arith.MulfOp, b.args[1], b.constant(scale, p.element)))
     )
 
 
-def _silu(p: Dispatch, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
+def _silu(p: Program, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
     return p.elementwise([x], p.empty(*lead, n), lambda b: silu(b, b.args[0]), [identity_map(len(lead) + 1)] * 2)
 
 
 _STEPS = {
-    "softmax": lambda p, x, lead, n: softmax(p, x, *lead, n),
-    "norm": lambda p, x, lead, n: row_norm(p, x, n, *lead, n),
+    "softmax": lambda p, x, lead, n: p.softmax(x),
+    "norm": lambda p, x, lead, n: row_norm(p, x, n),
     "silu": _silu,
     "row": _row_sum,
     "column": lambda p, x, lead, n: _plus(p, x, p.x[2], [len(lead)], [*lead, n]),

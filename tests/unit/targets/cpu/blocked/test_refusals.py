@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
@@ -12,9 +11,9 @@ from fuseline.targets.cpu.families.blocked.structure import structure_of
 from fuseline.targets.cpu.families.blocked.units import units_of
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.isa import machine
-from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
+from tests.graphs.program import Program
 
-from .programs import attention, gate_and_up, over_last, product_and_norm, row_norm, softmax
+from .programs import attention, gate_and_up, product_and_norm, row_norm
 from .run import check
 
 
@@ -25,22 +24,22 @@ def refusal(view: DispatchView, threads: int = 2) -> str:
 
 
 def test_no_root():
-    p = Dispatch((4, 9))
-    assert refusal(p.done(softmax(p, p.x[0], 4, 9))) == "no-root"
+    p = Program((4, 9))
+    assert refusal(p.dispatch(p.softmax(p.x[0]))) == "no-root"
 
 
 def test_one_unit():
-    p = Dispatch((4, 9), (9, 8), (8,))
-    assert refusal(p.done(p.bias(p.matmul(p.x[0], p.x[1], 4, 8), p.x[2], 1, 4, 8))) == "one-unit"
+    p = Program((4, 9), (9, 8), (8,))
+    assert refusal(p.dispatch(p.bias(p.matmul(p.x[0], p.x[1]), p.x[2], 1))) == "one-unit"
 
 
 def test_scratch():
     """One row of the product is more than the scratch holds."""
     n = 3_000_000
     assert refusal(product_and_norm(3, n, 2, constant=False)) == "scratch"
-    p = Dispatch(("m", 8), (8, "n"))
-    y = p.matmul(p.x[0], p.x[1], "m", "n")
-    assert refusal(p.done(row_norm(p, y, 64, "m", "n"))) == "scratch"
+    p = Program(("m", 8), (8, "n"))
+    y = p.matmul(p.x[0], p.x[1])
+    assert refusal(p.dispatch(row_norm(p, y, 64))) == "scratch"
 
 
 def test_more_than_the_scratch_should_hold_is_better_than_nothing():
@@ -54,9 +53,9 @@ def test_empty():
 
 
 def test_result_moved():
-    p = Dispatch((6, 9), (9, 8))
-    normed = row_norm(p, p.matmul(p.x[0], p.x[1], 6, 8), 8, 6, 8)
-    assert refusal(p.done(normed, p.slice(normed, [1, 0], [2, 8]))) == "result-moved"
+    p = Program((6, 9), (9, 8))
+    normed = row_norm(p, p.matmul(p.x[0], p.x[1]), 8)
+    assert refusal(p.dispatch(normed, p.slice(normed, [1, 0], [2, 8]))) == "result-moved"
 
 
 @pytest.mark.parametrize(("view", "members"), [
@@ -69,18 +68,18 @@ def test_units(view: DispatchView, members: list[int]):
 
 
 def test_a_loop_that_some_op_reduces_is_no_part_of_the_grid():
-    p = Dispatch((6, 9), (9, 8))
-    y = p.matmul(p.x[0], p.x[1], 6, 8)
-    structure = structure_of(p.done(over_last(p, y, arith.AddfOp, 6, 8), y))
+    p = Program((6, 9), (9, 8))
+    y = p.matmul(p.x[0], p.x[1])
+    structure = structure_of(p.dispatch(p.reduce(y), y))
     assert [structure.axes.extents[axis] for axis in structure.grid] == [6]
 
 
 def test_a_value_that_is_read_out_of_step_keeps_its_loops_whole():
     """`y + y^T` needs other rows than its own: one block."""
-    p = Dispatch((8, 9), (9, 8))
-    y = p.matmul(p.x[0], p.x[1], 8, 8)
-    turned = p.add(y, p.moved(y, [1, 0], 8, 8), 8, 8)
-    (plan, *_) = check(p.done(row_norm(p, turned, 8, 8, 8)), lambda a, b: [_turned(a, b)])
+    p = Program((8, 9), (9, 8))
+    y = p.matmul(p.x[0], p.x[1])
+    turned = p.add(y, p.moved(y, [1, 0], 8, 8))
+    (plan, *_) = check(p.dispatch(row_norm(p, turned, 8)), lambda a, b: [_turned(a, b)])
     assert plan.notes["block"] == "all"
 
 

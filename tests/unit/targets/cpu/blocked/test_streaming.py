@@ -20,10 +20,10 @@ from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close, random
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, arrays_for, assert_close, random
 
-from .programs import attention, expected_attention, over_last, softmax, with_rows
-from .run import arrays_for
+from .programs import attention, expected_attention
 from .streams import Change, expected, head, scaled_by, with_argument
 
 KEYS = (0, 1, 5, 63, 64, 65, 130, 301)
@@ -73,9 +73,7 @@ def test_a_known_number_of_keys_that_is_too_large_for_a_block(share: float):
 
 
 def test_few_keys_stay_in_one_block():
-    plan = Runner(
-        BlockedFamily(Policy(threads=2)), attention([4], 64, 64, 32, heads_last=False, masked=False), load=False
-    ).plan
+    plan = Runner(BlockedFamily(Policy(threads=2)), attention([4], 64, 64, 32, heads_last=False, masked=False)).plan
     assert "streamed" not in plan.notes
 
 
@@ -132,7 +130,7 @@ def test_a_mask_of_very_low_numbers(lowest: float):
 def test_causal_by_the_loops_own_numbers(keys: int):
     """Queries are the last of the keys, and see none behind themselves."""
 
-    def causal(p: Dispatch, s: SSAValue) -> SSAValue:
+    def causal(p: Program, s: SSAValue) -> SSAValue:
         def body(b: Body) -> SSAValue:
             row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
             later = b.op(arith.CmpiOp, column, row, "sgt")
@@ -172,23 +170,23 @@ def test_a_row_of_nothing_is_nan_wherever_it_is_divided(after: bool):
 
 @pytest.mark.parametrize("keys", [0, 1, 170])
 def test_a_reciprocal_of_the_total_is_computed_once_per_row(keys: int):
-    p = Dispatch(("q", "k"), ("k", 8))
-    top = over_last(p, p.x[0], arith.MaximumfOp, "q", "k")
-    powers = with_rows(p, p.x[0], top, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])), "q", "k")
-    total = over_last(p, powers, arith.AddfOp, "q", "k")
+    p = Program(("q", "k"), ("k", 8))
+    top = p.reduce(p.x[0], combine=arith.MaximumfOp)
+    powers = p.by_row(p.x[0], top, lambda b: b.op(math.ExpOp, b.op(arith.SubfOp, *b.args[:2])))
+    total = p.reduce(powers)
     one = p.elementwise(
         [total],
         p.empty("q"),
         lambda b: b.op(arith.DivfOp, b.constant(1.0, p.element), b.args[0]),
         [identity_map(1)] * 2,
     )
-    weights = with_rows(p, powers, one, lambda b: b.op(arith.MulfOp, *b.args[:2]), "q", "k")
+    weights = p.by_row(powers, one, lambda b: b.op(arith.MulfOp, *b.args[:2]))
 
     def wanted(s: Array, v: Array) -> Array:
         some = np.exp(s.astype(np.float64) - s.max(-1, keepdims=True, initial=-np.inf))
         return some / some.sum(-1, keepdims=True) @ v
 
-    check(p.done(p.matmul(weights, p.x[1], "q", 8)), wanted, {"q": 21, "k": keys})
+    check(p.dispatch(p.matmul(weights, p.x[1])), wanted, {"q": 21, "k": keys})
 
 
 def test_weights_times_a_mask_stay_in_the_blocks():
@@ -227,18 +225,18 @@ def test_a_total_of_no_keys_and_of_minus_infinities(after: bool):
 
 def test_what_the_blocks_share_is_computed_before_them_and_what_needs_all_behind():
     """Projections of queries and of the product in the same dispatch."""
-    p = Dispatch(("q", 6), (6, 8), ("k", 8), ("k", 8), (8, 10))
-    queries = p.matmul(p.x[0], p.x[1], "q", 8)
+    p = Program(("q", 6), (6, 8), ("k", 8), ("k", 8), (8, 10))
+    queries = p.matmul(p.x[0], p.x[1])
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
     scores = p.multiply_add(queries, p.x[2], p.zeros("q", "k"), maps, "ppr")
-    product = p.matmul(softmax(p, scores, "q", "k"), p.x[3], "q", 8)
-    view = p.done(p.matmul(product, p.x[4], "q", 10))
+    product = p.matmul(p.softmax(scores), p.x[3])
+    view = p.dispatch(p.matmul(product, p.x[4]))
     check(view, lambda x, w, k, v, u: expected(x.astype(np.float64) @ w, k, v) @ u, SIZES)
 
 
 def test_scores_may_come_from_outside():
-    p = Dispatch(("q", "k"), ("k", 8))
-    view = p.done(p.matmul(softmax(p, p.x[0], "q", "k"), p.x[1], "q", 8))
+    p = Program(("q", "k"), ("k", 8))
+    view = p.dispatch(p.matmul(p.softmax(p.x[0]), p.x[1]))
 
     def wanted(s: Array, v: Array) -> Array:
         powers = np.exp(s.astype(np.float64) - s.max(-1, keepdims=True))
@@ -250,9 +248,9 @@ def test_scores_may_come_from_outside():
 def nan_to(number: float) -> Change:
     """Weights with `number` in place of NaN."""
 
-    def change(p: Dispatch, x: SSAValue) -> SSAValue:
+    def change(p: Program, x: SSAValue) -> SSAValue:
         shape = ("q", "k")
-        dynamic = [p.sizes[size] for size in shape]
+        dynamic = [p.size(size) for size in shape]
         flags = p.emit.add(tensor.EmptyOp(dynamic, TensorType(i1, [DYNAMIC_INDEX] * 2))).tensor
         flag = p.elementwise(
             [x], flags, lambda b: b.op(arith.CmpfOp, b.args[0], b.args[0], "uno"), [identity_map(2)] * 2
@@ -284,7 +282,7 @@ def test_rows_of_nan_that_are_replaced_by_zeros(value: float):
 # what is left to others -----------------------------------------------------------------------------------------------
 
 
-def plus_one(p: Dispatch, x: SSAValue) -> SSAValue:
+def plus_one(p: Program, x: SSAValue) -> SSAValue:
     return p.elementwise(
         [x],
         p.empty("q", "k"),
@@ -293,23 +291,23 @@ def plus_one(p: Dispatch, x: SSAValue) -> SSAValue:
     )
 
 
-def squared(p: Dispatch, x: SSAValue) -> SSAValue:
+def squared(p: Program, x: SSAValue) -> SSAValue:
     return p.elementwise(
         [x], p.empty("q", "k"), lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]), [identity_map(2)] * 2
     )
 
 
-def less_the_first(p: Dispatch, x: SSAValue) -> SSAValue:
+def less_the_first(p: Program, x: SSAValue) -> SSAValue:
     """Every row minus its element in column 0: no block but the first has it."""
     first = AffineMap(2, 0, (AffineExpr.dimension(0), AffineExpr.constant(0)))
     maps = [identity_map(2), first, identity_map(2)]
     return p.elementwise([x, x], p.empty("q", "k"), lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), maps)
 
 
-def less_the_mean(p: Dispatch, x: SSAValue) -> SSAValue:
+def less_the_mean(p: Program, x: SSAValue) -> SSAValue:
     """Every row minus its sum."""
-    total = over_last(p, x, arith.AddfOp, "q", "k")
-    return with_rows(p, x, total, lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]), "q", "k")
+    total = p.reduce(x)
+    return p.by_row(x, total, lambda b: b.op(arith.SubfOp, b.args[0], b.args[1]))
 
 
 @pytest.mark.parametrize("view", [
@@ -335,7 +333,7 @@ def test_what_does_not_stream(view: DispatchView):
 def test_every_isa(isa: str):
     """Objects for all; results, and every access, by the kernel IR's evaluator."""
     view, target, sizes = head("q", "k", 5), machine(isa), {"q": 4, "k": 150}
-    run = Runner(BlockedFamily(Policy(threads=8)), view, target, load=False)
+    run = Runner(BlockedFamily(Policy(threads=8)), view, target)
     assert emit_object(print_llvm([run.kernel], target), target)[:4] == b"\x7fELF"
     arrays = [random([d.evaluate(n, sizes) for n in view.shapes.dims(t)], seed) for seed, t in enumerate(view.tensors)]
-    assert_close(run.interpreted(*arrays, sizes=sizes)[0], expected(arrays[0], arrays[1], arrays[2]), bits=15)
+    assert_close(run.evaluated(*arrays, sizes=sizes)[0], expected(arrays[0], arrays[1], arrays[2]), bits=15)

@@ -19,8 +19,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.isa import machine
-
-from .dispatches import Dispatch, Runner, assert_close, plan_of, random
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, plan_of, random
 
 FAMILY = ConvolutionFamily()
 Array = NDArray[Any]
@@ -76,7 +76,7 @@ class Case:
     @property
     def view(self) -> DispatchView:
         oc = self.out[-1]
-        p = Dispatch(self.image, self.filter, (oc,), self.out, constants=self.constants)
+        p = Program(self.image, self.filter, (oc,), self.out, constants=self.constants)
         x = p.x[0]
         if any(self.padding):
             low, high = ([0, *[side] * self.rank, 0] for side in self.padding)
@@ -84,8 +84,8 @@ class Case:
         kinds = "p" * (self.rank + 2) + "r" * (self.rank + 1)
         y = p.multiply_add(x, p.x[1], p.zeros(*self.out), maps_of(self.rank, self.stride, self.dilation), kinds)
         if self.epilogue:
-            y = p.relu(p.add(p.bias(y, p.x[2], self.rank + 1, *self.out), p.x[3], *self.out), *self.out)
-        return p.done(y)
+            y = p.relu(p.add(p.bias(y, p.x[2], self.rank + 1), p.x[3]))
+        return p.dispatch(y)
 
     def check(self, *, parts: int = 3) -> None:
         x, w, bias, residual = (
@@ -171,11 +171,11 @@ def test_any_shape(h: int, w: int, kh: int, kw: int, ic: int, oc: int, stride: i
 @pytest.mark.parametrize("written_first", [False, True])
 def test_channels_before_space(written_first: bool):
     """The image is NCHW, as the first convolution of a model reads it; the result either way."""
-    p = Dispatch((2, 3, 17, 19), (3, 3, 3, 20), constants=[1])
+    p = Program((2, 3, 17, 19), (3, 3, 3, 20), constants=[1])
     x = p.pad(p.x[0], [0, 0, 1, 1], [0, 0, 1, 1])
     out = (2, 20, 9, 10) if written_first else (2, 9, 10, 20)
     maps = maps_of(2, (2, 2), (1, 1), first=True, written_first=written_first)
-    run = Runner(FAMILY, p.done(p.multiply_add(x, p.x[1], p.zeros(*out), maps, "pppprrr")))
+    run = Runner(FAMILY, p.dispatch(p.multiply_add(x, p.x[1], p.zeros(*out), maps, "pppprrr")))
     a, w = random((2, 3, 17, 19), 1), random((3, 3, 3, 20), 2)
     expected = convolve(np.pad(a.transpose(0, 2, 3, 1), [(0, 0), (1, 1), (1, 1), (0, 0)]), w, (2, 2), (1, 1))
     assert_close(run(a, w)[0], expected.transpose(0, 3, 1, 2) if written_first else expected)
@@ -185,7 +185,7 @@ def test_channels_before_space(written_first: bool):
 def test_groups(ic: int, oc: int):
     """x[n, h, w, g, ic], f[g, kh, kw, ic, oc] -> [n, h, w, g, oc]"""
     groups, size = 3, 8
-    p = Dispatch((1, size, size, groups, ic), (groups, 3, 3, ic, oc), constants=[1])
+    p = Program((1, size, size, groups, ic), (groups, 3, 3, ic, oc), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0])
     dim = AffineExpr.dimension
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
@@ -197,36 +197,36 @@ def test_groups(ic: int, oc: int):
     a, w = random((1, size, size, groups, ic), 1), random((groups, 3, 3, ic, oc), 2)
     padded = np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0), (0, 0)])
     expected = np.stack([convolve(padded[..., g, :], w[g], (1, 1), (1, 1)) for g in range(groups)], axis=3)
-    assert_close(Runner(FAMILY, p.done(y))(a, w)[0], expected)
+    assert_close(Runner(FAMILY, p.dispatch(y))(a, w)[0], expected)
 
 
 @pytest.mark.parametrize(("h", "w"), [(5, 9), (12, 7), (1, 1)])
 def test_an_image_whose_size_is_known_at_run_time(h: int, w: int):
-    p = Dispatch((1, "h", "w", 4), (3, 3, 4, 8), (1, "h", "w", 8), constants=[1])
+    p = Program((1, "h", "w", 4), (3, 3, 4, 8), (1, "h", "w", 8), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     assert isinstance(x.type, TensorType)
     y = p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 8), maps_of(2, (1, 1), (1, 1)), "pppprrr")
-    run = Runner(FAMILY, p.done(p.relu(y, 1, "h", "w", 8)))
+    run = Runner(FAMILY, p.dispatch(p.relu(y)))
     a, f, unused = random((1, h, w, 4), 1), random((3, 3, 4, 8), 2), random((1, h, w, 8), 3)
     expected = convolve(np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
     assert_close(run(a, f, unused, sizes={"h": h, "w": w})[0], np.maximum(expected, 0))
 
 
 def test_an_image_computed_in_a_prologue():
-    p = Dispatch((1, 8, 8, 6), (3, 3, 6, 10), constants=[1])
-    x = p.pad(p.relu(p.x[0], 1, 8, 8, 6), [0, 1, 1, 0], [0, 1, 1, 0])
+    p = Program((1, 8, 8, 6), (3, 3, 6, 10), constants=[1])
+    x = p.pad(p.relu(p.x[0]), [0, 1, 1, 0], [0, 1, 1, 0])
     y = p.multiply_add(x, p.x[1], p.zeros(1, 8, 8, 10), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     a, f = random((1, 8, 8, 6), 1), random((3, 3, 6, 10), 2)
     expected = convolve(np.pad(np.maximum(a, 0), [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
-    assert_close(Runner(FAMILY, p.done(y))(a, f)[0], expected)
+    assert_close(Runner(FAMILY, p.dispatch(y))(a, f)[0], expected)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_batch_known_at_run_time_is_shared_out_even_if_it_is_one(batch: int):
-    p = Dispatch(("n", 16, 16, 16), (3, 3, 16, 32), constants=[1])
+    p = Program(("n", 16, 16, 16), (3, 3, 16, 32), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     y = p.multiply_add(x, p.x[1], p.zeros("n", 16, 16, 32), maps_of(2, (1, 1), (1, 1)), "pppprrr")
-    run = Runner(FAMILY, p.done(y))
+    run = Runner(FAMILY, p.dispatch(y))
     assert d.evaluate(run.plan.workgroups, {"n": 1}) >= 4
     a, f = random((batch, 16, 16, 16), 1), random((3, 3, 16, 32), 2)
     expected = convolve(np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)]), f, (1, 1), (1, 1))
@@ -237,7 +237,7 @@ def test_a_batch_known_at_run_time_is_shared_out_even_if_it_is_one(batch: int):
 def test_a_depthwise_convolution_with_a_channel_multiplier(multiplier: int):
     """x[h, w, c], f[kh, kw, c, m] -> [h, w, c, m]"""
     c = 5
-    p = Dispatch((9, 8, c), (3, 3, c, multiplier), constants=[1])
+    p = Program((9, 8, c), (3, 3, c, multiplier), constants=[1])
     dim = AffineExpr.dimension
     image = AffineMap(6, 0, (dim(0) + dim(4), dim(1) + dim(5), dim(2)))
     filter_, out = AffineMap(6, 0, (dim(4), dim(5), dim(2), dim(3))), AffineMap(6, 0, tuple(dim(i) for i in range(4)))
@@ -248,13 +248,13 @@ def test_a_depthwise_convolution_with_a_channel_multiplier(multiplier: int):
     expected = sum(
         padded[i : i + 9, j : j + 8, :, None].astype(np.float64) * w[i, j] for i in range(3) for j in range(3)
     )
-    assert_close(Runner(FAMILY, p.done(y))(a, w)[0], np.asarray(expected))
+    assert_close(Runner(FAMILY, p.dispatch(y))(a, w)[0], np.asarray(expected))
 
 
 def test_a_strided_pointwise_convolution_without_window_loops():
     """What folding unit dimensions leaves of a 1x1 convolution with stride 2, read from an image with its channels
     first."""
-    p = Dispatch((12, 9, 10), (12, 20), (20,), constants=[1, 2])
+    p = Program((12, 9, 10), (12, 20), (20,), constants=[1, 2])
     dim = AffineExpr.dimension
     maps = [
         AffineMap(4, 0, (dim(3), dim(0) * 2, dim(1) * 2)),
@@ -262,6 +262,6 @@ def test_a_strided_pointwise_convolution_without_window_loops():
         AffineMap(4, 0, tuple(dim(i) for i in range(3))),
     ]
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 20), maps, "pppr")
-    run = Runner(FAMILY, p.done(p.bias(y, p.x[2], 2, 5, 5, 20)))
+    run = Runner(FAMILY, p.dispatch(p.bias(y, p.x[2], 2)))
     a, w, bias = random((12, 9, 10), 1), random((12, 20), 2), random((20,), 3)
     assert_close(run(a, w, bias)[0], np.einsum("chw,co->hwo", a[:, ::2, ::2], w, dtype=np.float64) + bias)

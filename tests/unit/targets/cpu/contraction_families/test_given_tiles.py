@@ -16,8 +16,9 @@ from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import Tile
 from fuseline.targets.target import Refusal
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, random
 
-from .dispatches import Dispatch, Runner, assert_close, random
 from .test_window import Case
 
 
@@ -47,8 +48,8 @@ class GivenWindow(WindowFamily):
 
 @pytest.mark.parametrize("tile", [Tile(1, 1), Tile(2, 5), Tile(14, 1), Tile(3, 3)])
 def test_contractions(tile: Tile):
-    p = Dispatch((23, 19), (19, 50), constants=[1])
-    view = p.done(p.matmul(p.x[0], p.x[1], 23, 50))
+    p = Program((23, 19), (19, 50), constants=[1])
+    view = p.dispatch(p.matmul(p.x[0], p.x[1]))
     family = Given(tile)
     plan = family.accepts(view, machine())
     assert not isinstance(plan, Refusal)

@@ -16,8 +16,9 @@ from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, random
 
-from .dispatches import Array, Dispatch, Runner, assert_close, random
 from .test_window import taps
 
 AVX2 = machine("avx2")
@@ -50,7 +51,7 @@ class Case:
         """Loops: batch, space, group, output | window, inner."""
         n = self.rank
         count, loops = n + 1, 2 * n + 4
-        p = Dispatch(self.image, self.filter, self.out[-2:], self.out, constants=[1, 2] if constant else [])
+        p = Program(self.image, self.filter, self.out[-2:], self.out, constants=[1, 2] if constant else [])
         low, high = ([0, *[side] * n, 0, 0] for side in self.padding)
         x = p.pad(p.x[0], low, high, self.value) if any(self.padding) else p.x[0]
         space = [dim(1 + i) * self.stride + dim(n + 3 + i) * self.dilation for i in range(n)]
@@ -64,7 +65,7 @@ class Case:
         z = p.elementwise(
             [y, p.x[2]], p.empty(*self.out), lambda b: b.op(arith.AddfOp, b.args[0], b.args[1]), [ident, bias, ident]
         )
-        return p.done(p.relu(p.add(z, p.x[3], *self.out), *self.out))
+        return p.dispatch(p.relu(p.add(z, p.x[3])))
 
     def arrays(self) -> list[Array]:
         """Image, filter, bias, residual."""
@@ -160,29 +161,29 @@ def test_a_wide_window_is_refused():
 
 
 def test_a_plain_convolution_is_refused():
-    p = Dispatch((1, 6, 6, 4), (3, 3, 4, 8), constants=[1])
+    p = Program((1, 6, 6, 4), (3, 3, 4, 8), constants=[1])
     image = AffineMap(7, 0, (dim(0), dim(1) + dim(4), dim(2) + dim(5), dim(6)))
     maps = [image, dims_map(7, [4, 5, 6, 3]), dims_map(7, [0, 1, 2, 3])]
-    view = p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 8), maps, "pppprrr"))
+    view = p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 8), maps, "pppprrr"))
     found = WindowFamily().accepts(view, AVX2)
     assert isinstance(found, Refusal) and found.code == "not-in-groups"
 
 
 def test_sizes_known_at_run_time_are_refused():
-    p = Dispatch((1, "h", "w", 4, 4), (3, 3, 4, 4, 4), constants=[1])
+    p = Program((1, "h", "w", 4, 4), (3, 3, 4, 4, 4), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0])
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
-    view = p.done(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 4, 4), maps, "ppppprrr"))
+    view = p.dispatch(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 4, 4), maps, "ppppprrr"))
     found = WindowFamily().accepts(view, AVX2)
     assert isinstance(found, Refusal) and found.code == "window-map"
 
 
 def test_a_filter_that_differs_between_lines_is_refused():
-    p = Dispatch((1, 6, 6, 4, 4), (4, 3, 3, 4, 4, 4), constants=[1])
+    p = Program((1, 6, 6, 4, 4), (4, 3, 3, 4, 4, 4), constants=[1])
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [1, 5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
     found = WindowFamily().accepts(
-        p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 4, 4), maps, "ppppprrr")), AVX2
+        p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 4, 4, 4, 4), maps, "ppppprrr")), AVX2
     )
     assert isinstance(found, Refusal) and found.code == "filter-per-pixel"

@@ -15,24 +15,25 @@ from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
-from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 from .test_convolution import Case as Convolution
 from .test_grouped import Case as Grouped
 from .test_window import Case as Window
 
 
 def product(m: int | str, n: int | str, k: int | str, *, constant: bool) -> DispatchView:
-    p = Dispatch((m, k), (k, n), constants=[1] if constant else [])
-    return p.done(p.relu(p.matmul(p.x[0], p.x[1], m, n), m, n))
+    p = Program((m, k), (k, n), constants=[1] if constant else [])
+    return p.dispatch(p.relu(p.matmul(p.x[0], p.x[1])))
 
 
 def turned(m: int, n: int, k: int) -> DispatchView:
     from fuseline.ir.build import dims_map
 
-    p = Dispatch((m, k), (n, k))
+    p = Program((m, k), (n, k))
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
-    return p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(m, n), maps, "ppr"))
+    return p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(m, n), maps, "ppr"))
 
 
 CASES: dict[str, tuple[Family, DispatchView, dict[str, int]]] = {
@@ -62,7 +63,7 @@ def test_evaluator_and_machine_agree(name: str):
     family, view, sizes = CASES[name]
     run = Runner(family, view)
     arrays = [random(shape, i) for i, shape in enumerate(arrays_of(view, sizes))]
-    assert_close(run.interpreted(*arrays, sizes=sizes)[0], run(*arrays, sizes=sizes)[0])
+    assert_close(run.evaluated(*arrays, sizes=sizes)[0], run(*arrays, sizes=sizes)[0])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_kernels_of_machines_that_are_not_here(name: str, isa: str):
     family, view, sizes = CASES[name]
     arrays = [random(shape, i) for i, shape in enumerate(arrays_of(view, sizes))]
     expected = Runner(family, view)(*arrays, sizes=sizes)[0]
-    assert_close(Runner(family, view, machine(isa), load=False).interpreted(*arrays, sizes=sizes)[0], expected)
+    assert_close(Runner(family, view, machine(isa)).evaluated(*arrays, sizes=sizes)[0], expected)
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

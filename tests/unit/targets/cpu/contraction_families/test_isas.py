@@ -14,47 +14,48 @@ from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 from . import test_convolution, test_grouped, test_prologues, test_window
-from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
-from .narrow_dispatches import NarrowDispatch
+from .narrow import narrow
 
 
 def product(m: int = 50, n: int = 70, k: int = 30) -> DispatchView:
-    p = Dispatch((m, k), (k, n), (n,), constants=[1, 2])
-    return p.done(p.relu(p.bias(p.matmul(p.x[0], p.x[1], m, n), p.x[2], 1, m, n), m, n))
+    p = Program((m, k), (k, n), (n,), constants=[1, 2])
+    return p.dispatch(p.relu(p.bias(p.matmul(p.x[0], p.x[1]), p.x[2], 1)))
 
 
 def padded_concat_with_an_upsampled_part() -> DispatchView:
-    p = Dispatch((1, 10, 12, 48), (1, 5, 6, 9), (3, 3, 57, 40), constants=[2])
-    x = p.pad(p.concat(3, p.x[0], p.repeated(p.x[1], (1, 2, 2, 1))), [0, 1, 1, 0], [0, 1, 1, 0])
+    p = Program((1, 10, 12, 48), (1, 5, 6, 9), (3, 3, 57, 40), constants=[2])
+    x = p.pad(p.concat(p.x[0], p.repeated(p.x[1], (1, 2, 2, 1)), axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
     maps = test_convolution.maps_of(2, (1, 1), (1, 1))
-    return p.done(p.multiply_add(x, p.x[2], p.zeros(1, 10, 12, 40), maps, "pppprrr"))
+    return p.dispatch(p.multiply_add(x, p.x[2], p.zeros(1, 10, 12, 40), maps, "pppprrr"))
 
 
 def rotated_scores() -> DispatchView:
-    p = Dispatch((2, 48, 32), (2, 48, 32), (48, 32), (48, 32))
+    p = Program((2, 48, 32), (2, 48, 32), (48, 32), (48, 32))
     q, k = (test_prologues.rotated(p, x, (p.x[2], p.x[3]), 2, 48, 32) for x in p.x[:2])
-    return p.done(test_prologues.scores(p, q, k, 2, 48, 48))
+    return p.dispatch(test_prologues.scores(p, q, k, 2, 48, 48))
 
 
-def narrow() -> DispatchView:
-    p = NarrowDispatch((20, 31), (31, 40), bits=(16, 8), constants=[1])
-    return p.done(p.matmul(p.x[0], p.x[1], 20, 40))
+def narrow_constant() -> DispatchView:
+    p = narrow((20, 31), (31, 40), bits=(16, 8), constants=[1])
+    return p.dispatch(p.matmul(p.x[0], p.x[1]))
 
 
 def narrow_packed() -> DispatchView:
     """Both operands known at run time, the right one along the reduction."""
-    p = NarrowDispatch((40, 31), (24, 31), bits=(8, 8))
+    p = narrow((40, 31), (24, 31), bits=(8, 8))
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
-    return p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(40, 24), maps, "ppr"))
+    return p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(40, 24), maps, "ppr"))
 
 
 CASES: dict[str, tuple[Family, DispatchView]] = {
     "product": (ContractionFamily(), product()),
     "convolution": (ConvolutionFamily(), test_convolution.CASES["3x3"].view),
     "segments": (ConvolutionFamily(), padded_concat_with_an_upsampled_part()),
-    "narrow": (ContractionFamily(), narrow()),
+    "narrow": (ContractionFamily(), narrow_constant()),
     "narrow, packed": (ContractionFamily(), narrow_packed()),
     "packed": (ContractionFamily(), rotated_scores()),
     "depthwise": (WindowFamily(), test_window.CASES["3x3"].depthwise()),

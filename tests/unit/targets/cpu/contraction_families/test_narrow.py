@@ -17,9 +17,10 @@ from fuseline.targets.cpu.isa import cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, plan_of, random
 
-from .dispatches import Dispatch, Runner, assert_close, plan_of, random
-from .narrow_dispatches import NarrowDispatch, dot, integers
+from .narrow import dot, integers, narrow
 
 FAMILY = ContractionFamily()
 SIZES = [
@@ -46,8 +47,8 @@ def _plan(run: Runner) -> ContractionPlan:
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_products_of_any_size(m: int, n: int, k: int, constant: bool, bits: tuple[int, int]):
-    p = NarrowDispatch((m, k), (k, n), bits=bits, constants=[1] if constant else [])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)))
+    p = narrow((m, k), (k, n), bits=bits, constants=[1] if constant else [])
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])))
     a, b = integers((m, k), bits[0], m + n), integers((k, n), bits[1], k)
     np.testing.assert_array_equal(run(a, b)[0], dot(a, b))
     np.testing.assert_array_equal(run(a, b, at_end=False)[0], dot(a, b))
@@ -62,16 +63,14 @@ def test_products_of_any_size(m: int, n: int, k: int, constant: bool, bits: tupl
 )
 def test_products_of_any_orientation(turn_a: bool, turn_b: bool, turn_c: bool, constant: bool, bits: tuple[int, int]):
     m, n, k = 21, 19, 37
-    p = NarrowDispatch(
-        (k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), bits=bits, constants=[1] if constant else []
-    )
+    p = narrow((k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), bits=bits, constants=[1] if constant else [])
     maps = [
         dims_map(3, [2, 0] if turn_a else [0, 2]),
         dims_map(3, [1, 2] if turn_b else [2, 1]),
         dims_map(3, [1, 0] if turn_c else [0, 1]),
     ]
     out = p.multiply_add(p.x[0], p.x[1], p.zeros(*((n, m) if turn_c else (m, n))), maps, "ppr")
-    run = Runner(FAMILY, p.done(out))
+    run = Runner(FAMILY, p.dispatch(out))
     a, b = integers((m, k), bits[0], 1), integers((k, n), bits[1], 2)
     found = run(a.T.copy() if turn_a else a, b.T.copy() if turn_b else b)[0]
     np.testing.assert_array_equal(found, dot(a, b).T if turn_c else dot(a, b))
@@ -79,16 +78,16 @@ def test_products_of_any_orientation(turn_a: bool, turn_b: bool, turn_c: bool, c
 
 def test_sizes_known_at_run_time():
     n, k = 40, 27
-    p = NarrowDispatch(("m", k), (k, n), bits=(16, 8), constants=[1])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], "m", n)))
+    p = narrow(("m", k), (k, n), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])))
     for m in (1, 6, 13):
         a, b = integers((m, k), 16, m), integers((k, n), 8, m)
         np.testing.assert_array_equal(run(a, b, sizes={"m": m})[0], dot(a, b))
 
 
 def test_a_reduction_of_unknown_length_goes_by_single_steps():
-    p = NarrowDispatch((7, "k"), ("k", 24), bits=(16, 8))
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 7, 24)))
+    p = narrow((7, "k"), ("k", 24), bits=(16, 8))
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])))
     assert not _plan(run).pairs
     for k in (1, 10, 33):
         a, b = integers((7, k), 16, k), integers((k, 24), 8, k)
@@ -96,8 +95,8 @@ def test_a_reduction_of_unknown_length_goes_by_single_steps():
 
 
 def test_weights_stay_narrow_and_pairs_are_taken():
-    p = NarrowDispatch((12, 20), (20, 32), bits=(16, 8), constants=[1])
-    plan = _plan(Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 12, 32))))
+    p = narrow((12, 20), (20, 32), bits=(16, 8), constants=[1])
+    plan = _plan(Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1]))))
     assert plan.pairs and plan.constant_layouts[1].elements == 20 * 32
     assert plan.problem.elements == ("i16", "i8")
 
@@ -105,11 +104,11 @@ def test_weights_stay_narrow_and_pairs_are_taken():
 @pytest.mark.parametrize(("borders", "pairs"), [((4, 6), True), ((3, 7), False)])
 def test_a_concat_is_read_in_pairs_that_begin_at_even_steps(borders: tuple[int, int], pairs: bool):
     m, n, k = 9, 16, sum(borders)
-    p = NarrowDispatch((m, borders[0]), (m, borders[1]), (k, n), bits=(16, 16, 8), constants=[2])
+    p = narrow((m, borders[0]), (m, borders[1]), (k, n), bits=(16, 16, 8), constants=[2])
     p.element = IntegerType(16)
-    both = p.concat(1, p.x[0], p.x[1])
+    both = p.concat(p.x[0], p.x[1], axis=1)
     p.element = i32
-    run = Runner(FAMILY, p.done(p.matmul(both, p.x[2], m, n)))
+    run = Runner(FAMILY, p.dispatch(p.matmul(both, p.x[2])))
     assert _plan(run).pairs == pairs
     a, b, w = integers((m, borders[0]), 16, 1), integers((m, borders[1]), 16, 2), integers((k, n), 8, 3)
     np.testing.assert_array_equal(run(a, b, w)[0], dot(np.concatenate([a, b], 1), w))
@@ -130,7 +129,7 @@ def test_convolutions(
     height: int, width: int, channels: int, filters: int, size: int, stride: int, low: int, bits: int
 ):
     """Strides, borders, few and odd channels; the image in 16 bits, or widened on the way."""
-    p = NarrowDispatch((height, width, channels), (size, size, channels, filters), bits=(bits, 8), constants=[1])
+    p = narrow((height, width, channels), (size, size, channels, filters), bits=(bits, 8), constants=[1])
     p.element = IntegerType(bits)
     image = p.pad(p.x[0], [low, low, 0], [low, low, 0], 0)
     p.element = i32
@@ -142,7 +141,7 @@ def test_convolutions(
         AffineMap(6, 0, (d0, d1, d2)),
     ]
     run = Runner(
-        ConvolutionFamily(), p.done(p.multiply_add(image, p.x[1], p.zeros(rows, columns, filters), maps, "ppprrr"))
+        ConvolutionFamily(), p.dispatch(p.multiply_add(image, p.x[1], p.zeros(rows, columns, filters), maps, "ppprrr"))
     )
     a, w = integers((height, width, channels), bits, 1), integers((size, size, channels, filters), 8, 2)
     padded = np.pad(a, [(low, low), (low, low), (0, 0)])
@@ -156,10 +155,10 @@ def test_convolutions(
 def test_other_machines_compute_the_same(isa: str):
     """On the evaluator: with the instruction for pairs, and without one."""
     m, n, k = 5, 19, 11
-    p = NarrowDispatch((m, k), (k, n), bits=(16, 8), constants=[1])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], m, n)), machine(isa), load=False)
+    p = narrow((m, k), (k, n), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])), machine(isa))
     a, b = integers((m, k), 16, 1), integers((k, n), 8, 2)
-    np.testing.assert_array_equal(run.interpreted(a, b)[0], dot(a, b))
+    np.testing.assert_array_equal(run.evaluated(a, b)[0], dot(a, b))
     pairs = machine(isa).pair_dot
     text = print_llvm([run.kernel], machine(isa))
     assert (pairs in text) if pairs else ("mul <4 x i32>" in text)
@@ -168,15 +167,15 @@ def test_other_machines_compute_the_same(isa: str):
 def test_baseline_runs_here():
     if not cpu_flags().issuperset(machine("baseline").needs):
         pytest.skip("no x86")
-    p = NarrowDispatch((5, 11), (11, 19), bits=(16, 8), constants=[1])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 5, 19)), machine("baseline"))
+    p = narrow((5, 11), (11, 19), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])), machine("baseline"))
     a, b = integers((5, 11), 16, 1), integers((11, 19), 8, 2)
     np.testing.assert_array_equal(run(a, b)[0], dot(a, b))
 
 
 def test_unsigned_extension_is_refused():
     """The tiles extend signs; a body that does not is left to others."""
-    p = NarrowDispatch((4, 6), (6, 8), bits=(16, 8))
+    p = narrow((4, 6), (6, 8), bits=(16, 8))
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
 
     def body(b: Body) -> list[SSAValue]:
@@ -186,7 +185,7 @@ def test_unsigned_extension_is_refused():
     out = p.emit.generic([p.x[0], p.x[1]], [p.zeros(4, 8)], maps, ["parallel", "parallel", "reduction"], body).results[
         0
     ]
-    refusal = FAMILY.accepts(p.done(out), machine())
+    refusal = FAMILY.accepts(p.dispatch(out), machine())
     assert isinstance(refusal, Refusal) and refusal.code == "element-type"
 
 
@@ -195,7 +194,7 @@ def test_unsigned_extension_is_refused():
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 40, 31), (13, 33, 20), (40, 8, 9)])
 def test_floats_times_narrow_weights(m: int, n: int, k: int, swapped: bool, constant: bool):
     """Columns of 8 bits become floats where they are read; so do rows."""
-    p = Dispatch((m, k), (k, n), arguments=[f32, i8], constants=[1] if constant else [])
+    p = Program((m, k), (k, n), arguments=[f32, i8], constants=[1] if constant else [])
 
     def body(b: Body) -> list[SSAValue]:
         sides = [b.args[0], b.op(arith.SIToFPOp, b.args[1], f32)]
@@ -205,7 +204,7 @@ def test_floats_times_narrow_weights(m: int, n: int, k: int, swapped: bool, cons
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, written)]
     start = p.zeros(n, m) if swapped else p.zeros(m, n)
     out = p.emit.generic([p.x[0], p.x[1]], [start], maps, ["parallel", "parallel", "reduction"], body).results[0]
-    run = Runner(FAMILY, p.done(out))
+    run = Runner(FAMILY, p.dispatch(out))
     a, b = random((m, k), 1), integers((k, n), 8, 2)
     expected = a.astype(np.float64) @ b
     assert_close(run(a, b)[0], expected.T if swapped else expected)
@@ -214,11 +213,11 @@ def test_floats_times_narrow_weights(m: int, n: int, k: int, swapped: bool, cons
 def test_a_next_panel_is_asked_for_between_pairs():
     """Runs between two requests are of whole pairs, whatever divides the reduction."""
     for k in (1801, 1802, 2047):  # 31 steps would be the most
-        p = NarrowDispatch((48, k), (k, 1024), bits=(16, 8), constants=[1])
-        plan = plan_of(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 48, 1024)), machine("avx2"))
+        p = narrow((48, k), (k, 1024), bits=(16, 8), constants=[1])
+        plan = plan_of(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])), machine("avx2"))
         assert isinstance(plan, ContractionPlan) and plan.pairs
         assert plan.prefetch.period == 30
-    p = NarrowDispatch((48, 1801), (1801, 1024), bits=(16, 8), constants=[1])
-    run = Runner(FAMILY, p.done(p.matmul(p.x[0], p.x[1], 48, 1024)))
+    p = narrow((48, 1801), (1801, 1024), bits=(16, 8), constants=[1])
+    run = Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])))
     a, b = integers((48, 1801), 16, 1), integers((1801, 1024), 8, 2)
     np.testing.assert_array_equal(run(a, b)[0], dot(a, b))

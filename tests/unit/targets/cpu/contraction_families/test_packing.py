@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from fuseline.targets.cpu.emit.packing import packed_columns, transpose
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-
-from .dispatches import native, packed
+from tests.kernels import native, packed
 
 
 @given(

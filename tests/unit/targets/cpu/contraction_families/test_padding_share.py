@@ -11,8 +11,8 @@ from fuseline.targets.cpu.families.contraction.padding_share import share_inside
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.prefetch import LEAST_INSIDE
 from fuseline.targets.cpu.isa import machine
+from tests.kernels import plan_of
 
-from .dispatches import plan_of
 from .test_convolution import Case
 
 

@@ -21,8 +21,8 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir import evaluate as interpreter
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
-
-from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 FAMILY = ContractionFamily()
 AVX2 = machine("avx2")
@@ -33,11 +33,11 @@ def view_of(rows: int, columns: int, steps: int | tuple[int, int], *, constant: 
     """A product; `steps` may be two axes of the reduction, with the rows of the left operand between them."""
     constants = [1] if constant else []
     if isinstance(steps, int):
-        p = Dispatch((rows, steps), (steps, columns), constants=constants)
-        return p.done(p.matmul(p.x[0], p.x[1], rows, columns))
-    p = Dispatch((steps[0], rows, steps[1]), (*steps, columns), constants=constants)
+        p = Program((rows, steps), (steps, columns), constants=constants)
+        return p.dispatch(p.matmul(p.x[0], p.x[1]))
+    p = Program((steps[0], rows, steps[1]), (*steps, columns), constants=constants)
     maps = [dims_map(4, [2, 0, 3]), dims_map(4, [2, 3, 1]), dims_map(4, [0, 1])]
-    return p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(rows, columns), maps, "pprr"))
+    return p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(rows, columns), maps, "pprr"))
 
 
 def plan_for(rows: int, columns: int, steps: int, isa: Machine = AVX2, *, constant: bool = True) -> ContractionPlan:
@@ -93,7 +93,7 @@ def test_runtime_columns_are_not_asked_for():
 def test_every_line_of_the_next_panel_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, rows: int, columns: int, steps: int | tuple[int, int]
 ):
-    run = Runner(SmallCache(), view_of(rows, columns, steps), AVX2, load=False)
+    run = Runner(SmallCache(), view_of(rows, columns, steps), AVX2)
     plan = run.plan
     assert isinstance(plan, ContractionPlan) and plan.prefetch.period and plan.packed is not None
     asked: set[int] = set()
@@ -103,7 +103,7 @@ def test_every_line_of_the_next_panel_is_asked_for(
         [(rows, steps), (steps, columns)] if isinstance(steps, int) else [(steps[0], rows, steps[1]), (*steps, columns)]
     )
     a, b = random(shapes[0], 1), random(shapes[1], 2)
-    found = run.interpreted(a, b)[0]
+    found = run.evaluated(a, b)[0]
     assert_close(found, np.einsum("mk,kn->mn" if isinstance(steps, int) else "amb,abn->mn", a, b, dtype=np.float64))
     assert set(range(plan.packed.panel_stride // LINE, plan.packed.elements // LINE)) <= asked
 
@@ -111,8 +111,8 @@ def test_every_line_of_the_next_panel_is_asked_for(
 @pytest.mark.parametrize("shape", [(50, 400, 777), (13, 700, 400), (25, 333, 640)])
 def test_products_with_requests(shape: tuple[int, int, int]):
     m, n, k = shape
-    p = Dispatch((m, k), (k, n), constants=[1])
-    run = Runner(SmallCache(), p.done(p.matmul(p.x[0], p.x[1], m, n)))
+    p = Program((m, k), (k, n), constants=[1])
+    run = Runner(SmallCache(), p.dispatch(p.matmul(p.x[0], p.x[1])))
     assert isinstance(run.plan, ContractionPlan) and run.plan.prefetch.period
     a, b = random((m, k), 1), random((k, n), 2)
     assert_close(run(a, b)[0], a.astype(np.float64) @ b)

@@ -14,8 +14,7 @@ from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family, Refusal
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
-
-from .dispatches import Dispatch
+from tests.graphs.program import Program
 
 dim = AffineExpr.dimension
 
@@ -28,75 +27,78 @@ def code(family: Family, view: DispatchView) -> str:
 
 
 def plain_product() -> DispatchView:
-    p = Dispatch((4, 5), (5, 6))
-    return p.done(p.matmul(p.x[0], p.x[1], 4, 6))
+    p = Program((4, 5), (5, 6))
+    return p.dispatch(p.matmul(p.x[0], p.x[1]))
 
 
 def test_each_family_wants_its_own_kind_of_root():
-    p = Dispatch((4, 5))
-    elementwise = p.done(p.relu(p.x[0], 4, 5))
+    p = Program((4, 5))
+    elementwise = p.dispatch(p.relu(p.x[0]))
     assert code(ContractionFamily(), elementwise) == "not-a-contraction"
     assert code(ConvolutionFamily(), plain_product()) == "not-a-convolution"
     assert code(WindowFamily(), plain_product()) == "not-a-window"
 
 
 def test_half_precision_is_refused():
-    p = Dispatch((4, 5), (5, 6), element=f16)
-    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6))) == "element-type"
+    p = Program((4, 5), (5, 6), element=f16)
+    assert code(ContractionFamily(), p.dispatch(p.matmul(p.x[0], p.x[1]))) == "element-type"
 
 
 def test_integers_are_refused():
-    p = Dispatch((4, 5), (5, 6), element=i32)
+    p = Program((4, 5), (5, 6), element=i32)
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
     y = p.emit.generic(
         p.x[:2], [p.empty(4, 6)], maps, ["parallel", "parallel", "reduction"],
         lambda b: [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, b.args[0], b.args[1]))],
     ).results[0]  # fmt: skip
-    assert code(ContractionFamily(), p.done(y)) == "element-type"
+    assert code(ContractionFamily(), p.dispatch(y)) == "element-type"
 
 
 def test_a_dot_product_has_no_columns():
-    p = Dispatch((3, 5), (3, 5))
+    p = Program((3, 5), (3, 5))
     maps = [dims_map(2, [0, 1]), dims_map(2, [0, 1]), dims_map(2, [0])]
-    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(3), maps, "pr"))) == "no-columns"
+    assert code(ContractionFamily(), p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(3), maps, "pr"))) == "no-columns"
 
 
 def test_an_empty_loop_is_refused():
-    p = Dispatch((4, 0), (0, 6))
-    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6))) == "empty"
+    p = Program((4, 0), (0, 6))
+    assert code(ContractionFamily(), p.dispatch(p.matmul(p.x[0], p.x[1]))) == "empty"
 
 
 def test_a_reduction_in_one_operand_only():
-    p = Dispatch((4, 5, 3), (5, 6))
+    p = Program((4, 5, 3), (5, 6))
     maps = [dims_map(4, [0, 2, 3]), dims_map(4, [2, 1]), dims_map(4, [0, 1])]
-    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(4, 6), maps, "pprr"))) == "loop-role"
+    assert (
+        code(ContractionFamily(), p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(4, 6), maps, "pprr")))
+        == "loop-role"
+    )
 
 
 def test_a_result_beside_the_root():
-    p = Dispatch((4, 5), (5, 6), (7,))
-    assert code(ContractionFamily(), p.done(p.matmul(p.x[0], p.x[1], 4, 6), p.relu(p.x[2], 7))) == "result-beside-root"
+    p = Program((4, 5), (5, 6), (7,))
+    assert code(ContractionFamily(), p.dispatch(p.matmul(p.x[0], p.x[1]), p.relu(p.x[2]))) == "result-beside-root"
 
 
 def test_an_epilogue_that_widens():
-    p = Dispatch((4, 5), (5, 6))
-    y = p.matmul(p.x[0], p.x[1], 4, 6)
+    p = Program((4, 5), (5, 6))
+    y = p.matmul(p.x[0], p.x[1])
     wide = p.elementwise([y], p.empty(3, 4, 6), lambda b: b.args[0], [dims_map(3, [1, 2]), identity_map(3)])
-    assert code(ContractionFamily(), p.done(wide)) == "result-beside-root"
+    assert code(ContractionFamily(), p.dispatch(wide)) == "result-beside-root"
 
 
 @pytest.mark.parametrize("family", ["contraction", "window"])
 def test_a_second_reduction(family: str):
-    p = Dispatch((4, 5), (5, 6), (4, 6, 3))
+    p = Program((4, 5), (5, 6), (4, 6, 3))
     kinds = ["parallel", "parallel", "reduction"]
     maps = [dims_map(3, [0, 1, 2]), dims_map(3, [0, 1])]
     total = p.emit.generic(
         [p.x[2]], [p.zeros(4, 6)], maps, kinds, lambda b: [b.op(arith.AddfOp, b.args[1], b.args[0])]
     ).results[0]
     if family == "contraction":
-        y = p.matmul(p.x[0], p.x[1], 4, 6)
-        assert code(ContractionFamily(), p.done(p.add(total, y, 4, 6))) == "second-reduction"
+        y = p.matmul(p.x[0], p.x[1])
+        assert code(ContractionFamily(), p.dispatch(p.add(total, y))) == "second-reduction"
         return
-    q = Dispatch((3, 4, 6), (3, 4, 6))
+    q = Program((3, 4, 6), (3, 4, 6))
     first = [dims_map(3, [2, 0, 1]), dims_map(3, [0, 1])]
     one, two = (
         q.emit.generic(
@@ -104,11 +106,11 @@ def test_a_second_reduction(family: str):
         ).results[0]
         for x in q.x
     )
-    assert code(WindowFamily(), q.done(q.add(one, two, 4, 6))) == "second-reduction"
+    assert code(WindowFamily(), q.dispatch(q.add(one, two))) == "second-reduction"
 
 
-def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Dispatch, AffineMap]:
-    p = Dispatch(*[(8, 6, 6) if channels_first else (6, 6, 8)] * arguments)
+def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Program, AffineMap]:
+    p = Program(*[(8, 6, 6) if channels_first else (6, 6, 8)] * arguments)
     space = [dim(1) + dim(3), dim(2) + dim(4)]
     return p, AffineMap(5, 0, (dim(0), *space) if channels_first else (*space, dim(0)))
 
@@ -128,18 +130,18 @@ def test_a_pooling_whose_channels_are_not_contiguous():
         kinds,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
     )
-    assert code(WindowFamily(), p.done(y.results[0])) == "channels-not-contiguous"
+    assert code(WindowFamily(), p.dispatch(y.results[0])) == "channels-not-contiguous"
 
 
 def test_a_pooling_of_a_computed_image():
     p, image = pooled()
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
-    x = p.relu(p.x[0], 6, 6, 8)
+    x = p.relu(p.x[0])
     y = p.emit.generic(
         [x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
     )
-    assert code(WindowFamily(), p.done(y.results[0])) == "image-computed"
+    assert code(WindowFamily(), p.dispatch(y.results[0])) == "image-computed"
 
 
 def test_a_window_over_two_images():
@@ -150,11 +152,11 @@ def test_a_window_over_two_images():
         [*p.x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds,
         lambda b: [b.op(arith.AddfOp, b.args[3], b.op(arith.MaximumfOp, b.args[0], b.args[1]))],
     )  # fmt: skip
-    assert code(WindowFamily(), p.done(y.results[0])) == "window-body"
+    assert code(WindowFamily(), p.dispatch(y.results[0])) == "window-body"
 
 
 def test_a_pooling_to_one_element():
-    p = Dispatch((2, 2, 1))
+    p = Program((2, 2, 1))
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [AffineMap(5, 0, (dim(1) + dim(3), dim(2) + dim(4), dim(0))), dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
     y = p.emit.generic(
@@ -164,21 +166,21 @@ def test_a_pooling_to_one_element():
         kinds,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
     )
-    assert code(WindowFamily(), p.done(y.results[0])) == "no-channels"
+    assert code(WindowFamily(), p.dispatch(y.results[0])) == "no-channels"
 
 
 def test_a_result_written_with_gaps():
-    p = Dispatch((4, 5), (5, 6), (8, 6))
+    p = Program((4, 5), (5, 6), (8, 6))
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), AffineMap(3, 0, (dim(0) * 2, dim(1)))]
-    assert code(ContractionFamily(), p.done(p.multiply_add(p.x[0], p.x[1], p.x[2], maps, "ppr"))) == "output-map"
+    assert code(ContractionFamily(), p.dispatch(p.multiply_add(p.x[0], p.x[1], p.x[2], maps, "ppr"))) == "output-map"
 
 
 def test_padding_across_two_window_loops():
-    p = Dispatch((9, 8))
+    p = Program((9, 8))
     kinds = ["parallel"] * 2 + ["reduction"] * 2
     x = p.pad(p.x[0], [1, 0], [1, 0])
     maps = [AffineMap(4, 0, (dim(0) + dim(2) + dim(3), dim(1))), dims_map(4, [2, 3]), dims_map(4, [0, 1])]
     y = p.emit.generic(
         [x, p.empty(2, 2)], [p.zeros(9, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
     )
-    assert code(WindowFamily(), p.done(y.results[0])) == "window-map"
+    assert code(WindowFamily(), p.dispatch(y.results[0])) == "window-map"

@@ -20,8 +20,8 @@ from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-
-from .dispatches import Array, Dispatch, Runner, assert_close, kernel_of, plan_of, random
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
 LENGTHS = (*range(1, 27), 33, 40)
 CHANNELS, TAPS = 12, 3
@@ -32,7 +32,7 @@ def window(kind: str) -> DispatchView:
     """A 3 x 3 window over `image[y, x, c]` for 5 lines of `x` pixels: products with a filter, or maxima; `plain`: of an
     image with its border."""
     shape: tuple[int | str, ...] = (5, "x", CHANNELS) if kind != "plain" else (7, "z", CHANNELS)
-    p = Dispatch(
+    p = Program(
         shape,
         (TAPS, TAPS, CHANNELS),
         *(((1, "x"),) if kind == "plain" else ()),
@@ -44,7 +44,7 @@ def window(kind: str) -> DispatchView:
     image = p.x[0] if kind == "plain" else p.pad(p.x[0], [1, 1, 0], [1, 1, 0], low)
     start = p.zeros(5, "x", CHANNELS, value=low)
     if kind == "depthwise":
-        return p.done(p.multiply_add(image, p.x[1], start, maps, "ppprr"))
+        return p.dispatch(p.multiply_add(image, p.x[1], start, maps, "ppprr"))
     pooled = p.emit.generic(
         [image, p.x[1]],
         [start],
@@ -52,7 +52,7 @@ def window(kind: str) -> DispatchView:
         ["parallel"] * 3 + ["reduction"] * 2,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
     )
-    return p.done(pooled.results[0])
+    return p.dispatch(pooled.results[0])
 
 
 @cache

@@ -21,8 +21,8 @@ from fuseline.targets.cpu.families.contraction.runtime_rows import NO_END, Inter
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-
-from .dispatches import Array, Dispatch, Runner, assert_close, kernel_of, plan_of, random
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
 LENGTHS = (*range(1, 21), 26, 27, 31, 43)
 CHANNELS, COLUMNS, TAPS = 3, 20, 5
@@ -30,18 +30,18 @@ CHANNELS, COLUMNS, TAPS = 3, 20, 5
 
 def product(columns: int = COLUMNS, *, packed: bool = False) -> DispatchView:
     """`relu(a[m, 7] @ b)`; packed: of `relu(a)`, which is computed into scratch."""
-    p = Dispatch(("m", 7), (7, columns), constants=[1])
-    a = p.relu(p.x[0], "m", 7) if packed else p.x[0]
-    return p.done(p.relu(p.matmul(a, p.x[1], "m", columns), "m", columns))
+    p = Program(("m", 7), (7, columns), constants=[1])
+    a = p.relu(p.x[0]) if packed else p.x[0]
+    return p.dispatch(p.relu(p.matmul(a, p.x[1])))
 
 
 def image() -> DispatchView:
     """A window of 5 along padded lines, channels apart: `image[c, y, x]`, `filter[t, c, n]`, `out[y, x, n]`."""
-    p = Dispatch((CHANNELS, "y", "x"), (TAPS, CHANNELS, COLUMNS), constants=[1])
+    p = Program((CHANNELS, "y", "x"), (TAPS, CHANNELS, COLUMNS), constants=[1])
     source = p.pad(p.x[0], [0, 0, 2], [0, 0, 2])
     y, x, n, t, c = (AffineExpr.dimension(i) for i in range(5))
     maps = [AffineMap(5, 0, (c, y, x + t)), AffineMap(5, 0, (t, c, n)), dims_map(5, [0, 1, 2])]
-    return p.done(p.multiply_add(source, p.x[1], p.zeros("y", "x", COLUMNS), maps, "ppprr"))
+    return p.dispatch(p.multiply_add(source, p.x[1], p.zeros("y", "x", COLUMNS), maps, "ppprr"))
 
 
 def convolved(pixels: Array, weights: Array) -> Array:

@@ -16,18 +16,19 @@ from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.isa import machine
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, plan_of, random
 
-from .dispatches import Array, Dispatch, Runner, assert_close, plan_of, random
 from .test_convolution import convolve, maps_of
 
 CONVOLUTION, CONTRACTION = ConvolutionFamily(), ContractionFamily()
 
 
 def check(
-    family: Family, p: Dispatch, result: object, arrays: Sequence[Array], expected: Array, lhs: str | None = "segments"
+    family: Family, p: Program, result: object, arrays: Sequence[Array], expected: Array, lhs: str | None = "segments"
 ) -> Runner:
     """The kernel between guard pages and on the evaluator, which checks every access."""
-    run = Runner(family, p.done(result))  # pyright: ignore[reportArgumentType]
+    run = Runner(family, p.dispatch(result))  # pyright: ignore[reportArgumentType]
     assert lhs is None or run.plan.notes["lhs"] == lhs
     _same_judgement(run)
     for at_end in (True, False):
@@ -61,13 +62,13 @@ class ConcatConvolution:
         self.constants = [len(parts), len(parts) + 1] if constant else []
 
     def check(self, lhs: str = "segments") -> Runner:
-        p = Dispatch(*self.images, self.filter, self.out[-1:], constants=self.constants)
+        p = Program(*self.images, self.filter, self.out[-1:], constants=self.constants)
         *images, filter_, bias = p.x
-        x = p.concat(3, *images)
+        x = p.concat(*images, axis=3)
         if self.pad:
             x = p.pad(x, [0, self.pad, self.pad, 0], [0, self.pad, self.pad, 0], self.value)
         y = p.multiply_add(x, filter_, p.zeros(*self.out), maps_of(2, (self.stride, self.stride), (1, 1)), "pppprrr")
-        y = p.relu(p.bias(y, bias, 3, *self.out), *self.out)
+        y = p.relu(p.bias(y, bias, 3))
         arrays = [random(shape, i) for i, shape in enumerate((*self.images, self.filter, self.out[-1:]))]
         *pieces, w, b = arrays
         around = [(0, 0), (self.pad, self.pad), (self.pad, self.pad), (0, 0)]
@@ -97,16 +98,14 @@ def test_convolutions_of_a_concat(name: str):
 
 def test_every_access_lies_inside():
     """The evaluator checks each access against its buffer."""
-    p = Dispatch((1, 5, 6, 3), (1, 5, 6, 4), (3, 3, 7, 9), constants=[2])
-    x = p.pad(p.concat(3, p.x[0], p.x[1]), [0, 1, 1, 0], [0, 1, 1, 0])
+    p = Program((1, 5, 6, 3), (1, 5, 6, 4), (3, 3, 7, 9), constants=[2])
+    x = p.pad(p.concat(p.x[0], p.x[1], axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
     run = Runner(
-        CONVOLUTION,
-        p.done(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")),
-        load=False,
+        CONVOLUTION, p.dispatch(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
     )
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 5, 6, 3), (1, 5, 6, 4), (3, 3, 7, 9))))
     padded = np.pad(np.concatenate([a, b], axis=3), [(0, 0), (1, 1), (1, 1), (0, 0)])
-    assert_close(run.interpreted(a, b, w)[0], convolve(padded, w, (1, 1), (1, 1)))
+    assert_close(run.evaluated(a, b, w)[0], convolve(padded, w, (1, 1), (1, 1)))
 
 
 @settings(max_examples=20, deadline=None)
@@ -120,9 +119,9 @@ def test_any_shape(parts: list[int], h: int, w: int, oc: int, window: int, pad: 
 
 
 def test_nested_concats_and_a_part_that_is_padded_itself():
-    p = Dispatch((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17), constants=[3])
-    inner = p.concat(3, p.x[1], p.pad(p.x[2], [0, 1, 1, 0], [0, 1, 1, 0]))
-    x = p.pad(p.concat(3, p.x[0], inner), [0, 1, 1, 0], [0, 1, 1, 0])
+    p = Program((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17), constants=[3])
+    inner = p.concat(p.x[1], p.pad(p.x[2], [0, 1, 1, 0], [0, 1, 1, 0]), axis=3)
+    x = p.pad(p.concat(p.x[0], inner, axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
     a, b, c, w = (
         random(shape, i) for i, shape in enumerate(((1, 6, 7, 4), (1, 6, 7, 3), (1, 4, 5, 6), (3, 3, 13, 17)))
     )
@@ -139,9 +138,9 @@ def test_nested_concats_and_a_part_that_is_padded_itself():
 
 
 def test_a_part_that_is_a_slice_of_channels():
-    p = Dispatch((1, 6, 7, 12), (1, 6, 7, 3), (3, 3, 8, 10), constants=[2])
+    p = Program((1, 6, 7, 12), (1, 6, 7, 3), (3, 3, 8, 10), constants=[2])
     part = p.slice(p.x[0], [0, 0, 0, 4], [1, 6, 7, 5])
-    x = p.pad(p.concat(3, p.x[1], part), [0, 1, 1, 0], [0, 1, 1, 0])
+    x = p.pad(p.concat(p.x[1], part, axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 6, 7, 12), (1, 6, 7, 3), (3, 3, 8, 10))))
     whole = np.pad(np.concatenate([b, a[..., 4:9]], axis=3), [(0, 0), (1, 1), (1, 1), (0, 0)])
     expected = convolve(whole, w, (1, 1), (1, 1))
@@ -156,8 +155,8 @@ def test_a_part_that_is_a_slice_of_channels():
 
 def test_a_slice_of_a_concat_reads_only_what_it_holds():
     """Channels 3 to 8 of two images of 5: the last two of one, the first four of the other."""
-    p = Dispatch((1, 4, 6, 5), (1, 4, 6, 5), (1, 1, 6, 8), constants=[2])
-    x = p.slice(p.concat(3, p.x[0], p.x[1]), [0, 0, 0, 3], [1, 4, 6, 6])
+    p = Program((1, 4, 6, 5), (1, 4, 6, 5), (1, 1, 6, 8), constants=[2])
+    x = p.slice(p.concat(p.x[0], p.x[1], axis=3), [0, 0, 0, 3], [1, 4, 6, 6])
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 4, 6, 5), (1, 4, 6, 5), (1, 1, 6, 8))))
     expected = convolve(np.concatenate([a, b], axis=3)[..., 3:9], w, (1, 1), (1, 1))
     run = check(
@@ -176,32 +175,32 @@ def test_a_slice_of_a_concat_reads_only_what_it_holds():
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_rows_of_a_concat_along_the_reduction(constant: bool):
-    p = Dispatch((19, 30), (19, 7), (19, 12), (49, 37), constants=[3] if constant else [])
+    p = Program((19, 30), (19, 7), (19, 12), (49, 37), constants=[3] if constant else [])
     a, b, c, w = (random(shape, i) for i, shape in enumerate(((19, 30), (19, 7), (19, 12), (49, 37))))
     expected = np.concatenate([a, b, c], axis=1).astype(np.float64) @ w
-    check(CONTRACTION, p, p.matmul(p.concat(1, *p.x[:3]), p.x[3], 19, 37), [a, b, c, w], expected)
+    check(CONTRACTION, p, p.matmul(p.concat(*p.x[:3], axis=1), p.x[3]), [a, b, c, w], expected)
 
 
 def test_rows_of_doubles():
-    p = Dispatch((9, 5), (9, 6), (11, 21), constants=[2], element=f64)
+    p = Program((9, 5), (9, 6), (11, 21), constants=[2], element=f64)
     a, b, w = (random(shape, i, np.float64) for i, shape in enumerate(((9, 5), (9, 6), (11, 21))))
-    check(CONTRACTION, p, p.matmul(p.concat(1, *p.x[:2]), p.x[2], 9, 21), [a, b, w], np.concatenate([a, b], axis=1) @ w)
+    check(CONTRACTION, p, p.matmul(p.concat(*p.x[:2], axis=1), p.x[2]), [a, b, w], np.concatenate([a, b], axis=1) @ w)
 
 
 def test_a_convolution_by_1x1_of_a_reshaped_concat():
     """As a layout pass leaves it: images of pixels by channels, joined to rows."""
-    p = Dispatch((1, 4, 6, 16), (1, 4, 6, 8), (24, 20), constants=[2])
-    rows = p.collapse(p.concat(3, p.x[0], p.x[1]), [[0, 1, 2], [3]], 24, 24)
+    p = Program((1, 4, 6, 16), (1, 4, 6, 8), (24, 20), constants=[2])
+    rows = p.collapse(p.concat(p.x[0], p.x[1], axis=3), [[0, 1, 2], [3]])
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 4, 6, 16), (1, 4, 6, 8), (24, 20))))
     expected = np.concatenate([a, b], axis=3).reshape(24, 24).astype(np.float64) @ w
-    run = check(CONTRACTION, p, p.matmul(rows, p.x[2], 24, 20), [a, b, w], expected)
+    run = check(CONTRACTION, p, p.matmul(rows, p.x[2]), [a, b, w], expected)
     assert isinstance(run.plan, ContractionPlan)
     assert len(run.plan.problem.rows) == 1
 
 
 def test_a_concat_of_rows_of_unknown_number():
-    p = Dispatch(("n", 9), ("n", 6), (15, 33), constants=[2])
-    run = Runner(CONTRACTION, p.done(p.matmul(p.concat(1, p.x[0], p.x[1]), p.x[2], "n", 33)))
+    p = Program(("n", 9), ("n", 6), (15, 33), constants=[2])
+    run = Runner(CONTRACTION, p.dispatch(p.matmul(p.concat(p.x[0], p.x[1], axis=1), p.x[2])))
     assert run.plan.notes["lhs"] == "segments"
     for n in (1, 5, 23):
         a, b, w = random((n, 9), 1), random((n, 6), 2), random((15, 33), 3)
@@ -210,9 +209,9 @@ def test_a_concat_of_rows_of_unknown_number():
 
 def test_parts_of_unknown_length():
     """Old values and new ones, `[past, new]` along the reduction."""
-    p = Dispatch((6, "past"), (6, 3), ("past", 18), (3, 18))
-    weights = p.concat(0, p.x[2], p.x[3])
-    run = Runner(CONTRACTION, p.done(p.matmul(p.concat(1, p.x[0], p.x[1]), weights, 6, 18)))
+    p = Program((6, "past"), (6, 3), ("past", 18), (3, 18))
+    weights = p.concat(p.x[2], p.x[3], axis=0)
+    run = Runner(CONTRACTION, p.dispatch(p.matmul(p.concat(p.x[0], p.x[1], axis=1), weights)))
     assert run.plan.notes["lhs"] == "segments"
     for past in (1, 4, 31):
         a, b, w, v = (random(shape, i) for i, shape in enumerate(((6, past), (6, 3), (past, 18), (3, 18))))
@@ -224,12 +223,12 @@ def test_parts_of_unknown_length():
 
 
 def test_a_concat_of_rows_is_no_segment():
-    p = Dispatch((5, 12), (7, 12), (12, 20), constants=[2])
+    p = Program((5, 12), (7, 12), (12, 20), constants=[2])
     a, b, w = (random(shape, i) for i, shape in enumerate(((5, 12), (7, 12), (12, 20))))
     check(
         CONTRACTION,
         p,
-        p.matmul(p.concat(0, p.x[0], p.x[1]), p.x[2], 12, 20),
+        p.matmul(p.concat(p.x[0], p.x[1], axis=0), p.x[2]),
         [a, b, w],
         np.concatenate([a, b]).astype(np.float64) @ w,
         "packed",
@@ -238,31 +237,31 @@ def test_a_concat_of_rows_is_no_segment():
 
 def test_padding_beside_a_concat_is_no_segment():
     """Channels that are padding belong to no part."""
-    p = Dispatch((5, 12), (5, 7), (22, 20), constants=[2])
+    p = Program((5, 12), (5, 7), (22, 20), constants=[2])
     a, b, w = (random(shape, i) for i, shape in enumerate(((5, 12), (5, 7), (22, 20))))
-    x = p.pad(p.concat(1, p.x[0], p.x[1]), [0, 1], [0, 2])
+    x = p.pad(p.concat(p.x[0], p.x[1], axis=1), [0, 1], [0, 2])
     expected = np.pad(np.concatenate([a, b], axis=1), [(0, 0), (1, 2)]).astype(np.float64) @ w
-    check(CONTRACTION, p, p.matmul(x, p.x[2], 5, 20), [a, b, w], expected, "packed")
+    check(CONTRACTION, p, p.matmul(x, p.x[2]), [a, b, w], expected, "packed")
 
 
 def test_a_part_that_is_computed_is_evaluated_once_per_block():
-    p = Dispatch((5, 12), (5, 7), (19, 20), constants=[2])
+    p = Program((5, 12), (5, 7), (19, 20), constants=[2])
     a, b, w = (random(shape, i) for i, shape in enumerate(((5, 12), (5, 7), (19, 20))))
-    x = p.concat(1, p.x[0], p.relu(p.x[1], 5, 7))
+    x = p.concat(p.x[0], p.relu(p.x[1]), axis=1)
     expected = np.concatenate([a, np.maximum(b, 0)], axis=1).astype(np.float64) @ w
-    check(CONTRACTION, p, p.matmul(x, p.x[2], 5, 20), [a, b, w], expected, "packed")
+    check(CONTRACTION, p, p.matmul(x, p.x[2]), [a, b, w], expected, "packed")
 
 
 def test_pad_values_that_differ_between_parts_are_not_addressed():
-    p = Dispatch((1, 5, 6, 3), (1, 3, 4, 4), (3, 3, 7, 9), constants=[2])
-    x = p.pad(p.concat(3, p.x[0], p.pad(p.x[1], [0, 1, 1, 0], [0, 1, 1, 0], 2.0)), [0, 1, 1, 0], [0, 1, 1, 0])
-    view = p.done(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
+    p = Program((1, 5, 6, 3), (1, 3, 4, 4), (3, 3, 7, 9), constants=[2])
+    x = p.pad(p.concat(p.x[0], p.pad(p.x[1], [0, 1, 1, 0], [0, 1, 1, 0], 2.0), axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
+    view = p.dispatch(p.multiply_add(x, p.x[2], p.zeros(1, 5, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
     assert plan_of(CONVOLUTION, view, machine()).notes["lhs"] == "packed"
 
 
 def test_more_parts_than_code_is_written_for():
-    p = Dispatch(*[(4, 2)] * 17, (34, 20), constants=[17])
+    p = Program(*[(4, 2)] * 17, (34, 20), constants=[17])
     arrays = [random((4, 2), i) for i in range(17)]
     w = random((34, 20), 99)
     expected = np.concatenate(arrays, axis=1).astype(np.float64) @ w
-    check(CONTRACTION, p, p.matmul(p.concat(1, *p.x[:17]), p.x[17], 4, 20), [*arrays, w], expected, "packed")
+    check(CONTRACTION, p, p.matmul(p.concat(*p.x[:17], axis=1), p.x[17]), [*arrays, w], expected, "packed")

@@ -15,9 +15,10 @@ from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.target import Refusal
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 from . import test_grouped, test_window
-from .dispatches import Dispatch, Runner, assert_close, kernel_of, plan_of, random
 
 FAMILY = WindowFamily()
 dim = AffineExpr.dimension
@@ -34,14 +35,14 @@ def depthwise(case: test_window.Case, order: tuple[int, ...], *, relu: bool = Fa
     n = case.rank
     loops = [*range(n + 2, 2 * n + 2), n + 1]
     sizes = (*case.window, case.image[-1])
-    p = Dispatch(case.image, tuple(sizes[i] for i in order))
-    filter_ = p.relu(p.x[1], *(sizes[i] for i in order)) if relu else p.x[1]
+    p = Program(case.image, tuple(sizes[i] for i in order))
+    filter_ = p.relu(p.x[1]) if relu else p.x[1]
     maps = [
         test_window.image_map(n, case.stride, case.dilation),
         dims_map(2 * n + 2, [loops[i] for i in order]),
         case.out_map,
     ]
-    return p.done(p.multiply_add(case.padded(p, p.x[0], 0.0), filter_, p.zeros(*case.out), maps, case.kinds))
+    return p.dispatch(p.multiply_add(case.padded(p, p.x[0], 0.0), filter_, p.zeros(*case.out), maps, case.kinds))
 
 
 def check(case: test_window.Case, order: tuple[int, ...], *, relu: bool = False) -> None:
@@ -94,10 +95,10 @@ def test_many_channels_in_workgroups_of_few():
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_filter_for_each_image(batch: int):
     """Loops: image, line, pixel, channel | window."""
-    p = Dispatch((batch, 6, 7, 20), (batch, 20, 3, 3))
+    p = Program((batch, 6, 7, 20), (batch, 20, 3, 3))
     image = AffineMap(6, 0, (dim(0), dim(1) + dim(4), dim(2) + dim(5), dim(3)))
     maps = [image, dims_map(6, [0, 3, 4, 5]), dims_map(6, [0, 1, 2, 3])]
-    view = p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(batch, 4, 5, 20), maps, "pppprr"))
+    view = p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(batch, 4, 5, 20), maps, "pppprr"))
     x, w = random((batch, 6, 7, 20), 1), random((batch, 20, 3, 3), 2)
     seen = test_window.taps(x, (3, 3), 1, 1)
     filters = w.reshape(batch, 20, 9).astype(np.float64)
@@ -107,10 +108,10 @@ def test_a_filter_for_each_image(batch: int):
 
 def sized() -> DispatchView:
     """Channels and lines of sizes that only the run knows."""
-    p = Dispatch(("h", 9, "c"), ("c", 3, 3))
+    p = Program(("h", 9, "c"), ("c", 3, 3))
     image = AffineMap(5, 0, (dim(0) + dim(3), dim(1) + dim(4), dim(2)))
     maps = [image, dims_map(5, [2, 3, 4]), dims_map(5, [0, 1, 2])]
-    return p.done(p.multiply_add(p.pad(p.x[0], [1, 1, 0], [1, 1, 0]), p.x[1], p.zeros("h", 9, "c"), maps, "ppprr"))
+    return p.dispatch(p.multiply_add(p.pad(p.x[0], [1, 1, 0], [1, 1, 0]), p.x[1], p.zeros("h", 9, "c"), maps, "ppprr"))
 
 
 @pytest.mark.parametrize(("h", "c"), [(1, 1), (5, 8), (6, 19), (7, 33)])
@@ -143,19 +144,19 @@ def refusal(view: DispatchView) -> str:
 
 
 def test_a_filter_that_differs_between_lines_is_refused():
-    p = Dispatch((6, 6, 8), (5, 8, 2, 2))
+    p = Program((6, 6, 8), (5, 8, 2, 2))
     maps = [
         AffineMap(5, 0, (dim(0) + dim(3), dim(1) + dim(4), dim(2))),
         dims_map(5, [0, 2, 3, 4]),
         dims_map(5, [0, 1, 2]),
     ]
-    assert refusal(p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-per-pixel"
+    assert refusal(p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-per-pixel"
 
 
 def test_a_window_of_a_size_known_at_run_time_is_refused():
-    p = Dispatch((40, 6, 8), (8, "k", 2))
+    p = Program((40, 6, 8), (8, "k", 2))
     maps = [AffineMap(5, 0, (dim(0) + dim(3), dim(1) + dim(4), dim(2))), dims_map(5, [2, 3, 4]), dims_map(5, [0, 1, 2])]
-    assert refusal(p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-size"
+    assert refusal(p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(5, 5, 8), maps, "ppprr"))) == "filter-size"
 
 
 def test_a_filter_too_large_for_scratch_is_refused():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, random
 
-from .dispatches import Array, Dispatch, Runner, assert_close, random
 from .test_convolution import convolve, maps_of
 from .test_segments import check
 
@@ -42,12 +43,12 @@ class UpsampledConvolution:
         (h, w), (fh, fw), (ic, oc), k = self.image, self.factors, self.channels, self.window
         out = [(n + 2 * self.pad - (k - 1) * self.dilation - 1) // self.stride + 1 for n in (h * fh, w * fw)]
         shape = (1, *out, oc)
-        p = Dispatch((1, h, w, ic), (k, k, ic, oc), (oc,), constants=[1, 2] if self.constant else [])
+        p = Program((1, h, w, ic), (k, k, ic, oc), (oc,), constants=[1, 2] if self.constant else [])
         x = p.repeated(p.x[0], (1, fh, fw, 1))
         if self.pad:
             x = p.pad(x, [0, self.pad, self.pad, 0], [0, self.pad, self.pad, 0], self.value)
         y = p.multiply_add(x, p.x[1], p.zeros(*shape), maps_of(2, (self.stride,) * 2, (self.dilation,) * 2), "pppprrr")
-        y = p.relu(p.bias(y, p.x[2], 3, *shape), *shape)
+        y = p.relu(p.bias(y, p.x[2], 3))
         arrays = [random(s, i) for i, s in enumerate(((1, h, w, ic), (k, k, ic, oc), (oc,)))]
         border = [(0, 0), (self.pad, self.pad), (self.pad, self.pad), (0, 0)]
         padded = np.pad(upsampled(arrays[0], (1, fh, fw, 1)), border, constant_values=self.value)
@@ -75,16 +76,14 @@ def test_convolutions_of_an_upsampled_image(name: str):
 
 
 def test_every_access_lies_inside():
-    p = Dispatch((1, 2, 3, 3), (3, 3, 3, 9), constants=[1])
+    p = Program((1, 2, 3, 3), (3, 3, 3, 9), constants=[1])
     x = p.pad(p.repeated(p.x[0], (1, 2, 2, 1)), [0, 1, 1, 0], [0, 1, 1, 0])
     run = Runner(
-        CONVOLUTION,
-        p.done(p.multiply_add(x, p.x[1], p.zeros(1, 4, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr")),
-        load=False,
+        CONVOLUTION, p.dispatch(p.multiply_add(x, p.x[1], p.zeros(1, 4, 6, 9), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
     )
     a, w = random((1, 2, 3, 3), 1), random((3, 3, 3, 9), 2)
     padded = np.pad(upsampled(a, (1, 2, 2, 1)), [(0, 0), (1, 1), (1, 1), (0, 0)])
-    assert_close(run.interpreted(a, w)[0], convolve(padded, w, (1, 1), (1, 1)))
+    assert_close(run.evaluated(a, w)[0], convolve(padded, w, (1, 1), (1, 1)))
 
 
 @settings(max_examples=12, deadline=None)
@@ -103,8 +102,8 @@ def test_padding_that_is_not_zero():
 
 def test_a_concat_with_an_upsampled_part():
     """The decoder of a U-shaped network: `conv(concat(skip, upsample(deep)))`."""
-    p = Dispatch((1, 6, 8, 5), (1, 3, 4, 9), (3, 3, 14, 21), constants=[2])
-    x = p.pad(p.concat(3, p.x[0], p.repeated(p.x[1], (1, 2, 2, 1))), [0, 1, 1, 0], [0, 1, 1, 0])
+    p = Program((1, 6, 8, 5), (1, 3, 4, 9), (3, 3, 14, 21), constants=[2])
+    x = p.pad(p.concat(p.x[0], p.repeated(p.x[1], (1, 2, 2, 1)), axis=3), [0, 1, 1, 0], [0, 1, 1, 0])
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 6, 8, 5), (1, 3, 4, 9), (3, 3, 14, 21))))
     whole = np.concatenate([a, upsampled(b, (1, 2, 2, 1))], axis=3)
     expected = convolve(np.pad(whole, [(0, 0), (1, 1), (1, 1), (0, 0)]), w, (1, 1), (1, 1))
@@ -119,8 +118,8 @@ def test_a_concat_with_an_upsampled_part():
 
 def test_a_concat_with_a_broadcast_part():
     """Image pooling in a pyramid: one pixel for the whole image."""
-    p = Dispatch((1, 5, 6, 8), (1, 7), (1, 1, 15, 20), constants=[2])
-    x = p.concat(3, p.x[0], p.moved(p.x[1], [0, 3], 1, 5, 6, 7))
+    p = Program((1, 5, 6, 8), (1, 7), (1, 1, 15, 20), constants=[2])
+    x = p.concat(p.x[0], p.moved(p.x[1], [0, 3], 1, 5, 6, 7), axis=3)
     a, b, w = (random(shape, i) for i, shape in enumerate(((1, 5, 6, 8), (1, 7), (1, 1, 15, 20))))
     whole = np.concatenate([a, np.broadcast_to(b[:, None, None, :], (1, 5, 6, 7))], axis=3)
     expected = convolve(whole, w, (1, 1), (1, 1))
@@ -136,9 +135,9 @@ def test_a_concat_with_a_broadcast_part():
 @pytest.mark.parametrize("rows", [1, 4, 33])
 def test_rows_gathered_from_a_table(rows: int):
     """An embedding looked up and multiplied: a block of rows is copied to scratch once."""
-    p = Dispatch((rows, 4), (50, 24), (24, 37), constants=[1, 2])
+    p = Program((rows, 4), (50, 24), (24, 37), constants=[1, 2])
     picked = p.gathered(p.x[1], p.x[0], rows, 24)
     x, table, w = random((rows, 4), 1), random((50, 24), 2), random((24, 37), 3)
     x[:, 0] = np.random.default_rng(4).integers(0, 50, rows)
     expected = table[x[:, 0].astype(np.int64)].astype(np.float64) @ w
-    check(CONTRACTION, p, p.matmul(picked, p.x[2], rows, 37), [x, table, w], expected, "packed")
+    check(CONTRACTION, p, p.matmul(picked, p.x[2]), [x, table, w], expected, "packed")

@@ -19,8 +19,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
-
-from .dispatches import Dispatch, Runner, assert_close, random
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, random
 
 FAMILY = WindowFamily()
 Array = NDArray[Any]
@@ -72,21 +72,21 @@ class Case:
         self.out_map = dims_map(2 * self.rank + 2, list(range(self.rank + 2)))
         self.window_map = dims_map(2 * self.rank + 2, list(range(self.rank + 2, 2 * self.rank + 2)))
 
-    def padded(self, p: Dispatch, x: SSAValue, value: float) -> SSAValue:
+    def padded(self, p: Program, x: SSAValue, value: float) -> SSAValue:
         low, high = ([0, *[side] * self.rank, 0] for side in self.padding)
         return p.pad(x, low, high, value) if any(self.padding) else x
 
     def depthwise(self, *, constant: bool = True) -> DispatchView:
         c = self.image[-1]
-        p = Dispatch(self.image, (*self.window, c), (c,), self.out, constants=[1, 2] if constant else [])
+        p = Program(self.image, (*self.window, c), (c,), self.out, constants=[1, 2] if constant else [])
         filter_map = dims_map(2 * self.rank + 2, [*range(self.rank + 2, 2 * self.rank + 2), self.rank + 1])
         maps = [image_map(self.rank, self.stride, self.dilation), filter_map, self.out_map]
         y = p.multiply_add(self.padded(p, p.x[0], 0.0), p.x[1], p.zeros(*self.out), maps, self.kinds)
-        return p.done(p.relu(p.add(p.bias(y, p.x[2], self.rank + 1, *self.out), p.x[3], *self.out), *self.out))
+        return p.dispatch(p.relu(p.add(p.bias(y, p.x[2], self.rank + 1), p.x[3])))
 
     def pooling(self, name: str, value: float | None = None) -> DispatchView:
         op, identity, _ = BODIES[name]
-        p = Dispatch(self.image)
+        p = Program(self.image)
         x = self.padded(p, p.x[0], identity if value is None else value)
         maps = [image_map(self.rank, self.stride, self.dilation), self.window_map, self.out_map]
         kinds = ["parallel" if k == "p" else "reduction" for k in self.kinds]
@@ -94,7 +94,7 @@ class Case:
         y = p.emit.generic([x, p.empty(*self.window)], [p.zeros(*self.out, value=identity)], maps, kinds, body).results[
             0
         ]
-        return p.done(y)
+        return p.dispatch(y)
 
     def check_depthwise(self, *, constant: bool = True, family: Family | None = None) -> None:
         x, w = random(self.image, 1), random((*self.window, self.image[-1]), 2)
@@ -178,7 +178,7 @@ def test_any_shape(h: int, w: int, kh: int, kw: int, c: int, stride: int, dilati
 
 def test_global_pooling_with_a_mean():
     shape, out = (2, 7, 7, 37), (2, 37)
-    p = Dispatch(shape)
+    p = Program(shape)
     maps = [dims_map(4, [0, 2, 3, 1]), dims_map(4, [0, 1])]
     kinds = ["parallel", "parallel", "reduction", "reduction"]
     y = p.emit.generic(
@@ -191,15 +191,15 @@ def test_global_pooling_with_a_mean():
         [dims_map(2, [0, 1])] * 2,
     )
     x = random(shape, 1)
-    assert_close(Runner(FAMILY, p.done(mean))(x)[0], x.mean(axis=(1, 2), dtype=np.float64))
+    assert_close(Runner(FAMILY, p.dispatch(mean))(x)[0], x.mean(axis=(1, 2), dtype=np.float64))
 
 
 @pytest.mark.parametrize(("h", "w", "c"), [(6, 9, 20), (1, 1, 3), (12, 16, 8)])
 def test_sizes_known_at_run_time(h: int, w: int, c: int):
-    p = Dispatch((1, "h", "w", 24), (3, 3, 24), constants=[1])
+    p = Program((1, "h", "w", 24), (3, 3, 24), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     maps = [image_map(2, 1, 1), dims_map(6, [4, 5, 3]), dims_map(6, [0, 1, 2, 3])]
-    run = Runner(FAMILY, p.done(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 24), maps, "pppprr")))
+    run = Runner(FAMILY, p.dispatch(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 24), maps, "pppprr")))
     a, f = random((1, h, w, 24), c), random((3, 3, 24), 2)
     padded = np.pad(a, [(0, 0), (1, 1), (1, 1), (0, 0)])
     expected = sum(t * g for t, g in zip(taps(padded, (3, 3), 1, 1), f.reshape(9, 24), strict=True))
@@ -208,7 +208,7 @@ def test_sizes_known_at_run_time(h: int, w: int, c: int):
 
 def test_a_result_with_its_channels_first():
     """What a model flattens after its last pooling: the image has its channels last, the result has them first."""
-    p = Dispatch((8, 9, 13))
+    p = Program((8, 9, 13))
     image = AffineMap(5, 0, (dim(0) * 2 + dim(3), dim(1) * 2 + dim(4), dim(2)))
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [2, 0, 1])]
     kinds = ["parallel"] * 3 + ["reduction"] * 2
@@ -218,4 +218,4 @@ def test_a_result_with_its_channels_first():
     ).results[0]
     x = random((8, 9, 13), 1)
     expected = np.max(np.stack(taps(x[None], (3, 3), 2, 1)), axis=0)[0]
-    assert_close(Runner(FAMILY, p.done(y))(x)[0], expected.transpose(2, 0, 1))
+    assert_close(Runner(FAMILY, p.dispatch(y))(x)[0], expected.transpose(2, 0, 1))

@@ -9,8 +9,8 @@ from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, s
 from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
+from tests.kernels import Runner, random
 
-from .dispatches import Runner, random
 from .test_window import BODIES, FAMILY, Case, taps
 
 SHARED = {

@@ -18,8 +18,9 @@ from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, random
 
-from .dispatches import Dispatch, Runner, assert_close, random
 from .test_window import BODIES, CASES, FAMILY, LOWEST, Case, image_map
 
 AVX2 = machine("avx2")
@@ -81,13 +82,13 @@ def test_what_is_not_copied(name: str):
 
 
 def test_an_image_of_sizes_known_at_run_time_is_not_copied():
-    p = Dispatch((1, "h", "w", 24), (3, 3, 24), constants=[1])
+    p = Program((1, "h", "w", 24), (3, 3, 24), constants=[1])
     maps = [image_map(2, 1, 1), *(CASES["3x3"].window_map, CASES["3x3"].out_map)]
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     y = p.emit.generic(
         [x, p.empty(3, 3)], [p.zeros(1, "h", "w", 24)], maps, ["parallel"] * 4 + ["reduction"] * 2, _sum
     ).results[0]
-    assert with_copy(narrow(p.done(y)), AVX2) is None
+    assert with_copy(narrow(p.dispatch(y)), AVX2) is None
 
 
 def _sum(b: Body) -> list[SSAValue]:
@@ -133,6 +134,6 @@ def test_crowded_images_have_the_right_results(stride: int):
 
 def test_the_interpreter_finds_every_access_inside():
     case = Case((9, 7), (3, 3), 20, pad=(1, 1))
-    run = Runner(Copying(), case.pooling("max"), load=False)
+    run = Runner(Copying(), case.pooling("max"))
     x = random(case.image, 3)
-    assert_close(run.interpreted(x)[0], Runner(FAMILY, case.pooling("max"))(x)[0])
+    assert_close(run.evaluated(x)[0], Runner(FAMILY, case.pooling("max"))(x)[0])

@@ -13,8 +13,9 @@ from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.family import Refusal
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, random
 
-from .dispatches import Array, Dispatch, Runner, assert_close, random
 from .test_window import BODIES, image_map, taps
 
 FAMILY = WindowFamily()
@@ -45,14 +46,14 @@ class ConcatWindow:
         border = [(0, 0), (self.pad, self.pad), (self.pad, self.pad), (0, 0)]
         return np.pad(np.concatenate(list(arrays), axis=3), border, constant_values=value)
 
-    def image(self, p: Dispatch, value: float):
-        x = p.concat(3, *p.x[: len(self.images)])
+    def image(self, p: Program, value: float):
+        x = p.concat(*p.x[: len(self.images)], axis=3)
         return p.pad(x, [0, self.pad, self.pad, 0], [0, self.pad, self.pad, 0], value) if self.pad else x
 
     def check_pooling(self, name: str = "max", value: float | None = None, *, parts: int = 3) -> Runner:
         op, identity, combine = BODIES[name]
         border = identity if value is None else value
-        p = Dispatch(*self.images)
+        p = Program(*self.images)
         maps = [image_map(2, self.stride, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
         kinds = ["parallel"] * 4 + ["reduction"] * 2
         operands = [self.image(p, border), p.empty(self.window, self.window)]
@@ -63,19 +64,19 @@ class ConcatWindow:
         expected = np.full(self.out, identity)
         for tap in taps(self.padded(arrays, border), (self.window, self.window), self.stride, 1):
             expected = combine(expected, tap)
-        return self._run(p.done(y), arrays, expected, parts)
+        return self._run(p.dispatch(y), arrays, expected, parts)
 
     def check_depthwise(self, *, constant: bool = True) -> Runner:
-        p = Dispatch(
+        p = Program(
             *self.images, (self.window, self.window, self.channels), constants=[len(self.images)] if constant else []
         )
         maps = [image_map(2, self.stride, 1), dims_map(6, [4, 5, 3]), dims_map(6, [0, 1, 2, 3])]
-        y = p.relu(p.multiply_add(self.image(p, 0.0), p.x[-1], p.zeros(*self.out), maps, "pppprr"), *self.out)
+        y = p.relu(p.multiply_add(self.image(p, 0.0), p.x[-1], p.zeros(*self.out), maps, "pppprr"))
         arrays = self.arrays()
         w = random((self.window, self.window, self.channels), 9)
         seen = taps(self.padded(arrays, 0.0), (self.window, self.window), self.stride, 1)
         total = sum(t * f for t, f in zip(seen, w.reshape(-1, self.channels), strict=True))
-        return self._run(p.done(y), [*arrays, w], np.maximum(total, 0), 3)
+        return self._run(p.dispatch(y), [*arrays, w], np.maximum(total, 0), 3)
 
     def _run(self, view: object, arrays: Sequence[Array], expected: Array, parts: int) -> Runner:
         run = Runner(FAMILY, view)  # pyright: ignore[reportArgumentType]
@@ -98,7 +99,7 @@ def test_every_access_lies_inside():
     expected = np.full(case.out, -np.inf)
     for tap in taps(case.padded(arrays, -np.inf), (3, 3), 1, 1):
         expected = np.maximum(expected, tap)
-    assert_close(case.check_pooling().interpreted(*arrays)[0], expected)
+    assert_close(case.check_pooling().evaluated(*arrays)[0], expected)
 
 
 def test_padding_that_is_combined():
@@ -137,13 +138,13 @@ def test_depthwise_convolutions_of_a_concat(parts: tuple[int, ...], constant: bo
 
 
 def test_a_sum_over_whole_images():
-    p = Dispatch((2, 5, 6, 12), (2, 5, 6, 21))
-    x = p.concat(3, p.x[0], p.x[1])
+    p = Program((2, 5, 6, 12), (2, 5, 6, 21))
+    x = p.concat(p.x[0], p.x[1], axis=3)
     op = BODIES["sum"][0]
     maps = [dims_map(4, [0, 2, 3, 1]), dims_map(4, [0, 1])]
     kinds = ["parallel", "parallel", "reduction", "reduction"]
     y = p.emit.generic([x], [p.zeros(2, 33)], maps, kinds, lambda b: [b.op(op, b.args[1], b.args[0])]).results[0]
-    run = Runner(FAMILY, p.done(y))
+    run = Runner(FAMILY, p.dispatch(y))
     assert run.plan.notes["image"] == "segments"
     a, b = random((2, 5, 6, 12), 1), random((2, 5, 6, 21), 2)
     assert_close(run(a, b)[0], np.concatenate([a, b], axis=3).astype(np.float64).sum(axis=(1, 2)))
@@ -151,14 +152,14 @@ def test_a_sum_over_whole_images():
 
 def test_images_of_a_number_known_at_run_time():
     """The sizes of the parts are known; how many images there are is not."""
-    p = Dispatch(("n", 4, 5, 3), ("n", 4, 5, 7))
-    x = p.concat(3, p.x[0], p.x[1])
+    p = Program(("n", 4, 5, 3), ("n", 4, 5, 7))
+    x = p.concat(p.x[0], p.x[1], axis=3)
     maps = [dims_map(4, [0, 2, 3, 1]), dims_map(4, [0, 1])]
     kinds = ["parallel", "parallel", "reduction", "reduction"]
     y = p.emit.generic(
         [x], [p.zeros("n", 10)], maps, kinds, lambda b: [b.op(BODIES["sum"][0], b.args[1], b.args[0])]
     ).results[0]
-    run = Runner(FAMILY, p.done(y))
+    run = Runner(FAMILY, p.dispatch(y))
     for n in (1, 8):
         a, b = random((n, 4, 5, 3), 1), random((n, 4, 5, 7), 2)
         assert_close(run(a, b, sizes={"n": n})[0], np.concatenate([a, b], axis=3).astype(np.float64).sum(axis=(1, 2)))
@@ -166,35 +167,35 @@ def test_images_of_a_number_known_at_run_time():
 
 def test_a_filter_whose_panels_reach_over_the_parts_and_that_lies_across_is_refused():
     """A constant filter `[channel, window]` would have to be packed, and its panels would not be those of the parts."""
-    p = Dispatch((1, 6, 7, 5), (1, 6, 7, 9), (14, 3, 3), constants=[2])
+    p = Program((1, 6, 7, 5), (1, 6, 7, 9), (14, 3, 3), constants=[2])
     maps = [image_map(2, 1, 1), dims_map(6, [3, 4, 5]), dims_map(6, [0, 1, 2, 3])]
-    y = p.multiply_add(p.concat(3, p.x[0], p.x[1]), p.x[2], p.zeros(1, 4, 5, 14), maps, "pppprr")
-    found = FAMILY.accepts(p.done(y), machine())
+    y = p.multiply_add(p.concat(p.x[0], p.x[1], axis=3), p.x[2], p.zeros(1, 4, 5, 14), maps, "pppprr")
+    found = FAMILY.accepts(p.dispatch(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "filter-layout"
 
 
 def test_a_concat_of_lines_is_refused():
-    p = Dispatch((1, 2, 7, 9), (1, 4, 7, 9))
+    p = Program((1, 2, 7, 9), (1, 4, 7, 9))
     maps = [image_map(2, 1, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
-    x, kinds = p.concat(1, p.x[0], p.x[1]), ["parallel"] * 4 + ["reduction"] * 2
+    x, kinds = p.concat(p.x[0], p.x[1], axis=1), ["parallel"] * 4 + ["reduction"] * 2
     out = p.zeros(1, 4, 5, 9)
     y = p.emit.generic(
         [x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]
     ).results[0]
-    found = FAMILY.accepts(p.done(y), machine())
+    found = FAMILY.accepts(p.dispatch(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "image-computed"
 
 
 def test_an_upsampled_image_is_refused():
-    p = Dispatch((1, 4, 5, 9))
+    p = Program((1, 4, 5, 9))
     maps = [image_map(2, 1, 1), dims_map(6, [4, 5]), dims_map(6, [0, 1, 2, 3])]
     x, kinds = p.repeated(p.x[0], (1, 2, 2, 1)), ["parallel"] * 4 + ["reduction"] * 2
     out = p.zeros(1, 6, 8, 9)
     y = p.emit.generic(
         [x, p.empty(3, 3)], [out], maps, kinds, lambda b: [b.op(BODIES["max"][0], b.args[2], b.args[0])]
     ).results[0]
-    found = FAMILY.accepts(p.done(y), machine())
+    found = FAMILY.accepts(p.dispatch(y), machine())
     assert isinstance(found, Refusal)
     assert found.code == "image-computed"

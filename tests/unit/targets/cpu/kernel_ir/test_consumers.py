@@ -14,8 +14,7 @@ from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
-
-from .native import Guarded, call
+from tests.kernels import Guarded, call
 
 HOST = detect()
 N = 8

@@ -14,8 +14,7 @@ from fuseline.analysis.evaluation.special import erf as reference_erf
 from fuseline.targets.cpu.emit import vector_math as vm
 from fuseline.targets.cpu.isa import detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-
-from .native import call
+from tests.kernels import call
 
 HOST = detect()
 ISAS = [HOST.name] if HOST.name in ("neon", "baseline") else [HOST.name, "baseline"]

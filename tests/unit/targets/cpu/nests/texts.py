@@ -30,7 +30,7 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Kernel
-from tests.unit.targets.cpu.kernel_ir.native import Guarded, native
+from tests.kernels import Guarded, native
 
 Array = NDArray[Any]
 

@@ -13,7 +13,8 @@ from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.families.winograd.plan import winograd_plan
 from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa import Machine
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Dispatch, Runner, assert_close, random
+from tests.graphs.program import Program
+from tests.kernels import Array, Runner, assert_close, random
 from tests.unit.targets.cpu.contraction_families.test_convolution import convolve, maps_of
 
 
@@ -50,14 +51,14 @@ class Case:
 
     @property
     def view(self) -> DispatchView:
-        p = Dispatch(self.image, self.filter, self.out[-1:], self.out, constants=[1, 2])
+        p = Program(self.image, self.filter, self.out[-1:], self.out, constants=[1, 2])
         low, high = ([0, *[side] * self.rank, 0] for side in self.pad)
         x = p.pad(p.x[0], low, high) if any(self.pad) else p.x[0]
         kinds = "p" * (self.rank + 2) + "r" * (self.rank + 1)
         y = p.multiply_add(x, p.x[1], p.zeros(*self.out), maps_of(self.rank, [1] * self.rank, [1] * self.rank), kinds)
         if self.epilogue:
-            y = p.relu(p.add(p.bias(y, p.x[2], self.rank + 1, *self.out), p.x[3], *self.out), *self.out)
-        return p.done(y)
+            y = p.relu(p.add(p.bias(y, p.x[2], self.rank + 1), p.x[3]))
+        return p.dispatch(y)
 
     def arrays(self) -> list[Array]:
         """Random arguments."""

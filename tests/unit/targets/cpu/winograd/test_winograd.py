@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
-from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch, Runner, assert_close, random
+from tests.graphs.program import Program
+from tests.kernels import Runner, assert_close, random
 from tests.unit.targets.cpu.contraction_families.test_convolution import convolve, maps_of
 
 from .convolutions import Case, Forced, padded
@@ -68,20 +69,20 @@ def test_any_shape(h: int, w: int, ic: int, oc: int, low: int, high: int, output
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_batch_known_at_run_time(batch: int):
-    p = Dispatch(("n", 9, 10, 16), (3, 3, 16, 24), constants=[1])
+    p = Program(("n", 9, 10, 16), (3, 3, 16, 24), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     y = p.multiply_add(x, p.x[1], p.zeros("n", 9, 10, 24), maps_of(2, (1, 1), (1, 1)), "pppprrr")
-    run = Runner(Forced(), p.done(p.relu(y, "n", 9, 10, 24)))
+    run = Runner(Forced(), p.dispatch(p.relu(y)))
     a, f = random((batch, 9, 10, 16), 1), random((3, 3, 16, 24), 2)
     assert_close(run(a, f, sizes={"n": batch})[0], np.maximum(convolve(padded(a, 1, 1), f, (1, 1), (1, 1)), 0), bits=16)
 
 
 @pytest.mark.parametrize(("h", "w"), [(5, 9), (12, 7), (1, 2), (16, 16)])
 def test_an_image_whose_size_is_known_at_run_time(h: int, w: int):
-    p = Dispatch((1, "h", "w", 8), (3, 3, 8, 8), (1, "h", "w", 8), constants=[1])
+    p = Program((1, "h", "w", 8), (3, 3, 8, 8), (1, "h", "w", 8), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
     y = p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 8), maps_of(2, (1, 1), (1, 1)), "pppprrr")
-    run = Runner(Forced(), p.done(p.add(y, p.x[2], 1, "h", "w", 8)))
+    run = Runner(Forced(), p.dispatch(p.add(y, p.x[2])))
     a, f, residual = random((1, h, w, 8), 1), random((3, 3, 8, 8), 2), random((1, h, w, 8), 3)
     assert_close(
         run(a, f, residual, sizes={"h": h, "w": w})[0], convolve(padded(a, 1, 1), f, (1, 1), (1, 1)) + residual, bits=16
@@ -91,23 +92,23 @@ def test_an_image_whose_size_is_known_at_run_time(h: int, w: int):
 def test_two_results_in_two_orders():
     """The sum and its relu, the latter with channels first."""
     shape = (1, 10, 9, 16)
-    p = Dispatch((1, 10, 9, 8), (3, 3, 8, 16), (16,), constants=[1, 2])
+    p = Program((1, 10, 9, 8), (3, 3, 8, 16), (16,), constants=[1, 2])
     x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
-    y = p.bias(p.multiply_add(x, p.x[1], p.zeros(*shape), maps_of(2, (1, 1), (1, 1)), "pppprrr"), p.x[2], 3, *shape)
-    turned = p.moved(p.relu(y, *shape), [0, 2, 3, 1], 1, 16, 10, 9)
+    y = p.bias(p.multiply_add(x, p.x[1], p.zeros(*shape), maps_of(2, (1, 1), (1, 1)), "pppprrr"), p.x[2], 3)
+    turned = p.moved(p.relu(y), [0, 2, 3, 1], 1, 16, 10, 9)
     a, f, bias = random((1, 10, 9, 8), 1), random((3, 3, 8, 16), 2), random((16,), 3)
     expected = convolve(padded(a, 1, 1), f, (1, 1), (1, 1)) + bias
-    found = Runner(Forced(), p.done(y, turned))(a, f, bias)
+    found = Runner(Forced(), p.dispatch(y, turned))(a, f, bias)
     assert_close(found[0], expected, bits=16)
     assert_close(found[1], np.maximum(expected, 0).transpose(0, 3, 1, 2), bits=16)
 
 
 def test_sums_that_start_from_a_tensor():
     shape = (1, 8, 7, 16)
-    p = Dispatch((1, 10, 9, 8), (3, 3, 8, 16), shape, constants=[1])
+    p = Program((1, 10, 9, 8), (3, 3, 8, 16), shape, constants=[1])
     y = p.multiply_add(p.x[0], p.x[1], p.x[2], maps_of(2, (1, 1), (1, 1)), "pppprrr")
     a, f, start = random((1, 10, 9, 8), 1), random((3, 3, 8, 16), 2), random(shape, 3)
-    assert_close(Runner(Forced(), p.done(y))(a, f, start)[0], convolve(a, f, (1, 1), (1, 1)) + start, bits=16)
+    assert_close(Runner(Forced(), p.dispatch(y))(a, f, start)[0], convolve(a, f, (1, 1), (1, 1)) + start, bits=16)
 
 
 def test_a_window_along_one_of_two_axes():
@@ -115,7 +116,7 @@ def test_a_window_along_one_of_two_axes():
     from xdsl.ir.affine import AffineExpr, AffineMap
 
     dim = AffineExpr.dimension
-    p = Dispatch((6, 20, 8), (3, 8, 16), constants=[1])
+    p = Program((6, 20, 8), (3, 8, 16), constants=[1])
     x = p.pad(p.x[0], [0, 1, 0], [0, 1, 0])
     maps = [
         AffineMap(5, 0, (dim(0), dim(1) + dim(3), dim(4))),
@@ -125,5 +126,5 @@ def test_a_window_along_one_of_two_axes():
     y = p.multiply_add(x, p.x[1], p.zeros(6, 20, 16), maps, "ppprr")
     a, f = random((6, 20, 8), 1), random((3, 8, 16), 2)
     assert_close(
-        Runner(Forced(), p.done(y))(a, f)[0], convolve(np.pad(a, [(0, 0), (1, 1), (0, 0)]), f, (1,), (1,)), bits=16
+        Runner(Forced(), p.dispatch(y))(a, f)[0], convolve(np.pad(a, [(0, 0), (1, 1), (0, 0)]), f, (1,), (1,)), bits=16
     )

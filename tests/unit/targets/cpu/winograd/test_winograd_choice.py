@@ -16,8 +16,8 @@ from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
+from tests.graphs.program import Program
 from tests.unit.targets.cpu.contraction_families import test_convolution as direct
-from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
 from tests.unit.targets.cpu.contraction_families.test_convolution import maps_of
 
 from .convolutions import Case
@@ -34,7 +34,7 @@ def plan(view: DispatchView, numerics: str = "default", threads: int = 1, isa: s
 
 
 def groups() -> DispatchView:
-    p = Dispatch((1, 8, 8, 3, 16), (3, 3, 3, 16, 16), constants=[1])
+    p = Program((1, 8, 8, 3, 16), (3, 3, 3, 16, 16), constants=[1])
     dim = AffineExpr.dimension
     maps = [
         AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7))),
@@ -43,29 +43,29 @@ def groups() -> DispatchView:
     y = p.multiply_add(
         p.x[0], p.x[1], p.zeros(1, 6, 6, 3, 16), [*maps, AffineMap(8, 0, tuple(dim(i) for i in range(5)))], "ppppprrr"
     )
-    return p.done(y)
+    return p.dispatch(y)
 
 
 def doubles() -> DispatchView:
-    p = Dispatch((1, 8, 8, 16), (3, 3, 16, 16), constants=[1], element=f64)
-    return p.done(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 6, 6, 16), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
+    p = Program((1, 8, 8, 16), (3, 3, 16, 16), constants=[1], element=f64)
+    return p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 6, 6, 16), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
 
 
 def pooled() -> DispatchView:
     """The rows of the result are summed in the same dispatch."""
-    p = Dispatch((1, 8, 8, 16), (3, 3, 16, 16), constants=[1])
+    p = Program((1, 8, 8, 16), (3, 3, 16, 16), constants=[1])
     y = p.multiply_add(p.x[0], p.x[1], p.zeros(1, 6, 6, 16), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     dim = AffineExpr.dimension
     maps = [AffineMap(4, 0, tuple(dim(i) for i in range(4)))] * 2 + [AffineMap(4, 0, (dim(0), dim(2), dim(3)))]
     total = p.multiply_add(y, y, p.zeros(1, 6, 16), maps, "prpp")
     assert isinstance(y, OpResult)
     y.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
-    return p.done(total)
+    return p.dispatch(total)
 
 
 def product() -> DispatchView:
-    p = Dispatch((8, 8), (8, 8), constants=[1])
-    return p.done(p.matmul(p.x[0], p.x[1], 8, 8))
+    p = Program((8, 8), (8, 8), constants=[1])
+    return p.dispatch(p.matmul(p.x[0], p.x[1]))
 
 
 REFUSED: dict[str, tuple[Callable[[], DispatchView], str]] = {

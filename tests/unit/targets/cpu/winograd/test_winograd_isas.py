@@ -10,7 +10,7 @@ from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
-from tests.unit.targets.cpu.contraction_families.dispatches import Runner, assert_close, kernel_of, plan_of
+from tests.kernels import Runner, assert_close, kernel_of, plan_of
 
 from .convolutions import Case, Forced
 
@@ -34,7 +34,7 @@ def test_no_access_can_leave_its_buffer(name: str, isa: str):
 def test_evaluator_and_machine_agree(name: str):
     family, case = CASES[name]
     run, arrays = Runner(family, case.view), case.arrays()
-    assert_close(run.interpreted(*arrays)[0], run(*arrays)[0])
+    assert_close(run.evaluated(*arrays)[0], run(*arrays)[0])
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,7 @@ def test_evaluator_and_machine_agree(name: str):
 def test_kernels_of_machines_that_are_not_here(isa: str):
     family, case = CASES["tails"]
     arrays = case.arrays()
-    assert_close(
-        Runner(family, case.view, machine(isa), load=False).interpreted(*arrays)[0], case.expected(*arrays), bits=16
-    )
+    assert_close(Runner(family, case.view, machine(isa)).evaluated(*arrays)[0], case.expected(*arrays), bits=16)
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

@@ -12,7 +12,7 @@ from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.families.winograd.memory import EXTRA_BYTES, filter_growth_limits
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
-from tests.unit.targets.cpu.contraction_families.dispatches import Dispatch
+from tests.graphs.program import Program
 
 from .convolutions import Case
 
@@ -48,8 +48,8 @@ def test_the_filter_itself_is_kept_behind_the_transformed_one():
 
 
 def test_other_constants_count_as_what_a_program_takes_anyway():
-    p = Dispatch((8, 4096), (4096, 8192), constants=[1])
-    other = p.done(p.matmul(p.x[0], p.x[1], 8, 8192))
+    p = Program((8, 4096), (4096, 8192), constants=[1])
+    other = p.dispatch(p.matmul(p.x[0], p.x[1]))
     launches = EXTRA_BYTES // (6 * FILTER)
     several = [(CASE.view, 2 * launches)]
     alone, among = (
@@ -84,7 +84,7 @@ def test_no_room_at_all():
 
 
 def test_programs_without_convolutions():
-    p = Dispatch((8, 8), (8, 8), constants=[1])
-    assert filter_growth_limits([(p.done(p.matmul(p.x[0], p.x[1], 8, 8)), 5)], ISA, Policy()) == [inf]
+    p = Program((8, 8), (8, 8), constants=[1])
+    assert filter_growth_limits([(p.dispatch(p.matmul(p.x[0], p.x[1])), 5)], ISA, Policy()) == [inf]
     assert filter_growth_limits([], ISA, Policy()) == []
     assert filter_growth_limits([(CASE.view, 1)], ISA, Policy("strict")) == [inf]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.targets.cpu.contraction_families.dispatches import Array, Runner, assert_close
+from tests.kernels import Array, Runner, assert_close
 
 from .convolutions import Case, Forced
 
@@ -80,4 +80,4 @@ def test_the_reference_interpreter_of_kernels_agrees():
     arrays = case.arrays()
     arrays[0][0, 2, 5, 4] = np.inf
     with np.errstate(invalid="ignore", over="ignore"):
-        _same(Runner(Forced(4), case.view).interpreted(*arrays)[0], _expected(case, arrays))
+        _same(Runner(Forced(4), case.view).evaluated(*arrays)[0], _expected(case, arrays))

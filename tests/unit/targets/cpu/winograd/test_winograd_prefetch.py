@@ -14,7 +14,7 @@ from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir import evaluate as interpreter
 from fuseline.targets.target import Refusal
-from tests.unit.targets.cpu.contraction_families.dispatches import Runner, assert_close, plan_of
+from tests.kernels import Runner, assert_close, plan_of
 
 from .convolutions import Case, Forced
 
@@ -31,14 +31,14 @@ class SmallCache(Forced):
 @pytest.mark.parametrize("tiles", [5, 14])
 def test_every_line_of_the_next_panel_is_asked_for(monkeypatch: pytest.MonkeyPatch, tiles: int):
     case = Case((9, 11), (13, 40))
-    run = Runner(SmallCache(2, tiles, 32), case.view, AVX2, load=False)
+    run = Runner(SmallCache(2, tiles, 32), case.view, AVX2)
     plan = run.plan
     assert isinstance(plan, WinogradPlan) and plan.prefetch.tiles == plan.rows.count
     asked: set[int] = set()
     operations: dict[str, Any] = vars(interpreter)["_OPS"]
     monkeypatch.setitem(operations, "prefetch", lambda r, v: asked.add(r.place(v.args[0])[1] // LINE))
     arrays = case.arrays()
-    assert_close(run.interpreted(*arrays)[0], case.expected(*arrays), bits=16)
+    assert_close(run.evaluated(*arrays)[0], case.expected(*arrays), bits=16)
     panel = plan.problem.channels * plan.width
     assert set(range(panel // LINE, plan.filter_elements // LINE)) <= asked
 

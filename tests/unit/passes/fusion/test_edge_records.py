@@ -9,8 +9,9 @@ from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.fusion.decision import Answer, Legal, WhyNot
-from fuseline.passes.fusion.edge_records import Outcome, apart_record, arms_record, edge_record
+from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import LoopClasses
 from fuseline.passes.fusion.rule import unfusable
 from tests.unit.passes.fusion.programs import Program
@@ -62,20 +63,21 @@ def test_bytes_that_are_saved_are_a_number_of_the_edge():
 
 def test_arms():
     first, second = _pair().nodes
-    fused, missed = arms_record("arms", first, second), apart_record("arms", first, second, REFUSAL)
-    assert (fused.verdict, fused.code, fused.arms, fused.detail) == (
-        "fused",
-        "fused",
-        True,
-        "independent: arms of one dispatch",
-    )
-    assert (missed.verdict, missed.code, missed.detail, missed.at, missed.arms) == (
-        "missed",
-        "recompute",
-        "again and again",
-        "n7",
-        True,
-    )
+    fused = arms_record("arms", first, second)
+    assert (fused.rule, fused.verdict, fused.code, fused.arms) == ("arms", "fused", "fused", True)
+    assert (fused.detail, fused.at) == ("independent: arms of one dispatch", "")
+
+
+def test_arms_that_are_kept_apart_are_told_once_with_the_first_reason():
+    first, second = _pair().nodes
+    one, two = Group.of(first), Group.of(second)
+    other = WhyNot("forbidden", "for another reason", "n8")
+    told = [("a-rule", one, two, REFUSAL), ("other-rule", one, two, other)]
+    (missed,) = apart_records(told, {first: one, second: two})
+    assert (missed.rule, missed.verdict, missed.code, missed.arms) == ("a-rule", "missed", "recompute", True)
+    assert (missed.detail, missed.at) == ("again and again", "n7")
+    assert (missed.producer, missed.consumer) == (first.name, second.name)
+    assert apart_records(told, {first: one, second: one}) == []  # something else has joined them since
 
 
 OUTSIDE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -155,3 +155,52 @@ func.func @answer() -> f32 {
   %c = arith.constant 42.0 : f32
   return %c : f32
 }
+
+// -----
+
+// Of scalar operands, those that are data become inputs without dimensions; constants and sizes are captured by the body.
+// CHECK-LABEL: func.func @scalar_operands
+// CHECK-SAME: %s: tensor<f32>, %k: tensor<i64>
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>]
+// CHECK-SAME: ins(%a, %s, %k : tensor<?xf32>, tensor<f32>, tensor<i64>)
+// CHECK: arith.mulf %{{.*}}, %c : f32
+// CHECK: arith.index_cast %n : index to i64
+// CHECK: func.return
+func.func @scalar_operands(%a: tensor<?xf32>, %s: f32, %k: i64) -> tensor<?xf32> {
+  %c = arith.constant 2.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> ()>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%c, %a, %n, %s, %k : f32, tensor<?xf32>, index, f32, i64) outs(%e : tensor<?xf32>) {
+  ^bb0(%two: f32, %x: f32, %size: index, %scale: f32, %count: i64, %o: f32):
+    %p = arith.mulf %x, %two : f32
+    %q = arith.mulf %p, %scale : f32
+    %m = arith.index_cast %size : index to i64
+    %t = arith.addi %m, %count : i64
+    %f = arith.sitofp %t : i64 to f32
+    %y = arith.addf %q, %f : f32
+    linalg.yield %y : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// What a body captures is one input each, behind the others, and the body reads it there.
+// CHECK-LABEL: func.func @captured
+// CHECK: ins(%a, %s, %t : tensor<4xf32>, tensor<f32>, tensor<f32>)
+// CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[S:.*]]: f32, %[[T:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[S]]
+// CHECK-NEXT: arith.subf %{{.*}}, %[[T]]
+// CHECK-NEXT: arith.divf %{{.*}}, %[[S]]
+func.func @captured(%a: tensor<4xf32>, %s: f32, %t: f32) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %p = arith.mulf %x, %s : f32
+    %q = arith.subf %p, %t : f32
+    %y = arith.divf %q, %s : f32
+    linalg.yield %y : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -126,6 +126,17 @@ def test_limits_come_from_what_the_model_holds():
     assert ConstantFolder(p.ctx, ConstantBudget({}, [])).most_bytes == MOST_BYTES + 8 + p.numbers.nbytes
 
 
+def test_a_constant_in_the_text_counts_as_a_weight():
+    p = Program()
+    type_ = TensorType(f32, [SOME])
+    numbers = DenseIntOrFPElementsAttr.from_list(type_, [float(number) for number in p.numbers])
+    inline = p.at.add(arith.ConstantOp(numbers)).result
+    folder = p.folded(p.padded(inline, SOME // 2), p.w, left=2 * SOME)
+    assert p.is_folded()
+    np.testing.assert_array_equal(p.array(), np.pad(p.numbers, [(0, SOME // 2)]))
+    assert folder.budget.left == 2 * SOME - (SOME + SOME // 2) + SOME
+
+
 def test_a_chain_keeps_nothing_in_between():
     p = Program()
     once = p.padded(p.w, 500)

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, BlockArgument, Operation
 
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.ir.context import new_context
@@ -24,7 +24,8 @@ from fuseline.passes.cleanup.folds.generics import (
     fold_splat_inputs,
     fold_unread_fill_init,
 )
-from fuseline.passes.cleanup.folds.reshapes import fold_contentless, fold_inverse, group_sizes, reshape_op
+from fuseline.passes.cleanup.folds.reshapes import fold_chain, fold_contentless, fold_inverse, group_sizes, reshape_op
+from fuseline.passes.cleanup.folds.reshapes import fold_identity as fold_same_shape
 from fuseline.passes.cleanup.folds.scalars import constant_value, fold_identity, fold_scalar_constants, scalar_folds
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -280,6 +281,23 @@ def test_a_reshape_that_undoes_another_one_only():
     body = """%m = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>
       %r = tensor.expand_shape %m [[0], [1, 2]] output_shape [6, 2, 2] : tensor<6x4xf32> into tensor<6x2x2xf32>"""
     assert folded(fold_inverse, body, "%x: tensor<2x3x4xf32>", "tensor<6x2x2xf32>") is None
+
+
+def test_two_reshapes_of_known_sizes_are_one():
+    body = """%m = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>
+      %r = tensor.collapse_shape %m [[0, 1]] : tensor<6x4xf32> into tensor<24xf32>"""
+    made = folded(fold_chain, body, "%x: tensor<2x3x4xf32>", "tensor<24xf32>")
+    assert isinstance(made, tensor.CollapseShapeOp) and isinstance(made.src, BlockArgument)
+    assert folded(fold_chain, body.split("\n")[1].replace("%m", "%x"), "%x: tensor<6x4xf32>", "tensor<24xf32>") is None
+    unknown = body.replace("2x3x4", "?x3x4").replace("6x4", "?x4").replace("24x", "?x")
+    assert folded(fold_chain, unknown, "%x: tensor<?x3x4xf32>", "tensor<?xf32>") is None
+
+
+def test_reshapes_to_the_same_type_are_none():
+    body = "%r = tensor.expand_shape %x [[0], [1]] output_shape [4, 8] : tensor<4x8xf32> into tensor<4x8xf32>"
+    assert folded(fold_same_shape, body, "%x: tensor<4x8xf32>", "tensor<4x8xf32>") == 0
+    other = "%r = tensor.expand_shape %x [[0], [1, 2]] output_shape [4, 8, 1] : tensor<4x8xf32> into tensor<4x8x1xf32>"
+    assert folded(fold_same_shape, other, "%x: tensor<4x8xf32>", "tensor<4x8x1xf32>") is None
 
 
 def test_reshapes_of_nothing_and_of_one_number():

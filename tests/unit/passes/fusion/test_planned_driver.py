@@ -14,13 +14,14 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.guide import PlanMatcher
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import FusionPlan
 from fuseline.passes.fusion.planned_driver import guided_partition
-from fuseline.passes.fusion.rule import builtin_rules
+from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules
 from fuseline.report.records import CompileRecord
 
 from .programs import TARGET, Program
@@ -408,3 +409,19 @@ def test_a_host_op_is_in_no_group():
     assert len(nodes) == 2
     error = _refusal(p, [node.id for node in nodes])
     assert ": host-op: func.call runs on the host" in error.message
+
+
+def test_a_refusal_that_names_no_place():
+    class Never(FusionRule):
+        name = "never"
+
+        def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+            return WhyNot("no-rule", "because")
+
+    p = Program((64, 64))
+    graph, nodes = _graph(p.done(p.unary(p.unary(p.x[0]))))
+    guide = PlanMatcher(_wanted("groups", [node.id for node in nodes])).guide(graph)
+    with pytest.raises(FuselineError) as caught:
+        guided_partition(graph, [Never()], TARGET, "default", guide)
+    assert caught.value.message.endswith(f"{nodes[0].name} -> {nodes[1].name}: no-rule: because")
+    assert caught.value.hint is not None and caught.value.hint.startswith("docs/why-not.md explains no-rule; take one")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.checked_rule import structural_refusal
@@ -15,7 +16,8 @@ from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import align, merged, pulled_into
-from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, builtin_rules
+from fuseline.passes.fusion.rules import row_chain
 from fuseline.passes.fusion.rules.elementwise_cluster import ElementwiseCluster
 from fuseline.passes.fusion.rules.elementwise_epilogue import ElementwiseEpilogue
 from fuseline.passes.fusion.rules.read_in_place import ReadInPlace, read_multiplicity, recompute_factor
@@ -394,3 +396,26 @@ def test_a_concat_selects_what_it_reads():
     p = Program((4, 8), (4, 8), (4, 16))
     _, (first, concat, add) = graph_of(p.done(p.binary(p.x[2], p.concat(p.unary(p.x[0]), p.x[1]))))
     assert recompute_factor(pulled_into(concat, add).reads_from(first)) == 1
+
+
+@pytest.mark.parametrize(
+    ("export", "words"),
+    [
+        (None, "rule file row_chain has no EXPORT that is a FusionRule"),
+        (RowChain(), "rule file row_chain has no EXPORT that is a FusionRule"),
+        (int, "rule file row_chain has no EXPORT that is a FusionRule"),
+        (RootChain, "rule root-chain lies in row_chain.py"),
+    ],
+)
+def test_a_file_of_the_tree_has_the_rule_of_its_name(export: object, words: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(row_chain, "EXPORT", export)
+    with pytest.raises(FuselineError) as caught:
+        builtin_rules()
+    assert (caught.value.code, caught.value.message) == ("E0901", words)
+
+
+def test_a_value_of_another_op_is_no_result():
+    _, (first, last) = graph_of(two_exps())
+    assert first.root.result_index(first.root.op.results[0]) == 0
+    with pytest.raises(ValueError, match="is no result of linalg.generic"):
+        first.root.result_index(last.root.op.results[0])

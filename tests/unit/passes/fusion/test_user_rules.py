@@ -137,6 +137,21 @@ def test_a_package_without_rules_is_refused_by_name(value: str, words: str, monk
     assert (caught.value.code, caught.value.node, caught.value.message) == ("E0704", value, words)
 
 
+def test_packages_give_their_rules_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for module, rule in (("first_rules", "first"), ("other_rules", "other")):
+        (tmp_path / f"{module}.py").write_text(GOOD.replace('"never"', f'"{rule}"'))
+    monkeypatch.syspath_prepend(tmp_path)
+    entries = [EntryPoint(name, name, "fuseline.rules") for name in ("first_rules", "other_rules")]
+    monkeypatch.setattr(user_rules, "entry_points", lambda group: [entry for entry in entries if entry.group == group])
+    assert [rule.name for rule in installed_rules()] == ["first", "other"]
+
+
+def test_a_rule_without_documentation_has_no_summary(tmp_path: Path):
+    path = _file(HEAD + "\nfrom fuseline.passes.fusion.decision import Legal\n" + _rule(), tmp_path)
+    (info,) = [info for info in list_rules([path]) if info.name == "mine"]
+    assert (info.summary, info.shape, info.origin) == ("", "shared", str(path))
+
+
 def test_without_packages_there_are_none():
     assert installed_rules() == []
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.compile_options import CompileOptions
-from fuseline.interop import onnx_host as onnx_host  # registers what runs on the host
+from fuseline.interop import onnx_host
 from fuseline.pipeline import lower, prepare, run_phases
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
@@ -26,6 +26,8 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.target import CompiledKernel
+
+onnx_host.install()  # programs may hold operators that run there
 
 
 class _Kept(CpuTarget):

@@ -50,7 +50,7 @@ def _members(
 
 
 def _online(arm: Group, positions: dict[Node, int]) -> OnlineReduction:
+    """The loops that placed members are met block by block along; inlined ones have no loops of their own."""
     (stream,) = arm.streams
-    return OnlineReduction(
-        tuple(sorted((positions[node], loop) for node, loop in arm.streamed)), positions[stream.product], stream.points
-    )
+    loops = sorted((positions[node], loop) for node, loop in arm.streamed if node in arm.place)
+    return OnlineReduction(tuple(loops), positions[stream.product], stream.points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import fuseline
+from tests.proved import ProvedProgram
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -62,19 +63,28 @@ def agree(
     *,
     constants: Collection[int] = (),
     host: int | None = 0,
-    target: str = "interpreter",
+    target: str = "cpu",
     **more: Any,
 ) -> None:
-    """The program gives onnxruntime's outputs, and runs `host` nodes on the host (None: any number)."""
+    """The program gives onnxruntime's outputs, and runs `host` nodes on the host (None: any number); its kernels are
+    proved to stay inside of their memory."""
     proto = one_call(op_type, inputs, constants=constants, **more)
     feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None and place not in constants}
     session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    program = fuseline.compile(proto, target=target, threads=1)
-    ours = program.run(feeds)
-    assert host is None or program.stats["host_ops"] == host
+    ours, host_ops = _proved(proto, feeds) if target == "cpu" else _interpreted(proto, feeds)
+    assert host is None or host_ops == host
     answers: Sequence[Any] = session.run(None, feeds)
-    for item, expected in zip(session.get_outputs(), answers, strict=True):
-        found = ours[item.name]
+    for found, expected in zip(ours, answers, strict=True):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
         tolerance = 1 if expected.dtype.itemsize == 1 else 3e-5 * max(1.0, float(np.abs(expected).max(initial=0)))
         np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=tolerance)
+
+
+def _proved(proto: onnx.ModelProto, feeds: Mapping[str, Any]) -> tuple[Sequence[Array], int]:
+    program = ProvedProgram(proto)
+    return program.run(feeds), len(program.host_ops)
+
+
+def _interpreted(proto: onnx.ModelProto, feeds: Mapping[str, Any]) -> tuple[Sequence[Array], int]:
+    program = fuseline.compile(proto, target="interpreter")
+    return list(program.run(feeds).values()), program.stats["host_ops"]

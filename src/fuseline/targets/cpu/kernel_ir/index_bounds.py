@@ -16,7 +16,7 @@ from fuseline.targets.cpu.kernel_ir.quotients import (
     bounds_of_division,
     bounds_of_product,
     bounds_of_shift,
-    is_dividable,
+    whole_shares,
 )
 from fuseline.targets.cpu.kernel_ir.types import BITS, Function, Kernel, Loop, Value
 
@@ -169,15 +169,8 @@ class IndexBounds:
         coefficient, rest = form.terms[atom], form.without(atom)
         for bounds in self._bounds(atom, coefficient > 0):
             yield [rest.plus(bound, coefficient) for bound in bounds]
-        if atom.op == "udiv" and coefficient > 0:  # c * floor(x / d) <= (c / d) * x
-            divisor = self.form(atom.args[1])
-            if (
-                not divisor.terms
-                and divisor.constant > 0
-                and coefficient % divisor.constant == 0
-                and is_dividable(self, atom)
-            ):
-                yield [rest.plus(self.form(atom.args[0]), coefficient // divisor.constant)]
+        if atom.op == "udiv":
+            yield from ([rest.plus(share)] for share in whole_shares(self, atom, coefficient))
 
     def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         """Upper (or lower) bounds of an atom; a list means the extreme of its members."""

@@ -41,9 +41,13 @@ class Known(Protocol):
         ...
 
 
-def is_dividable(known: Known, division: Value) -> bool:
-    """Whether what is divided is not negative."""
-    return _least_before(known, division) is not None
+def whole_shares(known: Known, quotient: Value, count: int) -> Iterator[Affine]:
+    """What `count` times a quotient by a number does not exceed, where that is a whole multiple of what is divided:
+    `c * floor(x / d)` is at most `(c / d) * x`, or `(c / d) * (x - d + 1)` where `c` is negative."""
+    operand, divisor = (known.form(arg) for arg in quotient.args)
+    number = divisor.constant
+    if not divisor.terms and number > 0 and count % number == 0 and _least_before(known, quotient) is not None:
+        yield (operand if count > 0 else operand.plus(Affine(1 - number))).times(count // number)
 
 
 def _least_before(known: Known, division: Value) -> int | None:

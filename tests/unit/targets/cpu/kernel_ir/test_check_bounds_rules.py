@@ -138,6 +138,18 @@ def test_a_quotient_times_its_divisor_does_not_exceed_what_is_divided(index: Ind
     upper_is_tight(ONE, index, 0, -28)
 
 
+def test_a_quotient_times_its_divisor_lacks_less_than_that():
+    """As where a window with steps begins that must not begin before the image: `2 * ceil((7 - i) / 2)` is at least
+    `7 - i`."""
+
+    def index(o: Any, i: Any) -> Any:
+        begin = o.div(o.add(o.max(o.sub(7, i), 0), 1), 2)
+        return o.add(o.mul(o.max(begin, 0), 6), o.mul(i, 3))
+
+    lower_is_tight(ONE, index, 21)
+    assert extremes(ONE, index)[0] == 21
+
+
 def test_a_quotient_times_something_else_is_only_bounded():
     """`3 * (i / 2)` may exceed `i`."""
 
